@@ -31,13 +31,14 @@ import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.index import Duration, show, timed
-from placement.baremetal.objects import placing
-from placement.baremetal.objects.candidates import Choice, NodeRequirements
-from placement.baremetal.objects.node import inventory_class
-from placement.baremetal.objects.placing import AllocationRequest
-from placement.baremetal.objects.record import Record
-from placement.db import standard, tables
 from placement.db.database import Database, opened
+from placement.db.schema import tables
+from placement.db.upkeep import standard
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.candidates import Choice, NodeRequirements
+from placement.extensions.baremetal.objects.node import inventory_class
+from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.record import Record
 from placement.index.live import LiveIndex
 from placement.objects.consumer import Owner
 from placement.objects.resource_class import ResourceClass

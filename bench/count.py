@@ -24,11 +24,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.index import show, timed
+from placement.extensions.v1.count.count import count
+from placement.extensions.v1.schemas import capacity
 from placement.http.response import encode
 from placement.index.snapshot import SHARES, Snapshot
-from placement.search.count.count import count
 from placement.search.query.query import Group, NameCondition, SearchQuery
-from placement.v1.schemas import capacity
 from tests.world import Stock, World
 
 

@@ -22,11 +22,11 @@ from urllib.parse import parse_qsl
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement import microversion as mv
+from placement.extensions.v1.explain.explaining import explain
 from placement.index.build import build
 from placement.index.records import Rows
 from placement.index.snapshot import SHARES, Snapshot
 from placement.schemas.document import Parameters
-from placement.search.explain.explaining import explain
 from placement.search.find import Settings, find
 from placement.search.query import parse
 from placement.search.query.query import SearchQuery

@@ -29,8 +29,8 @@ from typing import Any
 import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from placement.db import tables
-from placement.db.dialects import normalise
+from placement.db.engine.dialects import normalise
+from placement.db.schema import tables
 
 #: A trait of every host, and one of every ten-thousandth.
 TRAIT, RARE = "HW_CPU_X86_AVX2", "CUSTOM_RARE"

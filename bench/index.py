@@ -26,14 +26,15 @@ from pathlib import Path
 import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from placement.db import feed, tables
+from placement.db import feed
 from placement.db.database import Database, opened
-from placement.db.transaction import Transaction
+from placement.db.schema import tables
+from placement.db.writes.transaction import Transaction
 from placement.index.live import LiveIndex
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -28,9 +28,9 @@ import webob
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement import deploy
 from placement.db.database import Database, opened
-from placement.db.tables import resource_providers
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.schema.tables import resource_providers
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from tests import web
 

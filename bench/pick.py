@@ -19,10 +19,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.explain import Cloud, flat, parsed
+from placement.extensions.v1.pick.picker import Picker, PickRequest
+from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.index.snapshot import Snapshot
 from placement.search.find import Settings, find
-from placement.search.pick.picker import Picker, PickRequest
-from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query.query import SearchQuery
 
 NESTED = (

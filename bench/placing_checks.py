@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from placing_requests import Held
 
-from placement.db import tables
-from placement.db.dialects import normalise
+from placement.db.engine.dialects import normalise
+from placement.db.schema import tables
 
 
 def failures(database_url: str, held: Mapping[str, Held], together: bool) -> list[str]:

@@ -43,8 +43,8 @@ import fill
 import load
 import serve_pair
 
-from placement.db import tables
-from placement.db.dialects import normalise
+from placement.db.engine.dialects import normalise
+from placement.db.schema import tables
 from tests import servers
 from tests.load.soundness import flaws
 

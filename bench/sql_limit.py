@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from placement.db import tables
+from placement.db.schema import tables
 
 CLASSES = (0, 1, 2)
 

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 from jepsen.index_contents import as_json, digest
 from placement.db.database import opened
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     baremetal_allocations,
     baremetal_nodes,

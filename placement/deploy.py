@@ -13,14 +13,15 @@ from oslo_log import log
 from oslo_policy.policy import Enforcer, RuleDefault
 
 from placement import conf as options
-from placement import errors, metrics, package, policy, routes
-from placement.baremetal.api import BAREMETAL
-from placement.console.api import CONSOLE
-from placement.db import driver_errors, schema, standard
-from placement.db.bulkhead import Bulkhead
+from placement import errors, extension, metrics, package, policy, routes
 from placement.db.connect import connect
 from placement.db.database import Database
+from placement.db.engine import driver_errors
+from placement.db.engine.bulkhead import Bulkhead
+from placement.db.schema import schema
+from placement.db.upkeep import standard
 from placement.errors import StartError
+from placement.extension import Extension
 from placement.http.api import Api, Deployment, Layer
 from placement.http.application import Application
 from placement.index.live import LiveIndex
@@ -37,7 +38,6 @@ from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
-from placement.v1.api import V1
 
 LOG = log.getLogger(__name__)
 
@@ -61,14 +61,10 @@ LAYERS: Layers = (
 
 # --- the APIs --------------------------------------------------------------------------------------------------------
 
-#: All of them; their policy rules are known whether they are enabled or not.
-APIS: tuple[Api, ...] = (routes.PLACEMENT, V1, BAREMETAL, CONSOLE)
 
-
-def enabled(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
-    """Return the APIs that the configuration asks for."""
-    optional = {BAREMETAL.prefix: conf.baremetal.enabled, CONSOLE.prefix: conf.console.enabled}
-    return tuple(api for api in APIS if optional.get(api.prefix, True))
+def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
+    """Return the APIs that the configuration asks for; raises StartError."""
+    return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
 
 
 def assemble(deployment: Deployment, layers: Layers = LAYERS) -> WSGIApplication:
@@ -77,7 +73,8 @@ def assemble(deployment: Deployment, layers: Layers = LAYERS) -> WSGIApplication
         api.prefix: _layered(Application(api, deployment), (*api.layers, Negotiation), deployment)
         for api in deployment.apis
     }
-    return _layered(Dispatch(applications), layers, deployment)
+    added = (layer for each in extension.enabled(deployment.conf) for layer in each.layers())
+    return _layered(Dispatch(applications), (*layers, *added), deployment)
 
 
 def _layered(application: WSGIApplication, layers: Iterable[Layer], deployment: Deployment) -> WSGIApplication:
@@ -112,7 +109,7 @@ def loadapp(
     database.history.watch.most = _most_waiting(conf.history.max_waiting_requests, threads)
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
-    application = assemble(Deployment(conf, database, _policy(conf), index, enabled(conf)), layers)
+    application = assemble(Deployment(conf, database, _policy(conf), index, apis(conf)), layers)
     LOG.info("Placement %s starts with Python %s.", package.version(), platform.python_version())
     return application
 
@@ -146,14 +143,19 @@ def _most_waiting(configured: int | None, threads: int | None) -> int:
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:
     try:
-        return Policy(conf, list_rules())
+        return Policy(conf, rules_of(extension.enabled(conf)))
     except ValueError as error:
         raise StartError(f"[oslo_policy]policy_file: {error}") from error
 
 
+def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
+    """Return the policy rules of Placement and of these extensions, whether their APIs are served or not."""
+    return [*routes.PLACEMENT.rules, *(rule for each in extensions if each.api for rule in each.api().rules)]
+
+
 def list_rules() -> list[RuleDefault]:
-    """Return the policy rules of all APIs with their defaults, for the oslopolicy tools."""
-    return [rule for api in APIS for rule in api.rules]
+    """Return the policy rules of all installed extensions with their defaults, for the oslopolicy tools."""
+    return rules_of(extension.installed().values())
 
 
 def get_enforcer() -> Enforcer:

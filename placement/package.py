@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shutil
+import sys
+from pathlib import Path
 
 NAME = "placement-service"
+#: Where ``placement-serve`` without a configuration writes its address, from its current directory.
+ADDRESS_FILE = Path("var/placement.url")
 
 
 def install(extra: str) -> str:
@@ -18,3 +23,11 @@ def version() -> str:
         return importlib.metadata.version(NAME)
     except importlib.metadata.PackageNotFoundError:
         return "unknown"
+
+
+def as_found(name: str) -> str:
+    """Return how to start a command of the environment that this program runs in: with its path, if $PATH lacks it."""
+    path = Path(sys.executable).with_name(name)
+    if shutil.which(name) == str(path) or not path.exists():
+        return name
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

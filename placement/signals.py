@@ -54,7 +54,7 @@ timing: Signal[[str, float]] = Signal()
 #: A request was answered: its environ, the status, the seconds.
 answered: Signal[[Mapping[str, Any], int, float]] = Signal()
 
-#: Labels of driver errors (placement/db/driver_errors.py).
+#: Labels of driver errors (placement/db/engine/driver_errors.py).
 ErrorLabel = Literal[
     "deadlock",
     "lock_timeout",
@@ -108,7 +108,7 @@ leases_expired: Signal[[int]] = Signal()
 #: A worker has looked for expired leases: the number of those that are not given back yet.
 leases_due: Signal[[int]] = Signal()
 
-#: A transaction was committed that recorded events: how many of each kind (``placement.db.events.KINDS``).
+#: A transaction was committed that recorded events: how many of each kind (``placement.db.writes.notes.KINDS``).
 events_recorded: Signal[[Mapping[str, int]]] = Signal()
 
 #: The option of ``[history]`` because of which events are removed.
@@ -135,7 +135,7 @@ wait_refused: Signal[[]] = Signal()
 #: A reader of events was told that its position is lost.
 position_lost: Signal[[]] = Signal()
 
-#: An examination has ended (``placement/doctor``): how many findings there are, by check and severity, also where there
+#: An examination has ended (``placement/checks``): how many findings there are, by check and severity, also where there
 #: are none.  Checks that were not made to their ends are left out.
 examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()
 

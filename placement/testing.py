@@ -23,8 +23,9 @@ from requests.adapters import HTTPAdapter
 from placement import conf as options
 from placement import deploy
 from placement.db import database as databases
-from placement.db import schema, standard
 from placement.db.connect import connect
+from placement.db.schema import schema
+from placement.db.upkeep import standard
 from placement.direct import Transport
 
 

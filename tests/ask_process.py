@@ -15,7 +15,7 @@ from typing import Any
 
 from tests import running
 
-ASK = [sys.executable, "-m", "placement.ask.main"]
+ASK = [sys.executable, "-m", "placement.extensions.terminal.main"]
 
 
 def environment() -> dict[str, str]:

@@ -7,7 +7,7 @@ import threading
 
 from placement.cmd import serve
 from placement.db import feed
-from placement.db.attempt import Attempts
+from placement.db.writes.attempt import Attempts
 from tests.patient import be_patient
 
 _maintain = Attempts.maintain

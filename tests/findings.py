@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from placement import signals
-from placement.doctor.finding import Severity
+from placement.checks.finding import Severity
 
 #: The check and the severity of each.
 PLANTED: set[tuple[str, Severity]] = set()

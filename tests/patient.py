@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from placement.db import dialects, retry, write_lock
-from placement.v1.following import Following
+from placement.db.engine import dialects
+from placement.db.writes import retry, write_lock
+from placement.extensions.v1.events.following import Following
 from tests.children import PATIENCE
 
 #: The options: no request is refused because a server was held up (tests/live/test_blocked.py is about that).

@@ -10,11 +10,11 @@ from typing import Any
 
 import jsonschema_rs
 
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi.document import describe
 from placement.http.api import Api
 from placement.http.environ import API, ROUTE, VERSION
-from placement.openapi.document import describe
 from placement.routes import PLACEMENT
-from placement.v1.api import V1
 from placement.version_history import Version
 
 #: The APIs that have a document.

@@ -1,8 +1,8 @@
 """Compiled statements that all engines of a test process share.
 
-SQLAlchemy and placement.db.compiled compile a statement once per dialect, and each test has engines of its own, each
-with a dialect: a sixth of the time of tests with a database.  Here dialects of one kind are equal, and the first one of
-each kind is kept.
+SQLAlchemy and placement.db.engine.compiled compile a statement once per dialect, and each test has engines of its own,
+each with a dialect: a sixth of the time of tests with a database.  Here dialects of one kind are equal, and the first
+one of each kind is kept.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from placement.db import schema, standard
 from placement.db.database import Database
-from placement.db.tables import change_writers, metadata, provider_changes, resource_providers
+from placement.db.schema import schema
+from placement.db.schema.tables import change_writers, metadata, provider_changes, resource_providers
+from placement.db.upkeep import standard
 from tests.servers import Server
 
 #: An id that no counter gives: they go on from test to test, so that a small id may be that of another row.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-_COMMANDS = {"placement-ask": "placement.ask.main", "placement-manage": "placement.cmd.manage"}
+_COMMANDS = {"placement-ask": "placement.extensions.terminal.main", "placement-manage": "placement.cmd.manage"}
 _END = "@ the end of a command @"
 #: Seconds that the commands of a page may take.
 _LONGEST = 300

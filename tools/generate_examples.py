@@ -1,4 +1,4 @@
-"""Generate the examples in the OpenAPI documents: placement/openapi/examples, from the pages of docs/api.
+"""Generate the examples in the OpenAPI documents: placement/extensions/v1/openapi/examples, from the pages of docs/api.
 
 A test runs every example of a page, and another compares the files with what is generated.  To regenerate them, with
 all that is generated for the reference:
@@ -16,13 +16,13 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from placement import routes
+from placement.extensions.v1.api import V1
 from placement.http.api import Api
-from placement.v1.api import V1
 from tests.docs import examples
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/api"
-EXAMPLES = ROOT / "placement/openapi/examples"
+EXAMPLES = ROOT / "placement/extensions/v1/openapi/examples"
 #: The APIs that have an OpenAPI document, the one without prefix last.
 APIS = (V1, routes.PLACEMENT)
 
@@ -40,7 +40,7 @@ def generated() -> dict[str, str]:
 
 
 def recorded(name: str, example: examples.Example) -> Iterator[dict[str, Any]]:
-    """Yield the example as ``placement/openapi/examples.py`` reads it; nothing for one that is of no use there."""
+    """Yield the example as ``placement/extensions/v1/openapi/examples.py`` reads it; nothing for one that is of no use there."""
     request, reply = example.request, example.reply
     if reply is None or not reply.status.startswith("2"):
         return

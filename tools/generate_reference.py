@@ -26,12 +26,12 @@ import webob.exc
 import placement
 from placement import errors, routes
 from placement import microversion as mv
-from placement.baremetal import versions as baremetal_versions
-from placement.baremetal.api import BAREMETAL
+from placement.extensions.baremetal import versions as baremetal_versions
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.loading import schema as loading_schema
+from placement.extensions.v1.api import V1
 from placement.http.api import Api
 from placement.http.failures import status_of
-from placement.loading import schema as loading_schema
-from placement.v1.api import V1
 from placement.version_history import OLDEST, History, Version
 
 GENERATED = Path(__file__).resolve().parents[1] / "docs/api/generated"
@@ -70,7 +70,7 @@ NOT_IMPORTED = (
     "placement.db.migrations",
     "placement.testing",
     "placement.direct",
-    "placement.osc",
+    "placement.extensions.terminal.openstack",
 )
 
 
@@ -242,8 +242,8 @@ class Documented:
 PLACEMENT = Documented(routes.PLACEMENT, mv.HISTORY, sections=SECTIONS)
 APIS = (
     PLACEMENT,
-    Documented(BAREMETAL, baremetal_versions.HISTORY, "baremetal-", "placement.baremetal.", codes=False),
-    Documented(V1, None, "v1-", "placement.v1."),
+    Documented(BAREMETAL, baremetal_versions.HISTORY, "baremetal-", "placement.extensions.baremetal.", codes=False),
+    Documented(V1, None, "v1-", "placement.extensions.v1."),
 )
 
 

@@ -1,7 +1,7 @@
 """Whole machines: a node has one holder, whichever API gave it away, and requests fail only while no node is free.
 
 A request is decided at one moment, so it fails wrongly if at each moment of its call some node was free; which one may
-change (placement/baremetal/objects/placing.py).
+change (placement/extensions/baremetal/objects/placing.py).
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ import sqlalchemy as sa
 
 from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.services import service
-from placement.db import database, schema, standard
+from placement.db import database
+from placement.db.schema import schema
+from placement.db.upkeep import standard
 from tests import children, galera_network, web_servers
 from tests.galera_network import Node
 

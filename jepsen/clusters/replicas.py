@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import sqlalchemy as sa
 
-from placement.db import driver_errors
-from placement.db.driver_errors import ErrorClass
+from placement.db.engine import driver_errors
+from placement.db.engine.driver_errors import ErrorClass
 from tests import servers
 
 #: Seconds for a replica to catch up, or for a server to change its role.

@@ -10,15 +10,15 @@ import sqlalchemy as sa
 
 from jepsen.planted.faults import PAUSE, fault
 from placement import errors
-from placement.db import retry
-from placement.db.compiled import CompiledStatement
-from placement.db.joint_write import JointWrites
-from placement.db.tables import consumers
+from placement.db.engine.compiled import CompiledStatement
+from placement.db.schema.tables import consumers
+from placement.db.writes import retry
+from placement.db.writes.joint_write import JointWrites
 from placement.handlers import allocation as handler
 from placement.objects import capacity
 from placement.objects import consumer as consumer_module
-from placement.objects.claim_set import ClaimSet
-from placement.objects.claimed_inventory import ClaimedInventory
+from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from jepsen.planted.faults import fault
 from placement.db import feed
-from placement.db.transaction import Transaction
+from placement.db.writes.transaction import Transaction
 from placement.index import refresh
 from placement.index.live import LiveIndex
 from placement.index.position import Position

@@ -14,13 +14,14 @@ import sqlalchemy as sa
 from sqlalchemy.sql import visitors
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.db.tables import LEASE_IS_OVER, claims, consumers
-from placement.db.transaction import Reading, Transaction
-from placement.objects import claim_record, leases, release
-from placement.objects.claim_record import ClaimRecord, HeldClaim
+from placement.db.schema.tables import LEASE_IS_OVER, claims, consumers
+from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.v1.claims import claim_record
+from placement.extensions.v1.claims.claim_record import ClaimRecord, HeldClaim
+from placement.extensions.v1.handlers import claim as handler
+from placement.objects.claims import leases, release
+from placement.objects.claims.lease_sweep import LeaseSweeper
 from placement.objects.consumer import Consumer
-from placement.objects.lease_sweep import LeaseSweeper
-from placement.v1.handlers import claim as handler
 
 #: Seconds that an extension takes in which its lease may end.
 _LONG = 0.5

@@ -6,13 +6,13 @@ import time
 from typing import Any
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.baremetal.objects import placing
-from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import inventory_class
-from placement.baremetal.objects.record import Record
-from placement.db.transaction import Transaction
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.writes.transaction import Transaction
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import inventory_class
+from placement.extensions.baremetal.objects.record import Record
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 
 
 class _Unchecked(ClaimSet):

@@ -9,8 +9,8 @@ from typing import Any
 
 from jepsen.planted.faults import fault
 from placement import errors
-from placement.db import attempt
-from placement.db.attempt import Attempts
+from placement.db.writes import attempt
+from placement.db.writes.attempt import Attempts
 from placement.http import failures
 from placement.objects import consumer
 from placement.objects.consumer import Consumer

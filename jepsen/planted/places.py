@@ -8,17 +8,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.objects.claim import Claim
-from placement.objects.claim_batch import ClaimBatch
-from placement.objects.claim_record import HeldClaim
-from placement.search.pick.strategy import Preference, Strategy
-from placement.v1.claiming import writing
-from placement.v1.claiming.engine import Claiming
-from placement.v1.claiming.request import ClaimCall, ClaimRequest
-from placement.v1.claiming.result import ClaimResult, Place, RequestOutcome, refused
-from placement.v1.claiming.writing import ChosenPlace
-from placement.v1.failures import NothingPlaced
-from placement.v1.handlers import claim as handler
+from placement.extensions.v1.claims import writing
+from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.engine import Claiming
+from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
+from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
+from placement.extensions.v1.claims.writing import ChosenPlace
+from placement.extensions.v1.failures import NothingPlaced
+from placement.extensions.v1.handlers import claim as handler
+from placement.extensions.v1.pick.strategy import Preference, Strategy
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_batch import ClaimBatch
 
 Resources = Mapping[str, Mapping[str, int]]
 

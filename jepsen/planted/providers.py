@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.db import names
-from placement.db.compiled import CompiledStatement
-from placement.db.names import Name
-from placement.db.tables import resource_providers
+from placement.db.engine.compiled import CompiledStatement
+from placement.db.schema.tables import resource_providers
+from placement.db.writes import names
+from placement.db.writes.names import Name
 from placement.handlers import provider as handler
 from placement.objects import provider_rows, tree
 from placement.objects.consumer import Consumer

@@ -15,8 +15,8 @@ from jepsen.clusters.hosts import named
 from jepsen.history import History, Operation
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from tests import children, servers
 from tests.run_length import LONG
 

@@ -17,7 +17,7 @@ from jepsen.history import Operation
 from jepsen.workloads import bodies
 from jepsen.workloads.consumers import Consumers
 from jepsen.workloads.workload import Workload
-from placement.search.pick.strategy import Preference
+from placement.extensions.v1.pick.strategy import Preference
 
 #: Each host is a tree, with a provider of disks below its root.
 HOSTS = 8

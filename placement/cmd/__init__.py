@@ -2,12 +2,11 @@
 
 serve       placement-serve: the service in one process
 manage      placement-manage: the schema and the data of the database
-baremetal   placement-manage baremetal: the import of nodes
-load        placement-manage load: providers from a file
-ironic      the Ironic that nodes are imported from
+leases      placement-manage leases: what has expired
 status      placement-status: checks of data and configuration
 metrics     placement-metrics: the export of metrics to Prometheus
 program     what they share: configuration, database, exit codes
-text_table  tables in text
+text_table  texts and tables in a terminal
+temporary_directory  a directory that goes with the program
 progress    progress on stderr
 """

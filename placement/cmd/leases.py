@@ -9,8 +9,8 @@ from oslo_config import cfg
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
-from placement.db import schema
-from placement.objects import lease_sweep, leases
+from placement.db.schema import schema
+from placement.objects.claims import lease_sweep, leases
 
 #: The exit code if more leases are due.
 _MORE_TO_DO = 3

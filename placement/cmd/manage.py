@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 
 from oslo_config import cfg
 
-from placement.cmd import baremetal, consumers, doctor, leases, load, program
+from placement import extension
+from placement.cmd import leases, program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
-from placement.db import online, schema, standard, sweep
 from placement.db.database import Database
-from placement.db.online import Counts
+from placement.db.schema import schema
+from placement.db.upkeep import online, standard, sweep
+from placement.db.upkeep.online import Counts
 
 LOG = logging.getLogger(__name__)
 
@@ -44,6 +46,9 @@ def _run(argv: Sequence[str]) -> int:
     if conf.command.name is None:
         conf.print_help()
         return 1
+    of = getattr(conf.command, "extension", None)
+    if of is not None and of not in extension.enabled(conf):
+        raise cfg.Error(f"{conf.command.name}: the extension {of.name} is not in [extensions]enabled.")
     action: Callable[[cfg.ConfigOpts], int] = conf.command.action
     return action(conf)
 
@@ -105,11 +110,13 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="remove rows that an earlier sweep marked at least so long ago; longer than any transaction lasts "
         "(default: %(default)s)",
     )
-    baremetal.add_commands(commands)
     leases.add_commands(commands)
-    load.add_command(commands)
-    doctor.add_command(commands)
-    consumers.add_command(commands)
+    for each in extension.installed().values():
+        if each.commands:
+            others = {*commands.choices}
+            each.commands(commands)
+            for name in {*commands.choices} - others:
+                commands.choices[name].set_defaults(extension=each)
 
 
 def _seconds(text: str) -> int:

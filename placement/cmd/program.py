@@ -16,10 +16,11 @@ from sqlalchemy import exc
 
 from placement import conf as options
 from placement import errors, log, package
-from placement.db import driver_errors, origin
 from placement.db.connect import connect
 from placement.db.database import Database
-from placement.db.origin import Origin
+from placement.db.engine import driver_errors
+from placement.db.writes import origin
+from placement.db.writes.origin import Origin
 
 #: Exit codes of programs that SIGINT and SIGPIPE end.
 INTERRUPTED, UNREAD = 130, 141

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import ipaddress
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -25,10 +24,9 @@ from oslo_config import cfg
 from oslo_log import log as oslo_log
 
 from placement import conf as options
-from placement import demo, deploy, log, package
-from placement.ask.address import ADDRESS_FILE
+from placement import deploy, extension, log, package
 from placement.cmd import program
-from placement.demo.directory import temporary_directory
+from placement.cmd.temporary_directory import temporary_directory
 from placement.errors import StartError
 from placement.middleware.allowed_hosts import allowed_hosts
 from placement.middleware.http_syntax import HttpSyntax
@@ -44,22 +42,6 @@ TRY_IT = """\
 The token is "admin".  Try:
 
   curl -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement latest' {url}/resource_providers
-
-"""
-TRY_BAREMETAL = """\
-The Bare Metal API of OpenStack Ironic is below {url}/baremetal.  Try:
-
-  openstack --os-auth-type admin_token --os-token admin --os-endpoint {url}/baremetal baremetal driver list
-
-"""
-SEE_IT = """\
-The console, for a browser, is at {url}/console/
-
-"""
-ASK = """\
-In another terminal, in this directory, try:
-
-  {program} overview
 
 """
 GOODBYE = "Ctrl-C ends it; the data stays."
@@ -100,9 +82,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--database", metavar="URL", help=f"where the data is (default: {DATABASE}, which is ./var/placement.sqlite)"
     )
-    parser.add_argument(
-        DEMO, action="store_true", help="serve a small cloud to try the service with, whose data is removed at the end"
-    )
+    if any(each.demonstration for each in extension.installed().values()):
+        parser.add_argument(
+            DEMO,
+            action="store_true",
+            help="serve a small cloud to try the service with, whose data is removed at the end",
+        )
+    parser.set_defaults(demo=False)
     parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
     parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of such files")
     parser.add_argument(
@@ -115,7 +101,7 @@ def _throwaway(arguments: argparse.Namespace, open_: contextlib.ExitStack) -> st
     """Return the URL of a database that is removed when ``open_`` ends; raises StartError."""
     if arguments.database or arguments.config_file or arguments.config_dir:
         raise StartError(f"{DEMO} has a database and a configuration of its own.")
-    _create(ADDRESS_FILE.parent)
+    _create(package.ADDRESS_FILE.parent)
     try:
         directory = open_.enter_context(temporary_directory())
     except OSError as error:
@@ -144,13 +130,15 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     oslo_log.register_options(conf)
     conf.set_default("default_log_levels", [*oslo_log.get_default_log_levels(), "alembic=WARN"])
     conf.set_default("auth_strategy", "noauth2", group="api")
-    conf.set_default("enabled", True, group="baremetal")
-    conf.set_default("enabled", True, group="console")
+    for each in extension.installed().values():
+        if each.is_optional:
+            conf.set_default("enabled", True, group=each.name)
     conf.set_default("connection", DATABASE, group="placement_database")
     conf.set_default("max_retries", 0, group="placement_database")
     if database:
         conf.set_override("connection", database, group="placement_database")
     conf([], project=options.PROJECT, default_config_files=[], default_config_dirs=[])
+    extension.forget_others(conf)
     options.check(conf)
     if conf.placement_database.connection.startswith("sqlite:///"):
         # The file belongs to this program, so it may be upgraded without an operator.
@@ -203,7 +191,9 @@ def _serve(
     application = deploy.loadapp(conf, layers=layers, threads=arguments.threads)
     if arguments.demo:
         with program.connected(conf) as database:
-            demo.fill(database, application)
+            for each in extension.enabled(conf):
+                if each.demonstration:
+                    each.demonstration(database, application)
     server = waitress.create_server(
         application,
         sockets=[listening],
@@ -223,21 +213,10 @@ def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
     print(GREETING.format(url=url, database=_place(conf.placement_database.connection)), end="")
     if conf.api.auth_strategy == "noauth2":
         print(TRY_IT.format(url=url), end="")
-        if conf.baremetal.enabled:
-            print(TRY_BAREMETAL.format(url=url), end="")
-    if conf.console.enabled:
-        print(SEE_IT.format(url=url), end="")
-    if ADDRESS_FILE.exists():
-        print(ASK.format(program=as_found("placement-ask")), end="")
+    for each in extension.enabled(conf):
+        if each.greeting:
+            print(each.greeting(conf, url), end="")
     print(DEMO_GOODBYE if demonstration else GOODBYE, flush=True)
-
-
-def as_found(name: str) -> str:
-    """Return how to start a command of the environment that this program runs in: with its path, if $PATH lacks it."""
-    path = Path(sys.executable).with_name(name)
-    if shutil.which(name) == str(path) or not path.exists():
-        return name
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 @contextlib.contextmanager
@@ -246,18 +225,18 @@ def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
 
     The directory is that of the built-in database; without it, and where it cannot be written to, there is no file.
     """
-    if conf.api.auth_strategy != "noauth2" or not ADDRESS_FILE.parent.is_dir():
+    if conf.api.auth_strategy != "noauth2" or not package.ADDRESS_FILE.parent.is_dir():
         yield
         return
     with contextlib.suppress(OSError):
-        ADDRESS_FILE.write_text(f"{url}\n")
+        package.ADDRESS_FILE.write_text(f"{url}\n")
     try:
         yield
     finally:
         # Another service in this directory may have started since.
         with contextlib.suppress(OSError):
-            if ADDRESS_FILE.read_text() == f"{url}\n":
-                ADDRESS_FILE.unlink()
+            if package.ADDRESS_FILE.read_text() == f"{url}\n":
+                package.ADDRESS_FILE.unlink()
 
 
 def _place(connection: str) -> str:

@@ -13,16 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 
 from oslo_config import cfg
 
-from placement import deploy, errors
+from placement import deploy, errors, extension
+from placement.checks import configuration, over_commitment
+from placement.checks.examination import NotMadeError, Subject
+from placement.checks.finding import Finding, Severity
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import stacked
-from placement.db import online, schema
 from placement.db.database import Database
-from placement.db.transaction import Reading
-from placement.doctor import configuration, data
-from placement.doctor.examination import NotMadeError, Subject
-from placement.doctor.finding import Finding, Severity
+from placement.db.schema import schema
+from placement.db.upkeep import online
+from placement.db.writes.transaction import Reading
 from placement.objects.provider import ResourceProvider
 
 PROG = "placement-status"
@@ -103,7 +104,7 @@ def identity_service(conf: cfg.ConfigOpts, database: Database) -> Result:
 def used_above_capacity(conf: cfg.ConfigOpts, database: Database) -> Result:
     """Check that usage exceeds capacity nowhere."""
     with Progress(ABOVE, "providers", database.read(ResourceProvider.count)) as progress:
-        return _examined(data.over_commitment, conf, database, progress.advance)
+        return _examined(over_commitment.over_commitment, conf, database, progress.advance)
 
 
 def _examined(
@@ -113,8 +114,9 @@ def _examined(
     progress: Callable[[int], object] = lambda _: None,
 ) -> Result:
     """Return the first finding of a check of the doctor."""
+    rules = deploy.rules_of(extension.enabled(conf))
     try:
-        found = next(iter(check(Subject(conf, database, deploy.list_rules(), progress=progress))), None)
+        found = next(iter(check(Subject(conf, database, rules, progress=progress))), None)
     except NotMadeError:
         found = None
     return Result() if found is None else Result(_LEVELS[found.severity], found.what, found.where)

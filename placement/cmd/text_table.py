@@ -1,4 +1,4 @@
-"""Tables in text, with frames."""
+"""Texts for a terminal, and tables with frames."""
 
 from __future__ import annotations
 
@@ -41,6 +41,11 @@ def stacked(*blocks: Sequence[str]) -> str:
     return "\n".join(
         [rule, *(line for block in blocks for line in (*(f"| {text:<{width}} |" for text in block), rule))]
     )
+
+
+def plain(value: object) -> str:
+    """Return a text that is safe in a terminal: control characters, which names may contain, are replaced."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in str(value))
 
 
 def _centred(cell: str, width: int) -> str:

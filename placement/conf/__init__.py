@@ -14,7 +14,7 @@ from typing import Any
 from oslo_config import cfg
 from oslo_log import log
 
-from placement import package
+from placement import extension, package
 from placement.conf import reading
 from placement.conf.options import GROUPS, NEVER_EMPTY, list_opts, register, set_library_defaults
 from placement.conf.spelling import UnknownOption, unknown_options
@@ -76,6 +76,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     beside = os.path.join(directory, f"{PROJECT}.conf.d")
     directories = [beside] if directory and os.path.isdir(beside) else None
     reading.read(conf, arguments, project=PROJECT, default_config_files=files, default_config_dirs=directories, **how)
+    extension.forget_others(conf)
 
 
 def check(conf: cfg.ConfigOpts) -> None:
@@ -90,7 +91,8 @@ def check(conf: cfg.ConfigOpts) -> None:
 
 def unknown(conf: cfg.ConfigOpts) -> list[UnknownOption]:
     """Return the options in the configuration that do not exist, most often because they are misspelt."""
-    return unknown_options(conf, [group for group in GROUPS if group])
+    own = {group for group in GROUPS if group} | {group for group, _ in extension.options_of(extension.enabled(conf))}
+    return unknown_options(conf, own)
 
 
 def connection_finding(error: Exception) -> str:

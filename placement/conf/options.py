@@ -16,6 +16,8 @@ from oslo_middleware import basic_auth, cors, http_proxy_to_wsgi
 from oslo_middleware.opts import list_opts_healthcheck
 from oslo_policy import opts as oslo_policy
 
+from placement import extension
+
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
 
 _DEFAULT = [
@@ -74,29 +76,6 @@ _API = [
         min=0,
         help="Requests that take at least so many seconds are slow: their line in the log has the level WARNING, and "
         "the time of each part. 0 disables this. The measurement takes about 1% of the time of a request.",
-    ),
-]
-
-_BAREMETAL = [
-    cfg.BoolOpt(
-        "enabled",
-        default=False,
-        help="Offer the Bare Metal API below /baremetal: records of machines, and allocations of them by the claims of "
-        "this service, for the clients of OpenStack Ironic. It drives no hardware.",
-    ),
-    cfg.ListOpt(
-        "drivers",
-        default=["fake-hardware", "idrac", "ilo", "ilo5", "ipmi", "irmc", "manual-management", "redfish", "snmp"],
-        help="The names that the driver of a node may have. The service records them, and has none of them.",
-    ),
-]
-
-_CONSOLE = [
-    cfg.BoolOpt(
-        "enabled",
-        default=False,
-        help="Offer the console below /console: pages for people, which only read. They need what the API needs. A "
-        "browser that asks for / is redirected there.",
     ),
 ]
 
@@ -222,21 +201,6 @@ _PLACEMENT = [
         "other writers of the same providers wait.",
     ),
     cfg.IntOpt(
-        "max_claims_per_request",
-        default=10000,
-        min=1,
-        max=16000,  # a statement names each consumer twice, and SQLite takes 32,766 parameters
-        help="The largest number of places in one call of POST /v1/claims: requests, each times its count. Consumers "
-        "that places are apart from or together with are added. More are answered with 400.",
-    ),
-    cfg.ListOpt(
-        "avoid_traits",
-        default=["COMPUTE_STATUS_DISABLED"],
-        help="Traits that the root of a tree must not have where the service chooses the place: POST /v1/claims, and "
-        "what GET /v1/explain and /v1/capacity say about it. A query that names such a trait in root_required is read "
-        "as it stands. GET /allocation_candidates is not concerned: nova forbids the trait of disabled hosts itself.",
-    ),
-    cfg.IntOpt(
         "max_inventories_per_request",
         default=10000,
         min=1,
@@ -357,11 +321,11 @@ _DATABASE = [
     ),
 ]
 
+#: Those of the core, by group.
 GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
-    "baremetal": _BAREMETAL,
-    "console": _CONSOLE,
+    **extension.OPTIONS,
     "history": _HISTORY,
     "metrics": _METRICS,
     "placement": _PLACEMENT,
@@ -407,8 +371,8 @@ _BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Register all options of the service on ``conf``, those of its libraries included."""
-    for group, options in GROUPS.items():
+    """Register all options of the service on ``conf``, those of its extensions and libraries included."""
+    for group, options in (*GROUPS.items(), *extension.options_of(extension.installed().values())):
         conf.register_opts(options, group=group)
     for group, options, defaults in _library_options():
         conf.register_opts(options, group=group)
@@ -429,7 +393,10 @@ def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, An
 
 def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
     """Return the service's own options, for oslo-config-generator; the libraries list theirs themselves."""
-    return [(group, copy.deepcopy(list(options))) for group, options in GROUPS.items()]
+    found: dict[str | None, list[cfg.Opt]] = {group: [*options] for group, options in GROUPS.items()}
+    for group, options in extension.options_of(extension.installed().values()):
+        found.setdefault(group, []).extend(options)
+    return [(group, copy.deepcopy(options)) for group, options in sorted(found.items(), key=lambda pair: pair[0] or "")]
 
 
 def set_library_defaults() -> None:

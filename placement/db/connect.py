@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from placement.db import dialects, sqlite_file, statements
 from placement.db.database import Database
-from placement.db.history import HistorySettings
+from placement.db.engine import dialects, sqlite_file, statements
+from placement.db.history.history import HistorySettings
 
 
 def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:

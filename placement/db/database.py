@@ -1,8 +1,8 @@
 """A database: its connections, its feed's writers, and the ways to use it: reads, writes and dry runs.
 
-A write is a function of a transaction.  It runs as an attempt at READ COMMITTED (placement/db/attempt.py).  An attempt
-that collides with other transactions, in any statement or at COMMIT, is rolled back and run again as a whole
-(placement/db/retry.py).
+A write is a function of a transaction.  It runs as an attempt at READ COMMITTED (placement/db/writes/attempt.py).  An
+attempt that collides with other transactions, in any statement or at COMMIT, is rolled back and run again as a whole
+(placement/db/writes/retry.py).
 
 A read runs in autocommit mode: every statement sees its own committed state.  Code that needs two statements reads the
 generation first, so that what it returns is at least as new as the generation it returns.
@@ -24,14 +24,16 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from placement import errors, signals
-from placement.db import bulkhead, dialects, driver_errors, feed, retry, statements
-from placement.db.attempt import Attempts, Lock, Work
-from placement.db.driver_errors import ErrorClass
-from placement.db.history import EventHistory, HistorySettings
-from placement.db.joint_write import JointWrite, JointWrites
-from placement.db.timeouts import UNBOUNDED
-from placement.db.transaction import Prerequisite, Reader, Reading
-from placement.db.write_lock import WriteLock
+from placement.db import feed
+from placement.db.engine import bulkhead, dialects, driver_errors, statements
+from placement.db.engine.driver_errors import ErrorClass
+from placement.db.engine.timeouts import UNBOUNDED
+from placement.db.history.history import EventHistory, HistorySettings
+from placement.db.writes import retry
+from placement.db.writes.attempt import Attempts, Lock, Work
+from placement.db.writes.joint_write import JointWrite, JointWrites
+from placement.db.writes.transaction import Prerequisite, Reader, Reading
+from placement.db.writes.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
 from placement import errors
-from placement.db import retry
 from placement.db.database import Database
-from placement.db.joint_write import JointWrite
-from placement.db.transaction import Reading, Transaction
+from placement.db.writes import retry
+from placement.db.writes.joint_write import JointWrite
+from placement.db.writes.transaction import Reading, Transaction
 
 Result = TypeVar("Result")
 Seen = TypeVar("Seen")

@@ -24,8 +24,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from placement.db.compiled import CompiledInsert
-from placement.db.tables import change_writers, provider_changes
+from placement.db.engine.compiled import CompiledInsert
+from placement.db.schema.tables import change_writers, provider_changes
 
 #: What changed, in ascending order of strength; one transaction records the strongest for each provider.
 USAGE = "usage"  # allocations on the provider

@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Reading, Transaction
+from placement.db.writes.transaction import Reading, Transaction
 from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request

@@ -7,15 +7,15 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Reading
+from placement.db.writes.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, newest, no_content, ok
 from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.joint_claims import joint_write
 from placement.objects.consumer import canonical_uuid
-from placement.objects.joint_claims import joint_write
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
 from placement.schemas.claim import claims, providers_named

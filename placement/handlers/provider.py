@@ -8,7 +8,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.transaction import Transaction
+from placement.db.writes.transaction import Transaction
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, created, listed, newest, no_content, ok

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement import microversion as mv
-from placement.db.transaction import Reading
+from placement.db.writes.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok

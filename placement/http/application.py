@@ -10,8 +10,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import routes
 
 from placement import errors
-from placement.db import origin
-from placement.db.origin import Origin
+from placement.db.writes import origin
+from placement.db.writes.origin import Origin
 from placement.http import failures
 from placement.http.api import Api, Methods
 from placement.http.endpoint import Endpoint

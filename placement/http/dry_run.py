@@ -11,12 +11,12 @@ from wsgiref.types import WSGIEnvironment
 from placement import errors
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
-from placement.db.transaction import Reading, Transaction
+from placement.db.writes.transaction import Reading, Transaction
 from placement.http import failures
 from placement.http.environ import API, VERSION
 from placement.http.response import JSON, Reply, ok
+from placement.objects.claims.room import Room
 from placement.objects.provider import ResourceProvider
-from placement.objects.room import Room
 
 #: The parameter of a query, and the header, by its name and by its key in the environ.
 PARAMETER = "dry_run"

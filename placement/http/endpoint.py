@@ -25,7 +25,7 @@ from wsgiref.types import WSGIEnvironment
 from webob.acceptparse import create_accept_header
 
 from placement import errors
-from placement.db import standard
+from placement.db.upkeep import standard
 from placement.http import body, failures
 from placement.http import dry_run as dry_runs
 from placement.http.environ import API, ROUTE

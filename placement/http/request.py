@@ -12,16 +12,16 @@ import webob
 from oslo_config import cfg
 
 from placement import errors
-from placement.db import retry
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
-from placement.db.joint_write import JointWrite
-from placement.db.transaction import Reading, Transaction
+from placement.db.writes import retry
+from placement.db.writes.joint_write import JointWrite
+from placement.db.writes.transaction import Reading, Transaction
 from placement.http import urlencoded
 from placement.http.environ import CONTEXT, SEARCH, SERVICE, VERSION
 from placement.http.service import Service
 from placement.index.live import LiveIndex
-from placement.objects import leases
+from placement.objects.claims import leases
 from placement.schemas.document import Parameters
 from placement.version_history import Version
 

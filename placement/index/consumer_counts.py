@@ -11,7 +11,7 @@ from placement.db.database import Database
 from placement.index.column import Column
 from placement.index.slots import Mask
 from placement.index.snapshot import Snapshot
-from placement.objects import holders
+from placement.objects.claims import holders
 
 Counts = npt.NDArray[np.int64]
 

@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable
 
 from placement import errors, signals
-from placement.db import standard
 from placement.db.database import Database
-from placement.db.shared_run import SharedRun
+from placement.db.upkeep import standard
+from placement.db.writes.shared_run import SharedRun
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, bounds, loaded, refreshed
 from placement.index.snapshot import Snapshot
-from placement.objects.lease_sweep import LeaseSweeper
+from placement.objects.claims.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 

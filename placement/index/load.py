@@ -11,8 +11,8 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db import bulkhead, compiled
-from placement.db.tables import (
+from placement.db.engine import bulkhead, compiled
+from placement.db.schema.tables import (
     allocations,
     inventories,
     placement_aggregates,

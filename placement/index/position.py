@@ -11,11 +11,12 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db import compiled, feed
-from placement.db.compiled import CompiledStatement
-from placement.db.tables import change_writers, feed_instance, provider_changes
-from placement.db.transaction import Reading
-from placement.objects.leases import SOME_DUE
+from placement.db import feed
+from placement.db.engine import compiled
+from placement.db.engine.compiled import CompiledStatement
+from placement.db.schema.tables import change_writers, feed_instance, provider_changes
+from placement.db.writes.transaction import Reading
+from placement.objects.claims.leases import SOME_DUE
 
 #: A reader that has not looked for longer may have missed writers that were ended and deleted meanwhile.
 _LONGEST_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from placement import signals
 from placement.db import feed
-from placement.db.transaction import Reader
+from placement.db.writes.transaction import Reader
 from placement.index import edit, load
 from placement.index.build import build
 from placement.index.position import Position

@@ -16,8 +16,9 @@ from oslo_middleware.healthcheck import Healthcheck
 from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 from placement import errors
-from placement.db import driver_errors, tables
 from placement.db.database import Database
+from placement.db.engine import driver_errors
+from placement.db.schema import tables
 from placement.errors import StartError
 from placement.http.environ import API
 from placement.http.service import Service

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement.http.service import Service
-from placement.objects.lease_sweep import LeaseSweeper
+from placement.objects.claims.lease_sweep import LeaseSweeper
 
 
 def lease_sweeps(application: WSGIApplication, service: Service) -> WSGIApplication:

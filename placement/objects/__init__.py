@@ -6,10 +6,10 @@ provider, inventory, trait, aggregate, resource_class   records of providers and
 allocation, usage                                       records of what consumers hold
 locked_provider                                         the only object that changes a provider
 tree, provider_rows                                     its parts: trees of providers; locks and generations of rows
-claim, claim_set                                        what consumers are to hold, and the transaction that grants it
-consumer, claimed_inventory                             its parts: consumers, and inventories with their usage
+ancestry, lineage                                       the rows of a tree, and trees that rows contradict
+claims                                                  what consumers are to hold, and how it is given and ends
+consumer                                                consumers, and their owners
 capacity                                                the one rule of what fits
 reshape                                                 inventories and allocations changed together
-holders                                                 who holds what: pages of consumers, and their number by provider
 over_commitment                                         inventories of which more is used than they have, for operators
 """

@@ -10,8 +10,8 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from placement.db.tables import placement_aggregates, resource_provider_aggregates
-from placement.db.transaction import Reading
+from placement.db.schema.tables import placement_aggregates, resource_provider_aggregates
+from placement.db.writes.transaction import Reading
 from placement.objects.provider import ResourceProvider
 
 

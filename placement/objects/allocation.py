@@ -8,7 +8,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     consumer_types,
     consumers,
@@ -17,7 +17,7 @@ from placement.db.tables import (
     resource_providers,
     users,
 )
-from placement.db.transaction import Reading
+from placement.db.writes.transaction import Reading
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import UNKNOWN_TYPE
 

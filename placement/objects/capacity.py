@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from placement.db.tables import LARGEST_RATIO
+from placement.db.schema.tables import LARGEST_RATIO
 
 #: A number or a numpy array of numbers.  The functions take either, and broadcast a mix of both.
 Numbers = Any
 
 
 def ratio(stored: Numbers) -> Numbers:
-    """Return what ``placement.db.tables.Ratio`` makes of a ratio, for those that were read without it."""
+    """Return what ``placement.db.schema.tables.Ratio`` makes of a ratio, for those that were read without it."""
     return np.clip(np.nan_to_num(stored, nan=0.0), -LARGEST_RATIO, LARGEST_RATIO)
 
 

@@ -16,11 +16,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import dialects, names
-from placement.db.clock import CLOCK
-from placement.db.compiled import CompiledInsert, CompiledStatement
-from placement.db.names import Name
-from placement.db.tables import (
+from placement.db.engine import dialects
+from placement.db.engine.compiled import CompiledInsert, CompiledStatement
+from placement.db.schema.clock import CLOCK
+from placement.db.schema.tables import (
     LEASE_IS_OVER,
     allocations,
     claims,
@@ -30,7 +29,9 @@ from placement.db.tables import (
     touched,
     utcnow,
 )
-from placement.db.transaction import Collision, Reading, Transaction
+from placement.db.writes import names
+from placement.db.writes.names import Name
+from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.objects.provider import ResourceProvider
 from placement.uuids import canonical
 

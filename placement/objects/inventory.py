@@ -10,8 +10,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.tables import inventories, resource_classes
-from placement.db.transaction import Reading
+from placement.db.schema.tables import inventories, resource_classes
+from placement.db.writes.transaction import Reading
 from placement.objects import capacity
 from placement.objects.provider import ResourceProvider
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from placement.db.tables import resource_providers
-from placement.db.transaction import Reading
+from placement.db.schema.tables import resource_providers
+from placement.db.writes.transaction import Reading
 from placement.objects.ancestry import CycleError, find_root
 
 

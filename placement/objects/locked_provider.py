@@ -13,9 +13,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import feed, names
-from placement.db.events import PROVIDER, Changes
-from placement.db.tables import (
+from placement.db import feed
+from placement.db.schema.tables import (
     allocations,
     inventories,
     placement_aggregates,
@@ -24,8 +23,11 @@ from placement.db.tables import (
     resource_providers,
     utcnow,
 )
-from placement.db.transaction import Transaction
-from placement.objects import leases, provider_rows, tree
+from placement.db.writes import names
+from placement.db.writes.notes import PROVIDER, Changes
+from placement.db.writes.transaction import Transaction
+from placement.objects import provider_rows, tree
+from placement.objects.claims import leases
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass

@@ -9,7 +9,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement.db.database import Database
-from placement.db.tables import allocations, inventories, resource_classes, resource_providers
+from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.objects import capacity
 
 #: Providers in one statement.

@@ -10,8 +10,8 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.tables import resource_providers
-from placement.db.transaction import Reading
+from placement.db.schema.tables import resource_providers
+from placement.db.writes.transaction import Reading
 
 #: Ids in one statement.
 MANY = 5000

@@ -14,10 +14,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.db import feed
-from placement.db.compiled import CompiledStatement
-from placement.db.events import PROVIDER
-from placement.db.tables import resource_providers, touch_of, touched, utcnow
-from placement.db.transaction import Collision, Transaction
+from placement.db.engine.compiled import CompiledStatement
+from placement.db.schema.tables import resource_providers, touch_of, touched, utcnow
+from placement.db.writes.notes import PROVIDER
+from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import GENERATION, SELECT, ResourceProvider
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
-from placement.db.transaction import Transaction
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.writes.transaction import Transaction
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.events import RESOURCE_CLASS
-from placement.db.standard import FIRST_CUSTOM_ID
-from placement.db.tables import inventories, resource_classes, touch_of, touched
-from placement.db.transaction import Collision, Reading, Transaction
+from placement.db.schema.tables import inventories, resource_classes, touch_of, touched
+from placement.db.upkeep.standard import FIRST_CUSTOM_ID
+from placement.db.writes.notes import RESOURCE_CLASS
+from placement.db.writes.transaction import Collision, Reading, Transaction
 
 #: Attempts to create a class: transactions that create one at the same time choose the same id.
 CREATE_ATTEMPTS = 100

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.events import TRAIT
-from placement.db.standard import CUSTOM_PREFIX
-from placement.db.tables import resource_provider_traits, traits
-from placement.db.transaction import Reading, Transaction
+from placement.db.schema.tables import resource_provider_traits, traits
+from placement.db.upkeep.standard import CUSTOM_PREFIX
+from placement.db.writes.notes import TRAIT
+from placement.db.writes.transaction import Reading, Transaction
 from placement.objects.provider import ResourceProvider
 
 _CUSTOM_NAME = re.compile(rf"\A{CUSTOM_PREFIX}[A-Z0-9_]+\Z")

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.events import PROVIDER, Changes
-from placement.db.tables import resource_providers, utcnow
-from placement.db.transaction import Collision, Reading, Transaction
+from placement.db.schema.tables import resource_providers, utcnow
+from placement.db.writes.notes import PROVIDER, Changes
+from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
 from placement.objects.lineage import Lineage
 from placement.objects.provider import ResourceProvider

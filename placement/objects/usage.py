@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     consumer_types,
     consumers,
@@ -16,7 +16,7 @@ from placement.db.tables import (
     resource_classes,
     users,
 )
-from placement.db.transaction import Reading
+from placement.db.writes.transaction import Reading
 from placement.objects.provider import ResourceProvider
 
 #: The consumer type under which consumers without a type are shown, and asked for.

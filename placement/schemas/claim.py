@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from placement import errors
-from placement.objects.claim import ANY_GENERATION, Claim
+from placement.objects.claims.claim import ANY_GENERATION, Claim
 from placement.objects.consumer import Owner
 
 

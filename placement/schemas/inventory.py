@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.db.tables import LARGEST_RATIO
+from placement.db.schema.tables import LARGEST_RATIO
 from placement.schemas.declarations import (
     RESOURCE_CLASS_NAME,
     Field,

@@ -5,10 +5,8 @@
     solver    finds the candidates of one tree, on demand
     choose    takes a number of candidates from all trees, in the order that the operator wants
     find      the entry: runs these steps within a budget
-    pick      chooses the place of each of many consumers, instead of all candidates of one
     refusals  what each rule of both phases removed: why there are no candidates
     budget    the bounds of a search
-    trees     all providers as trees, chosen, sorted and in pages; no part of a search
 
 A search reads one snapshot of the index and nothing else.  Candidates are advice: a claim decides from the database.
 """

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import usage_samples, utcnow
+from placement.db.schema.tables import usage_samples, utcnow
 from tests import web
 
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}

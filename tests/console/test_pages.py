@@ -13,12 +13,12 @@ from urllib.parse import parse_qsl, quote
 import pytest
 
 from placement import microversion as mv
-from placement.console import pages
-from placement.console.api import CONTENT_SECURITY_POLICY
-from placement.openapi import examples
-from placement.openapi.document import endpoints_at
+from placement.extensions.console import pages
+from placement.extensions.console.api import CONTENT_SECURITY_POLICY
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi import examples
+from placement.extensions.v1.openapi.document import endpoints_at
 from placement.routes import PLACEMENT
-from placement.v1.api import V1
 from placement.version_history import OLDEST
 from tests import servers, web
 from tests.clock import Clock
@@ -167,7 +167,7 @@ def test_a_name_never_becomes_an_element(app, uuids, path):
 
 def test_no_template_can_leave_out_the_escape(backend):
     assert pages._TEMPLATES.autoescape is True
-    for template in resources.files("placement.console").joinpath("templates").iterdir():
+    for template in resources.files("placement.extensions.console").joinpath("templates").iterdir():
         assert not re.search(r"\bsafe\b|autoescape|Markup", template.read_text()), template.name
 
 
@@ -241,7 +241,7 @@ def test_a_provider_is_found_by_its_uuid(app, uuids):
 @pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
 def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
     """No page is empty where the last one is full."""
-    monkeypatch.setattr("placement.console.handlers.provider.ROWS", rows)
+    monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", rows)
     address, names, steps = "/providers?class=&name=", [], 0
     while address:
         text = page(app, address)
@@ -260,7 +260,7 @@ def test_the_list_has_pages(app, uuids):
 
 
 def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.provider.ROWS", 3)
+    monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", 3)
     assert 'rel="prev" href="/console/providers?page=3"' in page(app, "/providers?page=999999")
 
 
@@ -432,7 +432,7 @@ def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, verbs):
 
 def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkeypatch):
     """It looks at one event, and those of the consumer are earlier ones."""
-    monkeypatch.setattr("placement.objects.event.WINDOW", 1)
+    monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
     text = page(app, f"/consumers/{GONE_CONSUMER}")
     assert told(text) == []
     assert 'rel="next"' in text
@@ -440,7 +440,7 @@ def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkey
 
 def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
     everything = told(page(app, "/providers/pool"))
-    monkeypatch.setattr("placement.console.timeline.ROWS", 3)
+    monkeypatch.setattr("placement.extensions.console.timeline.ROWS", 3)
     address, found, steps = "/providers/pool", [], 0
     while address:
         text = page(app, address)
@@ -453,7 +453,7 @@ def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
 
 
 def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.event.ROWS", 7)
+    monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 7)
     listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
     address, heads = "/events", []
     while address:
@@ -510,8 +510,8 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
         waited.append(1)
         clock.sleep(3600)
 
-    monkeypatch.setattr("placement.v1.following.time", clock)
-    monkeypatch.setattr("placement.db.event_watch.EventWatch.wait", wait)
+    monkeypatch.setattr("placement.extensions.v1.events.following.time", clock)
+    monkeypatch.setattr("placement.db.history.event_watch.EventWatch.wait", wait)
     text = page(app, "/events")
     position = re.search(r'data-position="([^"]*)"', text)[1]
     assert 'data-follow="/console/events/rows?"' in text
@@ -528,7 +528,7 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
 
 
 def test_older_events_are_not_followed(app, uuids, monkeypatch):
-    monkeypatch.setattr("placement.console.handlers.event.ROWS", 3)
+    monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 3)
     first = page(app, "/events?kind=provider")
     assert 'data-follow="/console/events/rows?kind=provider"' in first
     older = html.unescape(re.search(r'rel="next" href="/console([^"]*)"', first)[1])

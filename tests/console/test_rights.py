@@ -12,7 +12,7 @@ from urllib.parse import quote
 import bcrypt
 import pytest
 
-from placement.console.api import CONSOLE
+from placement.extensions.console.api import CONSOLE
 from tests import servers, web
 from tests.console.conftest import console
 from tests.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE, send

@@ -12,25 +12,25 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.baremetal.objects import placing
-from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import Node
-from placement.baremetal.objects.placing import AllocationRequest
-from placement.baremetal.objects.record import Record
-from placement.baremetal.objects.record_page import RecordPage
 from placement.db.database import Database
-from placement.db.tables import utcnow
-from placement.db.transaction import Transaction
+from placement.db.schema.tables import utcnow
+from placement.db.writes.transaction import Transaction
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.record import Record
+from placement.extensions.baremetal.objects.record_page import RecordPage
 from placement.http.api import Deployment
 from placement.index.live import LiveIndex
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
 from placement.policy import Policy
-from tests import web
+from tests import apis, web
 from tests.caller import Answer
 
 #: Nodes.
@@ -131,8 +131,8 @@ class Client(Nodes):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         conf = web.configuration(baremetal__enabled=True)
-        rules = [rule for api in deploy.APIS for rule in api.rules]
-        service = Deployment(conf, database, Policy(conf, rules), LiveIndex(database), deploy.APIS)
+        rules = [rule for api in apis.ALL for rule in api.rules]
+        service = Deployment(conf, database, Policy(conf, rules), LiveIndex(database), apis.ALL)
         self.application = deploy.assemble(service)
 
     def __call__(

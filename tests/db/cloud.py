@@ -9,10 +9,10 @@ import sqlalchemy as sa
 import yaml
 
 from placement.cmd import manage
-from placement.db.tables import consumers
-from placement.objects import leases
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.schema.tables import consumers
+from placement.objects.claims import leases
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db import dialects, feed, retry, schema, standard
+from placement.db import feed
 from placement.db.database import opened
-from placement.db.timeouts import Timeouts
+from placement.db.engine import dialects
+from placement.db.engine.timeouts import Timeouts
+from placement.db.schema import schema
+from placement.db.upkeep import standard
+from placement.db.writes import retry
 from tests import galera
 from tests.conftest import chosen
 from tests.db import replay

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import sqlalchemy as sa
 
 from placement import signals
-from placement.db import retry
 from placement.db.database import opened
+from placement.db.writes import retry
+from placement.extensions.v1.handlers import claim
 from placement.http.environ import SEARCH
 from placement.index.live import LiveIndex
-from placement.v1.handlers import claim
 from tests.children import until
 from tests.clock import PATIENCE
 from tests.db import sql_hooks

@@ -56,7 +56,7 @@ class Plan:
     def step(self, statement: str, connection: Any, execute: Callable[[], None]) -> None:
         """Called with every statement that is about to be executed, and with every COMMIT.
 
-        For some drivers numbers are written into the statement (``placement.db.compiled``).  Another attempt has
+        For some drivers numbers are written into the statement (``placement.db.engine.compiled``).  Another attempt has
         others, and it is the same statement.
         """
         statement = _NUMBER.sub("#", statement)

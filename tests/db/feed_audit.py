@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from placement.db import feed
 from placement.db.database import Database
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     inventories,
     placement_aggregates,

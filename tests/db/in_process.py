@@ -7,10 +7,10 @@ from placement.db.database import Database
 from placement.http.api import Deployment
 from placement.index.live import LiveIndex
 from placement.policy import Policy
-from tests import caller, web
+from tests import apis, caller, web
 
 _CONF = web.configuration()
-_POLICY = Policy(_CONF, [rule for api in deploy.APIS for rule in api.rules])
+_POLICY = Policy(_CONF, [rule for api in apis.ALL for rule in api.rules])
 
 
 def with_a_consumer(service: caller.Caller, host: str, consumer: str, project: str, user: str) -> caller.Caller:
@@ -26,5 +26,5 @@ def with_a_consumer(service: caller.Caller, host: str, consumer: str, project: s
 
 def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:
     """Calls the service with all its layers."""
-    service = Deployment(_CONF, database, _POLICY, index or LiveIndex(database), deploy.APIS)
+    service = Deployment(_CONF, database, _POLICY, index or LiveIndex(database), apis.ALL)
     return caller.inside(deploy.assemble(service))

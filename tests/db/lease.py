@@ -6,10 +6,10 @@ import datetime
 
 import sqlalchemy as sa
 
-from placement.db.events import CONSUMER
-from placement.db.tables import claims, consumers
-from placement.objects import leases
-from placement.objects.consumer_state import ConsumerState, written
+from placement.db.schema.tables import claims, consumers
+from placement.db.writes.notes import CONSUMER
+from placement.objects.claims import leases
+from placement.objects.claims.consumer_state import ConsumerState, written
 
 
 def expire(database, consumer, seconds=0):

@@ -14,8 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
-from placement.db.events import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     baremetal_nodes,
     claims,
@@ -31,8 +30,9 @@ from placement.db.tables import (
     traits,
     users,
 )
-from placement.objects import event
-from placement.objects.event import Event, EventFilter
+from placement.db.writes.notes import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
+from placement.extensions.v1.history import event
+from placement.extensions.v1.history.event import Event, EventFilter
 
 #: A fact about something: kind, uuid and the path of a value.
 Fact = tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from placement.db.database import Database
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     baremetal_allocations,
     baremetal_nodes,

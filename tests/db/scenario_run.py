@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.db import feed
 from placement.db.database import Database
-from placement.db.tables import provider_changes, resource_providers
+from placement.db.schema.tables import provider_changes, resource_providers
 from tests.caller import Answer, Caller
 from tests.db import row_snapshots
 from tests.db.in_process import placement

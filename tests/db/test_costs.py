@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement import deploy
 from placement.db.database import opened
-from placement.db.tables import inventories, placement_aggregates, resource_provider_traits, resource_providers
+from placement.db.schema.tables import inventories, placement_aggregates, resource_provider_traits, resource_providers
 from tests import web
 from tests.caller import NEW_CONSUMER
 from tests.cost_measurement import cost

@@ -20,14 +20,14 @@ from placement import deploy, errors
 from placement import microversion as mv
 from placement.db.database import opened
 from placement.db.dry_run import DryRun
-from placement.db.tables import inventories, metadata, projects, resource_classes, resource_providers, traits
-from placement.db.transaction import Collision
+from placement.db.schema.tables import inventories, metadata, projects, resource_classes, resource_providers, traits
+from placement.db.writes.transaction import Collision
+from placement.extensions.v1.api import V1
 from placement.http.dry_run import answer
 from placement.http.environ import API, REQUEST_ID, VERSION
 from placement.metrics.definitions import Metrics
 from placement.routes import PLACEMENT, TABLE
 from placement.schemas.replies import dry_run as replies
-from placement.v1.api import V1
 from tests import caller, servers, web
 from tests.db import interleaving, sql_hooks
 from tests.db.in_process import placement
@@ -451,7 +451,7 @@ def test_a_bare_metal_write_refuses_a_dry_run(cloud):
 
 
 def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):
-    monkeypatch.setattr("placement.objects.room.MANY", 2)
+    monkeypatch.setattr("placement.objects.claims.room.MANY", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
         cloud.does(provider(name), stock(name, VCPU=8))

@@ -10,9 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db import schema, standard
 from placement.db.database import opened
-from placement.db.tables import feed_instance
+from placement.db.schema import schema
+from placement.db.schema.tables import feed_instance
+from placement.db.upkeep import standard
 from placement.errors import StartError
 from tests import web
 from tests.clock import PATIENCE

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement import deploy
 from placement.db.database import opened
-from placement.db.tables import (
+from placement.db.schema.tables import (
     change_writers,
     consumer_types,
     event_order,

@@ -22,8 +22,8 @@ from placement import conf as options
 from placement import deploy, policy
 from placement.cmd import metrics
 from placement.conf import reading
-from placement.loading.description import described
-from placement.loading.yaml_source import YamlSource
+from placement.extensions.loading.description import described
+from placement.extensions.loading.yaml_source import YamlSource
 from tests import galera_network, web
 from tests.docs import commands
 from tests.docs.blocks import ROOT, Block

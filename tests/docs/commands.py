@@ -18,8 +18,8 @@ from oslo_config import cfg
 
 from jepsen import __main__ as jepsen
 from placement import conf as options
-from placement.ask import main as ask
 from placement.cmd import manage, metrics, serve, status
+from placement.extensions.terminal import main as ask
 from tests.docs.blocks import ROOT
 from tools import compare_with_original
 
@@ -50,7 +50,7 @@ _SAMPLES = {path.name for path in (ROOT / "etc").rglob("*")}
 #: The commands of the client, each ``noun_verb``.
 _CLIENT = importlib.metadata.EntryPoints(
     command
-    for group in ("identity.v3", "compute.v2", "placement.v1", "baremetal.v1")
+    for group in ("identity.v3", "compute.v2", "placement.extensions.v1", "baremetal.v1")
     for command in importlib.metadata.entry_points(group=f"openstack.{group}")
 )
 #: What the commands of osc-placement ask for the version of the API.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from placement import deploy
-from placement.loading.description import described
-from placement.loading.writing import load
-from placement.loading.yaml_source import YamlSource
+from placement.extensions.loading.description import described
+from placement.extensions.loading.writing import load
+from placement.extensions.loading.yaml_source import YamlSource
 from tests import web
 from tests.docs import examples
 from tests.docs.blocks import PAGES, captioned

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from placement import deploy
 from placement import microversion as mv
-from placement.baremetal.schemas import allocation, node_fields, node_list
-from placement.console.api import CONSOLE
-from placement.search.pick.strategy import Preference
-from placement.v1.api import TABLE
-from placement.v1.schemas import search
+from placement.extensions.baremetal.schemas import allocation, node_fields, node_list
+from placement.extensions.console.api import CONSOLE
+from placement.extensions.v1.api import TABLE
+from placement.extensions.v1.pick.strategy import Preference
+from placement.extensions.v1.schemas import search
 from placement.version_history import OLDEST
+from tests import apis
 from tests.docs import examples
 
 ROOT = Path(__file__).parents[2]
@@ -31,9 +31,7 @@ SUCCESSES = {
     if example.reply is not None and example.reply.status.startswith("2")
 }
 #: The routes of all APIs, by their paths from the root.  The pages of the console are for people: docs/console.rst.
-ROUTES = {
-    api.prefix + path: methods for api in deploy.APIS if api is not CONSOLE for path, methods in api.routes.items()
-}
+ROUTES = {api.prefix + path: methods for api in apis.ALL if api is not CONSOLE for path, methods in api.routes.items()}
 #: The recorded schemas of bodies and queries, by version.
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "tests/unit/schemas").glob("*.json"))}
 

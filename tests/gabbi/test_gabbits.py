@@ -28,11 +28,11 @@ from gabbi import handlers, suitemaker
 from oslo_config import cfg
 
 from placement import conf, deploy
-from placement.baremetal.api import BAREMETAL
-from placement.baremetal.objects.node import UNCLASSIFIED
-from placement.console.api import CONSOLE
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.baremetal.objects.node import UNCLASSIFIED
+from placement.extensions.console.api import CONSOLE
+from placement.extensions.v1.api import V1
 from placement.routes import PLACEMENT
-from placement.v1.api import V1
 from tests import ironic, running, servers
 from tests.reply_conformance import Described
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     change_writers,
     consumers,

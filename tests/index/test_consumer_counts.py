@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import allocations, resource_providers
+from placement.db.schema.tables import allocations, resource_providers
 from placement.index.live import LiveIndex
-from placement.objects import holders
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims import holders
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

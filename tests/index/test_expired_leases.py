@@ -9,9 +9,9 @@ import pytest
 from placement.db.database import opened
 from placement.index import live
 from placement.index.live import LiveIndex
-from placement.objects import lease_sweep, leases, release
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims import lease_sweep, leases, release
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

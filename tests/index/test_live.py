@@ -18,15 +18,18 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db import bulkhead, feed, schema, standard
-from placement.db.bulkhead import Bulkhead
+from placement.db import feed
 from placement.db.database import opened
-from placement.db.tables import allocations, change_writers, feed_instance, provider_changes, resource_providers
+from placement.db.engine import bulkhead
+from placement.db.engine.bulkhead import Bulkhead
+from placement.db.schema import schema
+from placement.db.schema.tables import allocations, change_writers, feed_instance, provider_changes, resource_providers
+from placement.db.upkeep import standard
 from placement.index import live
 from placement.index.live import LiveIndex
 from placement.index.refresh import loaded
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from placement.db import dialects
 from placement.db.database import opened
-from placement.db.tables import allocations, inventories, resource_providers, traits
+from placement.db.engine import dialects
+from placement.db.schema.tables import allocations, inventories, resource_providers, traits
 from placement.index import load
 from placement.index.build import build
 from placement.index.position import Position
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from placement import errors
 from placement.db import feed
 from placement.db.database import Database, opened
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     change_writers,
     feed_instance,
@@ -26,7 +26,7 @@ from placement.db.tables import (
     provider_changes,
     resource_providers,
 )
-from placement.db.transaction import Transaction
+from placement.db.writes.transaction import Transaction
 from placement.index.refresh import agrees, loaded, refreshed
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass

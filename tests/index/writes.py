@@ -17,10 +17,10 @@ from typing import Any
 
 from placement import errors
 from placement.db.database import Database, opened
-from placement.db.transaction import Transaction
+from placement.db.writes.transaction import Transaction
 from placement.index.snapshot import SHARES
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -252,8 +252,12 @@ class TestOpenStack:
     def test_no_command_has_the_name_of_another(self, backend):
         """Of two, the client would choose one."""
         commands = list(metadata.entry_points(group="openstack.placement.v1"))
-        names = {point.name for point in commands if point.module.startswith("placement.osc.")}
-        others = {point.name for point in commands if not point.module.startswith("placement.osc.")}
+        names = {
+            point.name for point in commands if point.module.startswith("placement.extensions.terminal.openstack.")
+        }
+        others = {
+            point.name for point in commands if not point.module.startswith("placement.extensions.terminal.openstack.")
+        }
         assert len(names) == 8
         assert "allocation_candidate_list" in others
         assert not names & others

@@ -20,11 +20,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from placement.ask import client
-from placement.ask.address import ServiceAddress
+from placement.extensions.terminal import client
+from placement.extensions.terminal.address import ServiceAddress
 from tests import children, preloaded
 
-ASK = [sys.executable, "-m", "placement.ask.main"]
+ASK = [sys.executable, "-m", "placement.extensions.terminal.main"]
 NOBODY = b'{"consumers": [], "next": null}'
 
 

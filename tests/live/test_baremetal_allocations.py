@@ -7,7 +7,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db import tables
+from placement.db.schema import tables
 from tests import servers
 from tests.baremetal_clients import unique
 from tests.children import PATIENCE

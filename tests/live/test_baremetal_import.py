@@ -11,13 +11,13 @@ import openstack
 import pytest
 import yaml
 
-from placement.baremetal.objects import holding
-from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import Node
-from placement.baremetal.objects.record import Record
 from placement.cmd import manage
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
+from placement.extensions.baremetal.objects import holding
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.record import Record
 from placement.objects.consumer import Owner
 from tests import running
 

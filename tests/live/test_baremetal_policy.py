@@ -9,8 +9,8 @@ import bcrypt
 import pytest
 from oslo_policy.policy import DocumentedRuleDefault
 
-from placement.baremetal import policy
-from placement.baremetal.api import TABLE
+from placement.extensions.baremetal import policy
+from placement.extensions.baremetal.api import TABLE
 from tests import children, owner_rules, running, servers
 
 pytestmark = [

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import resource_providers
+from placement.db.schema.tables import resource_providers
 from tests import children, running
 
 UUID = "b0000000-0000-4000-8000-000000000001"

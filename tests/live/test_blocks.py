@@ -8,7 +8,7 @@ import secrets
 import pytest
 import sqlalchemy as sa
 
-from placement.db import schema
+from placement.db.schema import schema
 from tests.docs.blocks import PAGES, blocks
 
 CAPTIONS = {"mariadb": "MariaDB", "postgresql": "PostgreSQL"}

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from tests import children, running
 from tests.db import openstack_database
 

@@ -18,8 +18,8 @@ import pytest
 
 from placement.cmd import manage as manage_command
 from placement.cmd import status as status_command
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok

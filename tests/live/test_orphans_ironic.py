@@ -7,7 +7,7 @@ import json
 import openstack
 import pytest
 
-from placement.cmd import consumers as command
+from placement.extensions.orphans import command as command
 from tests import running
 from tests.db.cloud import Cloud, uuids
 from tests.nova import fake

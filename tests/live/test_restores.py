@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from placement.cmd import manage
 from placement.db.database import opened
-from placement.db.tables import resource_classes, resource_providers, traits
+from placement.db.schema.tables import resource_classes, resource_providers, traits
 from tests import backups, children, galera, running, servers
 from tests.db.in_process import placement
 from tests.load.storm import NONE, Storm, claim, name, new, stock

@@ -14,7 +14,7 @@ import yaml
 
 from placement import deploy
 from placement.db.database import opened
-from placement.db.tables import consumers
+from placement.db.schema.tables import consumers
 from tests import children, running, transcripts, web
 from tests.docs import examples
 from tests.docs.blocks import PAGES, blocks

@@ -18,10 +18,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import microversion as mv
-from placement.ask.address import ADDRESS_FILE
+from placement import package
 from placement.cmd import metrics, program, serve
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from placement.errors import StartError
 from tests import children, preloaded, running
 
@@ -89,7 +89,9 @@ def test_the_suggested_command_works(tmp_path, environment):
 def test_the_suggested_question_works(tmp_path, environment):
     with served(tmp_path, environment) as (greeting, _):
         question = re.search("in this directory, try:\n\n  .*placement-ask (.*)", greeting).group(1)
-        done = preloaded.service().run([sys.executable, "-m", "placement.ask.main", question], environment, tmp_path)
+        done = preloaded.service().run(
+            [sys.executable, "-m", "placement.extensions.terminal.main", question], environment, tmp_path
+        )
         assert (done.returncode, done.stdout) == (0, "No provider.\n"), done.stderr
 
 
@@ -99,12 +101,12 @@ def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
     (programs / "placement-ask").touch(0o755)
     monkeypatch.setattr(sys, "executable", str(programs / "python"))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert serve.as_found("placement-ask") == str(programs / "placement-ask")
+    assert package.as_found("placement-ask") == str(programs / "placement-ask")
     monkeypatch.chdir(tmp_path)
-    assert serve.as_found("placement-ask") == ".venv/bin/placement-ask"
-    assert serve.as_found("placement-nothing") == "placement-nothing"
+    assert package.as_found("placement-ask") == ".venv/bin/placement-ask"
+    assert package.as_found("placement-nothing") == "placement-nothing"
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    assert serve.as_found("placement-ask") == "placement-ask"
+    assert package.as_found("placement-ask") == "placement-ask"
 
 
 def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, environment):
@@ -389,7 +391,7 @@ def test_where_tokens_are_validated_no_token_is_suggested(tmp_path, environment)
 
 
 def test_the_address_is_in_a_file_while_it_runs(tmp_path, environment):
-    address = tmp_path / ADDRESS_FILE
+    address = tmp_path / package.ADDRESS_FILE
     with served(tmp_path, environment) as (_, first):
         assert address.read_text() == f"http://127.0.0.1:{first.port}\n"
         address.write_text("http://another\n")

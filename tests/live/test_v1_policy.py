@@ -12,8 +12,8 @@ import json
 import pytest
 from oslo_policy.policy import DocumentedRuleDefault
 
-from placement.v1 import policy
-from placement.v1.api import TABLE, V1
+from placement.extensions.v1 import policy
+from placement.extensions.v1.api import TABLE, V1
 from tests import children, running, servers
 
 pytestmark = [

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from placement.search.pick.strategy import Preference
+from placement.extensions.v1.pick.strategy import Preference
 from tests.children import until
 from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import provider_changes
+from placement.db.schema.tables import provider_changes
 from tests import running, servers, web_servers
 from tests.conftest import chosen
 from tests.load.soundness import flaws

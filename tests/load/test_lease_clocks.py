@@ -12,7 +12,7 @@ import secrets
 import pytest
 
 from placement.db.database import opened
-from placement.objects import leases
+from placement.objects.claims import leases
 from tests import children, faketime, running
 from tests.children import until
 from tests.load.claiming import Hosts, claiming, request

@@ -15,7 +15,7 @@ import hypothesis
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from placement.search.pick.strategy import Preference
+from placement.extensions.v1.pick.strategy import Preference
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.model.clients import Clients, seen, when
 from tests.model.placing import Judge, Options, Wish

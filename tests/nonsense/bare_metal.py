@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from placement.baremetal import versions
-from placement.baremetal.api import TABLE
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.api import TABLE
 from placement.http.endpoint import Endpoint
 from tests import json_strategies
 from tests.nonsense.odd_values import MONSTERS as THINGS

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from placement.extensions.v1.api import TABLE
 from placement.http.endpoint import Endpoint
-from placement.v1.api import TABLE
 from placement.version_history import OLDEST
 from tests.nonsense.odd_values import (
     AGGREGATE,

@@ -6,9 +6,9 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from placement import microversion as mv
-from placement.openapi.document import describe
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi.document import describe
 from placement.routes import PLACEMENT
-from placement.v1.api import V1
 from placement.version_history import OLDEST
 
 DOCUMENTS = [(PLACEMENT, change.version) for change in mv.HISTORY] + [(V1, OLDEST)]

@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from placement.search.pick.strategy import Preference
+from placement.extensions.v1.pick.strategy import Preference
 from tests.db.in_process import placement
 from tests.search import oracle
 from tests.search.query import query_string

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placement.search.count import sharing
-from placement.search.count.count import Count, count
-from placement.search.count.sharing import Sharing
+from placement.extensions.v1.count import sharing
+from placement.extensions.v1.count.count import Count, count
+from placement.extensions.v1.count.sharing import Sharing
 from placement.search.find import Settings, find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle

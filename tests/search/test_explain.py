@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.extensions.v1.explain.conditions import Condition, conditions, parameter, with_amounts, without
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explanation import Explanation, Relaxation
+from placement.extensions.v1.explain.steps import NAMED
 from placement.index.snapshot import Snapshot
-from placement.search.explain.conditions import Condition, conditions, parameter, with_amounts, without
-from placement.search.explain.explaining import explain
-from placement.search.explain.explanation import Explanation, Relaxation
-from placement.search.explain.steps import NAMED
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.narrowing_oracle import Expected, Narrowing, blocking, most
 from tests.search.oracle import answers, answers_of, fits, meets

@@ -11,17 +11,17 @@ from typing import TypeVar
 import pytest
 
 from placement import microversion
+from placement.extensions.v1.explain import sentence
+from placement.extensions.v1.explain.amounts import AmountsByClass
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explanation import Extent, Shortfall, Step
+from placement.extensions.v1.explain.mistakes import Names
+from placement.extensions.v1.explain.near_misses import near_misses
+from placement.extensions.v1.explain.relaxations import _lower
+from placement.extensions.v1.explain.searching import Searches
 from placement.index.slots import EMPTY
 from placement.index.snapshot import Snapshot
 from placement.schemas.document import Parameters
-from placement.search.explain import sentence
-from placement.search.explain.amounts import AmountsByClass
-from placement.search.explain.explaining import explain
-from placement.search.explain.explanation import Extent, Shortfall, Step
-from placement.search.explain.mistakes import Names
-from placement.search.explain.near_misses import near_misses
-from placement.search.explain.relaxations import _lower
-from placement.search.explain.searching import Searches
 from placement.search.query import parse
 from placement.search.query.query import SearchQuery
 from tests.world import Stock, World

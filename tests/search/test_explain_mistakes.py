@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from placement.search.explain.explaining import explain
-from placement.search.explain.explanation import Explanation
-from placement.search.explain.mistakes import Names
-from placement.search.explain.searching import Searches
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explanation import Explanation
+from placement.extensions.v1.explain.mistakes import Names
+from placement.extensions.v1.explain.searching import Searches
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.narrowing_oracle import Narrowing
 from tests.search.oracle import SHARES, matching

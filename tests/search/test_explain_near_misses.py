@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.search.explain.conditions import Condition, with_amounts, without
-from placement.search.explain.explaining import explain
+from placement.extensions.v1.explain.conditions import Condition, with_amounts, without
+from placement.extensions.v1.explain.explaining import explain
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.distance_oracle import Lack, lacks_of_tree
 from tests.search.oracle import SHARES, answers, answers_of

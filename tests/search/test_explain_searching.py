@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.extensions.v1.explain import searching
+from placement.extensions.v1.explain.amounts import AmountsByClass
+from placement.extensions.v1.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.relaxations import relaxations
+from placement.extensions.v1.explain.searching import Outcome, Searches, search
 from placement.index.slots import SlotSet
 from placement.search.budget import Budget
-from placement.search.explain import searching
-from placement.search.explain.amounts import AmountsByClass
-from placement.search.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
-from placement.search.explain.explaining import explain
-from placement.search.explain.relaxations import relaxations
-from placement.search.explain.searching import Outcome, Searches, search
 from placement.search.find import Settings, find
 from placement.search.narrow.narrowing import narrow
 from placement.search.narrow.tree_problems import TreeProblems

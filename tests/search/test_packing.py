@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.extensions.v1.count import branching, packing, simplex
+from placement.extensions.v1.count.packing import pack
 from placement.search.budget import Budget
-from placement.search.count import branching, packing, simplex
-from placement.search.count.packing import pack
 from tests.strategies import examples
 
 Rows = list[tuple[int, ...]]

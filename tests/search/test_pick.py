@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placement.extensions.v1.pick import places, sample
+from placement.extensions.v1.pick.picker import Pick, Picker, PickRequest
+from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.index.snapshot import Snapshot
-from placement.search.pick import places, sample
-from placement.search.pick.picker import Pick, Picker, PickRequest
-from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 from tests.search import oracle, pick_oracle

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from placement.extensions.v1.pick.allowance import Allowance
 from placement.search.budget import Budget
-from placement.search.pick.allowance import Allowance
 
 
 def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from placement.extensions.v1.pick import allowance
+from placement.extensions.v1.pick.picker import Pick, Picker, PickRequest
 from placement.search.find import Settings
-from placement.search.pick import allowance
-from placement.search.pick.picker import Pick, Picker, PickRequest
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
 

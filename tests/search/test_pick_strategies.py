@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from placement.extensions.v1.pick import allowance
+from placement.extensions.v1.pick import sample as sample_module
+from placement.extensions.v1.pick.picker import Pick, Picker, PickRequest
+from placement.extensions.v1.pick.sample import Samples
+from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.search.budget import Budget
 from placement.search.find import Settings
 from placement.search.narrow.narrowing import narrow
-from placement.search.pick import allowance
-from placement.search.pick import sample as sample_module
-from placement.search.pick.picker import Pick, Picker, PickRequest
-from placement.search.pick.sample import Samples
-from placement.search.pick.strategy import Preference, Strategy
 from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import Refusals
 from tests.world import Stock, World

@@ -7,7 +7,7 @@ import math
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from placement.search.trees import Amount, TreeFilter, TreeOrder, depth_first, find_trees
+from placement.extensions.v1.overview.trees import Amount, TreeFilter, TreeOrder, depth_first, find_trees
 from tests.strategies import AGGREGATES, CLASSES, TRAITS, examples, worlds
 from tests.world import Member, Stock, World
 

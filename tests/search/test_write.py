@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from placement import microversion as mv
+from placement.extensions.v1.query_text import group_pairs, query_string
 from placement.schemas.document import Parameters
 from placement.search.query import parse
 from placement.search.query.query import Group, NameCondition, SearchQuery
-from placement.search.query.write import group_pairs, query_string
 from tests.strategies import examples, search_queries, worlds
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.pool import NullPool
 
 from placement import deploy, errors
 from placement import microversion as mv
-from placement.db import schema
+from placement.db.schema import schema
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok

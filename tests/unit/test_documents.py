@@ -16,7 +16,7 @@ import placement
 from placement import conf as options
 from placement import deploy, errors, routes
 from placement.cmd import manage
-from placement.db import schema, tables
+from placement.db.schema import schema, tables
 from placement.metrics.definitions import Metrics
 from placement.middleware import health
 from tests import web

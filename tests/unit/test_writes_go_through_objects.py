@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import placement
-from placement.objects.claim_batch import ClaimBatch
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim_batch import ClaimBatch
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 
@@ -120,7 +120,7 @@ def test_unchecked_writes_are_used_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == {
         *("objects/claim_batch", "objects/claim_set", "objects/locked_provider", "objects/tree"),
     }
-    assert importers("placement.objects.allocation_rows") == {
+    assert importers("placement.objects.claims.allocation_rows") == {
         *("objects/claim_batch", "objects/claim_set", "objects/release"),
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from placement.baremetal.api import TABLE
-from placement.baremetal.objects.node import Node
-from placement.baremetal.objects.record import Record
+from placement.extensions.baremetal.api import TABLE
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.record import Record
 from placement.policy import Policy
 from tests import web
 

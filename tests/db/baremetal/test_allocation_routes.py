@@ -9,11 +9,11 @@ import json
 import pytest
 
 from placement import errors, signals
-from placement.baremetal.objects import placing
-from placement.baremetal.objects.node import Node
-from placement.baremetal.objects.record import Record
-from placement.baremetal.schemas import query as queries
-from placement.db.transaction import Collision
+from placement.db.writes.transaction import Collision
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.record import Record
+from placement.extensions.baremetal.schemas import query as queries
 from tests import web
 from tests.db.bare_metal import Client
 from tests.db.faults import Plan, planted

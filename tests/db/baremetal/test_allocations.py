@@ -9,16 +9,17 @@ import uuid
 import pytest
 
 from placement import errors, signals
-from placement.baremetal import failures
-from placement.baremetal.objects import candidates, holding, placing
-from placement.baremetal.objects.candidates import NodeRequirements
-from placement.baremetal.objects.node import Node
-from placement.baremetal.objects.placing import AllocationRequest
-from placement.baremetal.objects.record_page import SORT_KEYS
-from placement.db import retry, sweep
+from placement.db.upkeep import sweep
+from placement.db.writes import retry
+from placement.extensions.baremetal import failures
+from placement.extensions.baremetal.objects import candidates, holding, placing
+from placement.extensions.baremetal.objects.candidates import NodeRequirements
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.record_page import SORT_KEYS
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from placement.baremetal.objects import holding, placing
-from placement.baremetal.objects.node import Node
-from placement.baremetal.objects.record import Record
 from placement.db.database import opened
-from placement.objects.claim_set import ClaimSet
+from placement.extensions.baremetal.objects import holding, placing
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.record import Record
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db import bare_metal

@@ -8,12 +8,12 @@ import random
 import pytest
 
 from placement import errors
-from placement.baremetal import importing
-from placement.baremetal.objects.node import Node, traits_of
-from placement.baremetal.objects.record import Record
+from placement.extensions.baremetal import importing
+from placement.extensions.baremetal.objects.node import Node, traits_of
+from placement.extensions.baremetal.objects.record import Record
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

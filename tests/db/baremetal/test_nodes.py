@@ -7,13 +7,13 @@ import uuid
 import pytest
 
 from placement import errors
-from placement.baremetal import failures
-from placement.baremetal.objects import holding
-from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
-from placement.baremetal.objects.node_page import NodeFilter, NodePage
+from placement.extensions.baremetal import failures
+from placement.extensions.baremetal.objects import holding
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
+from placement.extensions.baremetal.objects.node_page import NodeFilter, NodePage
 from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

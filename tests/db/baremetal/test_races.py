@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.baremetal.objects import placing
-from placement.baremetal.objects.locked_node import LockedNode
-from placement.baremetal.objects.node import Node
 from placement.db.database import opened
-from placement.db.tables import allocations, resource_providers
+from placement.db.schema.tables import allocations, resource_providers
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import Node
 from placement.index.live import LiveIndex
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from placement import deploy
-from placement.baremetal.objects import candidates
+from placement.extensions.baremetal.objects import candidates
 from tests import caller, servers, web
 from tests.db import replay
 from tests.db.feed_audit import audited

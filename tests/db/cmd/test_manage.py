@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from placement import package
 from placement.cmd import manage
 from placement.cmd.progress import Progress
-from placement.db import online, schema, standard, tables
 from placement.db.database import opened
+from placement.db.schema import schema, tables
+from placement.db.upkeep import online, standard
 from placement.objects.locked_provider import LockedProvider
 from tests import children
 from tests.clock import PATIENCE

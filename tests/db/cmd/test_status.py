@@ -8,8 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import status
-from placement.db import online, schema
 from placement.db.database import opened
+from placement.db.schema import schema
+from placement.db.upkeep import online
 from placement.objects import over_commitment
 from placement.objects.over_commitment import OverCommitment
 from tests import children

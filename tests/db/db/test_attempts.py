@@ -10,9 +10,11 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import database as databases
-from placement.db import retry, schema, timeouts, write_lock
 from placement.db.database import opened
-from placement.db.transaction import Collision
+from placement.db.engine import timeouts
+from placement.db.schema import schema
+from placement.db.writes import retry, write_lock
+from placement.db.writes.transaction import Collision
 from tests import children
 from tests.clock import PATIENCE, Clock
 

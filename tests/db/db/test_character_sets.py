@@ -10,8 +10,9 @@ import urllib.parse
 
 import pytest
 
-from placement.db import schema, standard
 from placement.db.database import opened
+from placement.db.schema import schema
+from placement.db.upkeep import standard
 from tests.db.in_process import placement
 
 pytestmark = pytest.mark.every_database

@@ -8,10 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement import errors
-from placement.db import driver_errors
-from placement.db.compiled import CompiledInsert, CompiledStatement
-from placement.db.driver_errors import ErrorClass
-from placement.db.tables import claims, consumers, inventories, resource_classes, traits
+from placement.db.engine import driver_errors
+from placement.db.engine.compiled import CompiledInsert, CompiledStatement
+from placement.db.engine.driver_errors import ErrorClass
+from placement.db.schema.tables import claims, consumers, inventories, resource_classes, traits
 from tests.db import faults
 
 pytestmark = pytest.mark.every_database

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import schema
 from placement.db.connect import connect
 from placement.db.database import opened
+from placement.db.schema import schema
 from placement.objects.provider import ResourceProvider
 from tests import web
 

@@ -3,7 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import metadata, resource_classes, resource_providers, traits
+from placement.db.schema.tables import metadata, resource_classes, resource_providers, traits
 from tests import servers
 
 

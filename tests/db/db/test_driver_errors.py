@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.trait import Trait
 from placement.search.query import existence

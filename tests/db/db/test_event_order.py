@@ -12,12 +12,15 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import event_pruning, expired_writers, feed, history, sweep
+from placement.db import feed
 from placement.db.connect import connect
 from placement.db.database import opened
-from placement.db.event_order import is_behind
-from placement.db.history import HistorySettings
-from placement.db.tables import change_writers, event_order, events
+from placement.db.history import event_pruning, history
+from placement.db.history.event_order import is_behind
+from placement.db.history.history import HistorySettings
+from placement.db.schema.tables import change_writers, event_order, events
+from placement.db.upkeep import sweep
+from placement.db.writes import expired_writers
 from tests import web
 from tests.db import event_rows as rows
 from tests.db import interleaving, replay
@@ -197,7 +200,7 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
 
 
 def test_more_transactions_than_one_statement_inserts_are_ordered(database, monkeypatch):
-    monkeypatch.setattr("placement.db.event_order.BATCH", 3)
+    monkeypatch.setattr("placement.db.history.event_order.BATCH", 3)
     chain(database, key(1), 10)
     database.history.order()
     found = rows.in_order(database)

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.db.tables import consumers, event_order, events, resource_providers
-from placement.objects import event
+from placement.db.history.history import HistorySettings
+from placement.db.schema.tables import consumers, event_order, events, resource_providers
+from placement.extensions.v1.history import event
 from tests.caller import NEW_CONSUMER
 from tests.db import forks
 from tests.db.forks import Fork

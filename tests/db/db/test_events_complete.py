@@ -7,8 +7,9 @@ from unittest import mock
 
 import pytest
 
-from placement import deploy, routes
-from placement.db.transaction import Transaction
+from placement import routes
+from placement.db.writes.transaction import Transaction
+from tests import apis
 from tests.db import replay
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
@@ -43,7 +44,7 @@ def test_replaying_the_events_gives_the_state(database, write):
     elif write.changes:
         assert of_request
         method, path = write.call.what.split()
-        api = next((api for api in deploy.APIS if api.prefix and path.startswith(api.prefix)), routes.PLACEMENT)
+        api = next((api for api in apis.ALL if api.prefix and path.startswith(api.prefix)), routes.PLACEMENT)
         for one in of_request:
             assert one.request["route"].startswith(f"{method} {api.prefix}/"), one
             assert one.request["request_id"].startswith("req-")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db.retry import ATTEMPTS
+from placement.db.writes.retry import ATTEMPTS
 from placement.objects.locked_provider import TREE_ATTEMPTS
 from placement.objects.resource_class import CREATE_ATTEMPTS
 from tests.db import faults

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement.db import online, schema, standard, tables
 from placement.db.database import opened
+from placement.db.schema import schema, tables
+from placement.db.upkeep import online, standard
 from placement.errors import SchemaError
 from placement.objects.over_commitment import OverCommitment
 from tests.db import in_process, openstack_database, sql_hooks

@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import feed, schema
+from placement.db import feed
 from placement.db.database import opened
-from placement.db.tables import change_writers, provider_changes
+from placement.db.schema import schema
+from placement.db.schema.tables import change_writers, provider_changes
 from tests.clock import PATIENCE, Clock
 from tests.db import faults, sql_hooks, writes
 from tests.db.faults import Plan, planted

@@ -12,13 +12,13 @@ from unittest import mock
 import pytest
 
 from placement import microversion as mv
-from placement.baremetal.api import BAREMETAL
 from placement.db import feed
-from placement.db.transaction import Transaction
+from placement.db.writes.transaction import Transaction
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.v1.api import V1
 from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
 from placement.routes import TABLE
-from placement.v1.api import V1
 from tests.db import sql_hooks
 from tests.db.feed_audit import audited
 from tests.db.in_process import placement

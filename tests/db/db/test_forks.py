@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from placement.db import feed
 from placement.db.database import opened
-from placement.db.tables import provider_changes
+from placement.db.schema.tables import provider_changes
 from tests import preloaded
 
 CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backend_pid()"}

@@ -7,9 +7,9 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from placement.db import freshness
 from placement.db.database import opened
-from placement.db.freshness import Freshness
+from placement.db.engine import freshness
+from placement.db.engine.freshness import Freshness
 from tests.clock import Clock
 
 pytestmark = pytest.mark.every_database

@@ -8,7 +8,7 @@ import random
 import pytest
 import sqlalchemy as sa
 
-from placement.objects import leases
+from placement.objects.claims import leases
 from tests.db import lease
 from tests.db.galera_pair import either_first, met
 from tests.load.claiming import claiming, refused, releasing, request, results

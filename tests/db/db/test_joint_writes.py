@@ -8,15 +8,15 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.bulkhead import Bulkhead
 from placement.db.database import opened
-from placement.db.joint_write import JointWrite
-from placement.db.tables import allocations, consumers, projects, provider_changes
-from placement.db.transaction import Collision
-from placement.objects import joint_claims
-from placement.objects.claim import Claim
+from placement.db.engine.bulkhead import Bulkhead
+from placement.db.schema.tables import allocations, consumers, projects, provider_changes
+from placement.db.writes.joint_write import JointWrite
+from placement.db.writes.transaction import Collision
+from placement.objects.claims import joint_claims
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.joint_claims import joint_write
 from placement.objects.consumer import Owner
-from placement.objects.joint_claims import joint_write
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, statuses

@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import signals
-from placement.db.tables import consumers, resource_providers
+from placement.db.schema.tables import consumers, resource_providers
 from tests.db import scenarios, sql_hooks, writes
 from tests.db.bare_metal import Client
 from tests.db.db.test_waiting import Meanwhile

@@ -12,9 +12,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from placement.db import revisions, schema, tables
 from placement.db.database import opened
-from placement.db.schema import State
+from placement.db.schema import revisions, schema, tables
+from placement.db.schema.schema import State
 from placement.errors import SchemaError
 from tests.db import sql_hooks
 from tests.db.schema_description import describe, written

@@ -8,9 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db import bulkhead, combining
-from placement.db.bulkhead import Bulkhead
-from placement.db.tables import allocations, consumers
+from placement.db.engine import bulkhead
+from placement.db.engine.bulkhead import Bulkhead
+from placement.db.schema.tables import allocations, consumers
+from placement.db.writes import combining
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import count, mixed_crowd, statuses

@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from placement.db import dialects, joint_write
 from placement.db.database import opened
-from placement.db.tables import consumers, projects, provider_changes, resource_providers
-from placement.objects import leases
+from placement.db.engine import dialects
+from placement.db.schema.tables import consumers, projects, provider_changes, resource_providers
+from placement.db.writes import joint_write
+from placement.objects.claims import leases
 from tests.clock import PATIENCE
 from tests.db import lease, sql_hooks
 from tests.db.crowd import WRONG, ProviderCrowd, count, mixed_crowd, statuses

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from placement.objects.trait import Trait
 from tests import servers
 from tests.db.db import test_forks

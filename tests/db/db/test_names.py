@@ -10,10 +10,9 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db import names, schema, standard, sweep, tables
 from placement.db.database import opened
-from placement.db.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
-from placement.db.tables import (
+from placement.db.schema import schema, tables
+from placement.db.schema.tables import (
     allocations,
     consumer_types,
     consumers,
@@ -22,7 +21,10 @@ from placement.db.tables import (
     resource_provider_aggregates,
     users,
 )
-from placement.db.transaction import Collision
+from placement.db.upkeep import standard, sweep
+from placement.db.writes import names
+from placement.db.writes.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
+from placement.db.writes.transaction import Collision
 from tests.db import sql_hooks
 from tests.db.in_process import placement
 

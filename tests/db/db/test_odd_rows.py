@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.tables import (
+from placement.db.schema.tables import (
     allocations,
     consumers,
     inventories,

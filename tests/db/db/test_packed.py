@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
-from placement.db.compiled import CompiledStatement
-from placement.db.packed import FEW, PackedQuery
-from placement.db.tables import traits
+from placement.db.engine.compiled import CompiledStatement
+from placement.db.engine.packed import FEW, PackedQuery
+from placement.db.schema.tables import traits
 
 pytestmark = pytest.mark.every_database
 

@@ -10,14 +10,17 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db import attempt, dialects, event_order, event_pruning, feed
+from placement.checks import finding
+from placement.checks.examination import Check, NotMadeError, Subject, examine
+from placement.db import feed
 from placement.db.database import opened
-from placement.db.event_watch import EventWatch
-from placement.db.history import HistorySettings
-from placement.db.tables import inventories, projects, resource_providers
-from placement.db.transaction import Collision
-from placement.doctor import finding
-from placement.doctor.examination import Check, NotMadeError, Subject, examine
+from placement.db.engine import dialects
+from placement.db.history import event_order, event_pruning
+from placement.db.history.event_watch import EventWatch
+from placement.db.history.history import HistorySettings
+from placement.db.schema.tables import inventories, projects, resource_providers
+from placement.db.writes import attempt
+from placement.db.writes.transaction import Collision
 from placement.index.live import LiveIndex
 from tests.clock import PATIENCE
 from tests.db.event_rows import aged, chain, key
@@ -288,7 +291,7 @@ def test_transactions_wait_for_an_order_that_cannot_be_written(database, receive
 
 
 def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, monkeypatch):
-    caplog.set_level("INFO", "placement.db.event_order")
+    caplog.set_level("INFO", "placement.db.history.event_order")
     chain(database, key(1), 3)
     database.history.order()
     assert caplog.messages == []

@@ -12,10 +12,11 @@ import sqlalchemy as sa
 
 from placement import deploy, errors
 from placement.cmd import program
-from placement.db import dialects, schema
 from placement.db.connect import connect
 from placement.db.database import opened
-from placement.db.timeouts import Timeouts
+from placement.db.engine import dialects
+from placement.db.engine.timeouts import Timeouts
+from placement.db.schema import schema
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests import proxies, web

@@ -10,9 +10,10 @@ import os_traits
 import pytest
 import sqlalchemy as sa
 
-from placement.db import schema, standard
 from placement.db.database import opened
-from placement.db.tables import feed_instance, resource_classes, traits
+from placement.db.schema import schema
+from placement.db.schema.tables import feed_instance, resource_classes, traits
+from placement.db.upkeep import standard
 from placement.index.live import LiveIndex
 from tests.db import forks, sql_hooks
 from tests.db.in_process import placement

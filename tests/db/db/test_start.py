@@ -8,8 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db import schema, standard, tables
 from placement.db.database import opened
+from placement.db.schema import schema, tables
+from placement.db.upkeep import standard
 from placement.errors import StartError
 from tests import caller, web
 

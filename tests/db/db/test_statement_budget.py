@@ -11,11 +11,11 @@ import re
 import pytest
 
 from placement import routes
-from placement.baremetal.api import BAREMETAL
-from placement.baremetal.objects import placing
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.v1.api import V1
+from placement.db.history.history import HistorySettings
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.v1.api import V1
 from tests.db.bare_metal import Client
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement

@@ -11,9 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import freshness, schema, standard
 from placement.db.database import opened
-from placement.db.tables import traits
+from placement.db.engine import freshness
+from placement.db.schema import schema
+from placement.db.schema.tables import traits
+from placement.db.upkeep import standard
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait

@@ -7,8 +7,11 @@ import uuid
 
 import pytest
 
-from placement.db import feed, schema, standard, write_lock
+from placement.db import feed
 from placement.db.database import opened
+from placement.db.schema import schema
+from placement.db.upkeep import standard
+from placement.db.writes import write_lock
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.clock import PATIENCE

@@ -14,11 +14,14 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
+from placement.checks import examination
+from placement.checks.examination import Check, Subject, examine
+from placement.checks.finding import Severity
 from placement.cmd import manage
-from placement.db import events as event_rows
-from placement.db import feed, schema, standard, tables
+from placement.db import feed
 from placement.db.database import opened
-from placement.db.tables import (
+from placement.db.schema import schema, tables
+from placement.db.schema.tables import (
     allocations,
     change_writers,
     consumers,
@@ -30,11 +33,11 @@ from placement.db.tables import (
     traits,
     users,
 )
-from placement.doctor import checks, examination, mending, server
-from placement.doctor.examination import Check, Subject, examine
-from placement.doctor.finding import Severity
+from placement.db.upkeep import standard
+from placement.db.writes import notes as event_rows
+from placement.extensions.doctor import checks, mending, server
+from placement.extensions.v1 import examining
 from placement.index.live import LiveIndex
-from placement.v1 import examining
 from tests import children, servers, web
 from tests.db import lease, replay
 from tests.db.in_process import placement

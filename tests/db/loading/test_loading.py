@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from placement import errors
 from placement.cmd import manage
 from placement.db.database import opened
-from placement.db.tables import placement_aggregates, resource_classes, traits
+from placement.db.schema.tables import placement_aggregates, resource_classes, traits
+from placement.extensions.loading import writing
+from placement.extensions.loading.description import described
+from placement.extensions.loading.provider_contents import ProviderContents
+from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 from placement.index.live import LiveIndex
-from placement.loading import writing
-from placement.loading.description import described
-from placement.loading.yaml_source import InvalidFile, YamlSource
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import SELECT, ResourceProvider
-from placement.objects.provider_contents import ProviderContents
 from tests.db import faults
 from tests.index.contents import contents
 

@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.db.tables import consumers
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.history.history import HistorySettings
+from placement.db.schema.tables import consumers
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from tests.db import interleaving, replay
 from tests.db.in_process import placement

@@ -8,11 +8,11 @@ import pytest
 
 from placement import errors
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.db.transaction import Collision
+from placement.db.history.history import HistorySettings
+from placement.db.writes.transaction import Collision
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import ANY_GENERATION, Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims.claim import ANY_GENERATION, Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

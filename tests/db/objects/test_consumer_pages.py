@@ -8,13 +8,13 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db import tables
-from placement.db.tables import allocations, consumers, utcnow
-from placement.objects import holders, leases
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.schema import tables
+from placement.db.schema.tables import allocations, consumers, utcnow
+from placement.objects.claims import holders, leases
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holders import ConsumerFilter
 from placement.objects.consumer import Owner
-from placement.objects.holders import ConsumerFilter
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import allocations, consumers
+from placement.db.schema.tables import allocations, consumers
 from placement.objects.consumer import Consumer
 from tests.caller import NEW_CONSUMER
 from tests.db import sql_hooks

@@ -9,7 +9,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import allocations, consumers, inventories, resource_providers
+from placement.db.schema.tables import allocations, consumers, inventories, resource_providers
 from placement.objects import provider
 from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
 from placement.objects.inventory import Inventory

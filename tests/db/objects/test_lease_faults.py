@@ -8,11 +8,11 @@ import pytest
 
 from placement import errors, signals
 from placement.db.database import opened
-from placement.db.tables import allocations
+from placement.db.schema.tables import allocations
 from placement.index.live import LiveIndex
-from placement.objects import lease_sweep, leases
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims import lease_sweep, leases
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

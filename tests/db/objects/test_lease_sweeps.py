@@ -12,18 +12,18 @@ import webob
 from placement import deploy, signals
 from placement.cmd import manage
 from placement.db.database import opened
-from placement.db.tables import allocations
+from placement.db.schema.tables import allocations
 from placement.http.api import Deployment
 from placement.index.live import LiveIndex
 from placement.middleware import lease_sweeps
-from placement.objects import lease_sweep, leases, release
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims import lease_sweep, leases, release
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.policy import Policy
-from tests import web
+from tests import apis, web
 from tests.clock import PATIENCE, Clock
 from tests.db import lease, sql_hooks
 
@@ -71,7 +71,7 @@ def numbers():
 def service(database, interval=5):
     conf = web.configuration(placement__lease_sweep_interval=interval)
     policy = Policy(conf, deploy.list_rules())
-    return deploy.assemble(Deployment(conf, database, policy, LiveIndex(database), deploy.APIS))
+    return deploy.assemble(Deployment(conf, database, policy, LiveIndex(database), apis.ALL))
 
 
 def held(database):

@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db.tables import claims, consumers
-from placement.objects import lease_sweep, leases, release
+from placement.db.schema.tables import claims, consumers
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claim import ANY_GENERATION, Claim
-from placement.objects.claim_set import ClaimSet
+from placement.objects.claims import lease_sweep, leases, release
+from placement.objects.claims.claim import ANY_GENERATION, Claim
+from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider

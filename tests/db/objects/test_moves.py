@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.database import opened
-from placement.db.tables import resource_providers
+from placement.db.schema.tables import resource_providers
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 

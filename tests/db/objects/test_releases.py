@@ -7,17 +7,17 @@ import uuid
 import pytest
 
 from placement import errors
-from placement.db import retry
-from placement.objects import holders, release
-from placement.objects.claim import Claim
-from placement.objects.claim_set import ClaimSet
+from placement.db.writes import retry
+from placement.extensions.v1.releasing import release_matching, release_named
+from placement.objects.claims import holders, release
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holders import ConsumerFilter
 from placement.objects.consumer import Owner
-from placement.objects.holders import ConsumerFilter
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
-from placement.v1.releasing import release_matching, release_named
 from tests.clock import Clock
 from tests.db import sql_hooks
 

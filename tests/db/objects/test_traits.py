@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.objects import event
-from placement.objects.event import EventFilter
+from placement.db.history.history import HistorySettings
+from placement.extensions.v1.history import event
+from placement.extensions.v1.history.event import EventFilter
 from tests.db import interleaving
 from tests.db.in_process import placement
 

@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import feed
-from placement.db import usage_samples as samples
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.db.tables import (
+from placement.db.history import usage_samples as samples
+from placement.db.history.history import HistorySettings
+from placement.db.schema.tables import (
     allocations,
     event_order,
     events,

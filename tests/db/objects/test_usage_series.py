@@ -7,8 +7,8 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import usage_samples
-from placement.objects.usage_sample import UsageSample, spread
+from placement.db.schema.tables import usage_samples
+from placement.extensions.v1.overview.usage_sample import UsageSample, spread
 
 START = datetime.datetime(2026, 11, 1)
 STEP = datetime.timedelta(minutes=10)

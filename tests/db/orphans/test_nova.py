@@ -10,9 +10,9 @@ import urllib.parse
 import pytest
 import sqlalchemy as sa
 
-from placement.cmd import consumers as command
-from placement.cmd.nova import VERSION
-from placement.db.tables import allocations, consumers, resource_providers
+from placement.db.schema.tables import allocations, consumers, resource_providers
+from placement.extensions.orphans import command as command
+from placement.extensions.orphans.nova import VERSION
 from tests.db.cloud import FLAVOR, Cloud, uuids
 from tests.nova import fake
 

@@ -11,12 +11,13 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from placement.cmd import consumers as command
 from placement.cmd import manage
-from placement.db.tables import allocations, consumers, provider_changes
-from placement.objects import event, holders, release
-from placement.objects.claim_set import ClaimSet
-from placement.orphans import consumers as reading
+from placement.db.schema.tables import allocations, consumers, provider_changes
+from placement.extensions.orphans import command as command
+from placement.extensions.orphans import consumers as reading
+from placement.extensions.v1.history import event
+from placement.objects.claims import holders, release
+from placement.objects.claims.claim_set import ClaimSet
 from tests.db import sql_hooks
 from tests.db.cloud import FLAVOR, Cloud
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.tables import allocations, claims, consumers, resource_providers
+from placement.db.schema.tables import allocations, claims, consumers, resource_providers
 from tests import web
 from tests.db.in_process import placement
 from tests.synced import NOWHERE

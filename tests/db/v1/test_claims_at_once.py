@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import allocations, claims, consumers, resource_providers
-from placement.v1.claiming import engine
+from placement.db.schema.tables import allocations, claims, consumers, resource_providers
+from placement.extensions.v1.claims import engine
 from tests.db.interleaving import just_before, locking
 from tests.db.v1.test_claims import Cloud, request, roots_of
 

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.database import opened
-from placement.db.tables import resource_providers
-from placement.objects import leases
+from placement.db.schema.tables import resource_providers
+from placement.objects.claims import leases
 from tests.db.crowd import call, outcomes_of, results_of, waiting_calls
 from tests.db.faults import Plan
 from tests.db.v1.test_claims import Cloud, request, roots_of

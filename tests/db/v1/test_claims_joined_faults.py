@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db import dialects
 from placement.db.database import opened
-from placement.db.tables import allocations, claims, consumers
+from placement.db.engine import dialects
+from placement.db.schema.tables import allocations, claims, consumers
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
 from tests.db.crowd import call, outcomes_of, statuses, waiting_calls

@@ -7,13 +7,13 @@ import uuid
 import pytest
 
 from placement.db.database import opened
-from placement.db.tables import allocations, claims
-from placement.objects.claim_record import HeldClaim
+from placement.db.schema.tables import allocations, claims
+from placement.extensions.v1.claims import engine
+from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.handlers import claim
+from placement.extensions.v1.pick import allowance
 from placement.search.budget import Budget
 from placement.search.find import Settings
-from placement.search.pick import allowance
-from placement.v1.claiming import engine
-from placement.v1.handlers import claim
 from tests.db.interleaving import just_before, locking
 from tests.db.v1.test_claims import Cloud, request, roots_of
 from tests.db.v1.test_claims_at_once import put, several_writers

@@ -9,8 +9,8 @@ import uuid
 
 import pytest
 
-from placement.v1.claiming import engine
-from placement.v1.handlers import claim
+from placement.extensions.v1.claims import engine
+from placement.extensions.v1.handlers import claim
 from tests.db.claim_writes import claims, request
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement

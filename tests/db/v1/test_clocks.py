@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from placement.db import tables
+from placement.db.schema import tables
 from tests.db.in_process import placement, with_a_consumer
 
 HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c1", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c2"

@@ -11,13 +11,13 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db import events as events_of
-from placement.db.tables import event_order, events
+from placement.db.schema.tables import event_order, events
+from placement.db.writes import notes as events_of
+from placement.extensions.v1.events import recent_pages
+from placement.extensions.v1.events.following import Following, Stream
+from placement.extensions.v1.history import event
+from placement.extensions.v1.history.event import EventFilter
 from placement.index.live import LiveIndex
-from placement.objects import event
-from placement.objects.event import EventFilter
-from placement.v1 import recent_pages
-from placement.v1.following import Following, Stream
 from tests.clock import PATIENCE
 from tests.db import faults
 from tests.db.bare_metal import Nodes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db.tables import claims
+from placement.db.schema.tables import claims
 from placement.index import live
-from placement.objects import lease_sweep, leases, release
+from placement.objects.claims import lease_sweep, leases, release
 from tests.db import lease
 from tests.db.v1.test_claims import Cloud, request
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
 from placement import deploy
-from placement.objects import holders
-from placement.v1.handlers import overview
+from placement.extensions.v1.handlers import overview
+from placement.objects.claims import holders
 from tests import caller, servers, web
 from tests.db import single_calls
 from tests.db.single_calls import get, pages

@@ -12,12 +12,12 @@ import sqlalchemy as sa
 
 from placement.db.connect import connect
 from placement.db.database import opened
-from placement.db.history import HistorySettings
-from placement.db.tables import event_order
-from placement.index import past
-from placement.objects import leases
-from placement.objects.past_events import UnknownTime
-from placement.v1.schemas.date import precise
+from placement.db.history.history import HistorySettings
+from placement.db.schema.tables import event_order
+from placement.extensions.v1.history import past
+from placement.extensions.v1.history.past_events import UnknownTime
+from placement.objects.claims import leases
+from placement.schemas.dates import precise
 from tests import web
 from tests.db import sql_hooks
 from tests.db.in_process import placement

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.v1.claiming import reasons
-from placement.v1.handlers import claim
+from placement.extensions.v1.claims import reasons
+from placement.extensions.v1.handlers import claim
 from tests.clock import Clock
 from tests.db.crowd import waiting_calls
 from tests.db.v1.test_claims import Cloud, request

@@ -7,8 +7,8 @@ import base64
 
 import pytest
 
-from placement.ask import address
-from placement.ask.address import UsageError
+from placement.extensions.terminal import address
+from placement.extensions.terminal.address import UsageError
 
 URL = "http://placement.example.com"
 

@@ -9,9 +9,9 @@ import uuid
 
 import pytest
 
-from placement.ask import claiming
-from placement.ask.address import UsageError
-from placement.search.pick.strategy import Preference
+from placement.extensions.terminal import claiming
+from placement.extensions.terminal.address import UsageError
+from placement.extensions.v1.pick.strategy import Preference
 
 CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 OTHER = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from placement.ask import claims
-from placement.ask.style import Style
+from placement.extensions.terminal import claims
+from placement.extensions.terminal.style import Style
 
 HOST, CARD = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11", "6a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
 TAKEN = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.ask import doctor
-from placement.ask.style import Style
+from placement.extensions.terminal import doctor
+from placement.extensions.terminal.style import Style
 
 FINDING = {
     "severity": "warning",

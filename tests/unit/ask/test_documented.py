@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.ask import main
-from placement.v1.api import TABLE
+from placement.extensions.terminal import main
+from placement.extensions.v1.api import TABLE
 from placement.version_history import OLDEST
 from tests.docs.test_complete import properties
 

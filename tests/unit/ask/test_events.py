@@ -6,9 +6,9 @@ import argparse
 
 import pytest
 
-from placement.ask import events
-from placement.ask.client import ServiceError
-from placement.ask.style import Style
+from placement.extensions.terminal import events
+from placement.extensions.terminal.client import ServiceError
+from placement.extensions.terminal.style import Style
 
 HOST, SERVER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from placement.ask import explain
-from placement.ask.style import Style
+from placement.extensions.terminal import explain
+from placement.extensions.terminal.style import Style
 
 HOST1, HOST2 = ({"uuid": f"00000000-0000-4000-8000-00000000000{n}", "name": f"host{n}"} for n in (1, 2))
 DOCUMENT = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.ask import query
+from placement.extensions.terminal import query
 
 
 def parsed(*words):

@@ -8,9 +8,9 @@ import uuid
 
 import pytest
 
-from placement.ask import releasing
-from placement.ask.address import UsageError
-from placement.ask.style import Style
+from placement.extensions.terminal import releasing
+from placement.extensions.terminal.address import UsageError
+from placement.extensions.terminal.style import Style
 
 CONSUMERS = [str(uuid.UUID(int=number)) for number in range(1, 400)]
 HELD = {"type": "JOB", "project": "red", "user": "ada", "since": None, "expires_at": None}

@@ -8,8 +8,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.ask.style import Style
-from placement.ask.tables import plain, table, width
+from placement.cmd.text_table import plain
+from placement.extensions.terminal.style import Style
+from placement.extensions.terminal.tables import table, width
 
 UUID = "c2ce6f44-7ed4-457b-9e2f-eb89414c343c"
 PLAIN, COLOUR = Style(), Style(None, True)

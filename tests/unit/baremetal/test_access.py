@@ -8,8 +8,8 @@ import pytest
 import webob
 
 from placement import deploy, errors
-from placement.baremetal import access
-from placement.baremetal.failures import NodeNotFound
+from placement.extensions.baremetal import access
+from placement.extensions.baremetal.failures import NodeNotFound
 from placement.http.environ import CONTEXT, SERVICE
 from placement.http.request import Request
 from placement.policy import Policy

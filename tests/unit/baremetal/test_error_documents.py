@@ -7,9 +7,9 @@ import json
 import pytest
 
 from placement import errors
-from placement.baremetal import failures, versions
-from placement.baremetal.error_documents import Envelope
-from placement.baremetal.versioning import VersionUnknown, VersionUnreadable
+from placement.extensions.baremetal import failures, versions
+from placement.extensions.baremetal.error_documents import Envelope
+from placement.extensions.baremetal.versioning import VersionUnknown, VersionUnreadable
 from placement.http.failures import InternalError, MethodNotAllowed, NoSuchRoute, Unauthenticated, status_of
 
 

@@ -6,8 +6,8 @@ import functools
 
 import pytest
 
-from placement.baremetal.schemas import free_form
-from placement.baremetal.schemas.free_form import KeyTooLong, NestedTooDeeply, NumberTooLarge, ValueTooLarge
+from placement.extensions.baremetal.schemas import free_form
+from placement.extensions.baremetal.schemas.free_form import KeyTooLong, NestedTooDeeply, NumberTooLarge, ValueTooLarge
 
 
 def nested(depth, inner=1):

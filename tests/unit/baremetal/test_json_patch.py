@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from placement.baremetal import json_patch
-from placement.baremetal.schemas import free_form
+from placement.extensions.baremetal import json_patch
+from placement.extensions.baremetal.schemas import free_form
 
 DOCUMENT = {"name": None, "extra": {"a": 1, "l": [1, 2], "s": "text"}, "fixed": 1}
 UPDATABLE = ("name", "extra")

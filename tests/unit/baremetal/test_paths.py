@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.baremetal.api import BAREMETAL
-from placement.baremetal.paths import Paths
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.baremetal.paths import Paths
 from placement.http.environ import API, PATH
 
 VERSION = "HTTP_X_OPENSTACK_IRONIC_API_VERSION"

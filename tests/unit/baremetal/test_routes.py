@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from oslo_policy.policy import DocumentedRuleDefault
 
-from placement.baremetal import access, policy, versions
-from placement.baremetal.api import BAREMETAL, TABLE
+from placement.extensions.baremetal import access, policy, versions
+from placement.extensions.baremetal.api import BAREMETAL, TABLE
 from tests import web
 
 METHODS = [(method, path) for path, methods in TABLE.items() for method in methods]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.baremetal.objects import states
+from placement.extensions.baremetal.objects import states
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.baremetal import versions
-from placement.baremetal.versioning import IronicVersions, VersionUnknown, VersionUnreadable
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.versioning import IronicVersions, VersionUnknown, VersionUnreadable
 
 CLASSIC, COMMON = "HTTP_X_OPENSTACK_IRONIC_API_VERSION", "HTTP_OPENSTACK_API_VERSION"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from placement.db import tables
+from placement.db.schema import tables
 
 BENCH = Path(__file__).parents[3] / "bench"
 FIRST, SECOND = (f"c0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))

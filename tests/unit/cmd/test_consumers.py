@@ -7,7 +7,8 @@ import datetime
 
 import pytest
 
-from placement.cmd import consumer_reports, consumers
+from placement.extensions.orphans import command as consumers
+from placement.extensions.orphans import reports as consumer_reports
 
 
 @pytest.mark.parametrize(

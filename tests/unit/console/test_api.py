@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from placement.console.api import CONSOLE
-from placement.console.handlers.asset import ASSETS
+from placement.extensions.console.api import CONSOLE
+from placement.extensions.console.handlers.asset import ASSETS
 
 #: Pages without a rule: those that are open, and the one that asks the policy about a project.
 WITHOUT_RULE = {"/assets/{name}", "/api", "/consumers"}

@@ -6,9 +6,9 @@ import datetime
 
 import pytest
 
-from placement.console.views import timeline
-from placement.console.views.timeline import Line, Pair, Thing
-from placement.objects.event import Event
+from placement.extensions.console.views import timeline
+from placement.extensions.console.views.timeline import Line, Pair, Thing
+from placement.extensions.v1.history.event import Event
 from tests.world import World
 
 NOW = datetime.datetime(2026, 11, 23, 12)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 
-from placement.console.views.usage_chart import UsageChart
-from placement.objects.usage_sample import UsageSample
+from placement.extensions.console.views.usage_chart import UsageChart
+from placement.extensions.v1.overview.usage_sample import UsageSample
 
 START = datetime.datetime(2026, 11, 23)
 HOUR = datetime.timedelta(hours=1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from placement import microversion as mv
-from placement.console.views import candidates, cloud, tree
-from placement.console.views.level import ClassLevel
-from placement.console.views.query_form import QueryForm, parse_text, query_string, without_blanks
+from placement.extensions.console.views import candidates, cloud, tree
+from placement.extensions.console.views.level import ClassLevel
+from placement.extensions.console.views.query_form import QueryForm, parse_text, query_string, without_blanks
 from placement.schemas.document import Parameters
 from placement.search.find import find
 from placement.search.query import parse

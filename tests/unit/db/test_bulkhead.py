@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from placement import deploy, errors, wsgi
-from placement.db import bulkhead
-from placement.db.bulkhead import Bulkhead
+from placement.db.engine import bulkhead
+from placement.db.engine.bulkhead import Bulkhead
 from tests.clock import PATIENCE, Clock, WatchedClock
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.db import combining
-from placement.db.combining import Combiner, LeaderFailed
+from placement.db.writes import combining
+from placement.db.writes.combining import Combiner, LeaderFailed
 from tests.clock import PATIENCE
 
 

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from placement.db import driver_errors
-from placement.db.driver_errors import ErrorClass
+from placement.db.engine import driver_errors
+from placement.db.engine.driver_errors import ErrorClass
 from placement.signals import ErrorLabel
 from tests import children
 

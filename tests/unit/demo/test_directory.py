@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.demo import directory
-from placement.demo.directory import temporary_directory
+from placement.cmd import temporary_directory as directory
+from placement.cmd.temporary_directory import temporary_directory
 
 #: Has such a directory with a file until its stdin ends.
 PROGRAM = """
@@ -88,7 +88,7 @@ def test_one_that_is_removed_before_it_is_locked_is_made_again(temporary, monkey
             os.rmdir(made[0])
         return made[-1]
 
-    monkeypatch.setattr("placement.demo.directory.tempfile.mkdtemp", removed_at_once)
+    monkeypatch.setattr("placement.cmd.temporary_directory.tempfile.mkdtemp", removed_at_once)
     with temporary_directory() as mine:
         assert [str(mine), mine.exists(), len(made)] == [made[1], True, 2]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from placement.doctor import checks, finding, mending
-from placement.doctor.finding import Severity
+from placement.checks import finding
+from placement.checks.finding import Severity
+from placement.extensions.doctor import checks, mending
 from tests.db.doctor import test_doctor
 from tests.findings import PLANTED
 from tests.unit.doctor import test_configuration, test_galera
@@ -32,7 +33,7 @@ def severities(function: types.FunctionType, seen: set[object]) -> Iterator[Seve
             continue
         if value in MAKERS:
             yield MAKERS[value]
-        elif value.__module__.startswith("placement.doctor.") and value not in seen:
+        elif value.__module__.startswith("placement.extensions.doctor.") and value not in seen:
             yield from severities(value, seen)
 
 

@@ -11,9 +11,9 @@ from oslo_config import cfg
 
 from placement import conf as options
 from placement import deploy
-from placement.doctor import checks
-from placement.doctor.examination import Subject, examine
-from placement.doctor.finding import Severity
+from placement.checks.examination import Subject, examine
+from placement.checks.finding import Severity
+from placement.extensions.doctor import checks
 from tests import children
 from tests.findings import plants
 

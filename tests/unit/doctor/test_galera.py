@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from placement.doctor import checks
-from placement.doctor.examination import Check, Subject, examine
-from placement.doctor.finding import Severity
-from placement.doctor.server import of_node
+from placement.checks.examination import Check, Subject, examine
+from placement.checks.finding import Severity
+from placement.extensions.doctor import checks
+from placement.extensions.doctor.server import of_node
 from tests.findings import plants
 
 NODE = {"wsrep_on": "ON", "wsrep_node_name": "db1", "wsrep_cluster_address": "gcomm://db1,db2,db3"}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement import microversion as mv
-from placement.loading.description import described
-from placement.loading.schema import SCHEMA
-from placement.loading.yaml_source import InvalidFile, YamlSource
+from placement.extensions.loading.description import described
+from placement.extensions.loading.schema import SCHEMA
+from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.schemas import inventory
 from tests.json_strategies import json_values

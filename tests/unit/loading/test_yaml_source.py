@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.loading import yaml_source
-from placement.loading.yaml_source import InvalidFile, YamlSource
+from placement.extensions.loading import yaml_source
+from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 from tests.json_strategies import json_values
 
 

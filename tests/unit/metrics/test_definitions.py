@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from placement import errors, routes, signals
-from placement.db.events import KINDS
+from placement.db.writes.notes import KINDS
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
 from placement.metrics import definitions

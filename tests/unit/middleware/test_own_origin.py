@@ -9,7 +9,7 @@ import bcrypt
 import pytest
 
 from placement import routes
-from placement.baremetal.api import BAREMETAL
+from placement.extensions.baremetal.api import BAREMETAL
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from tests import web

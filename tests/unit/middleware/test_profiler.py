@@ -12,8 +12,8 @@ from osprofiler import _utils as signing
 from osprofiler.drivers import base
 
 from placement import deploy
-from placement.db import schema
 from placement.db.database import opened
+from placement.db.schema import schema
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok

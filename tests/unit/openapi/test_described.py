@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 from placement import microversion as mv
+from placement.extensions.v1.api import V1
 from placement.http.endpoint import endpoint
 from placement.http.response import NOW, UNDATED, created, found, no_content, ok
 from placement.routes import PLACEMENT
 from placement.schemas.declarations import Field, Object, integer
 from placement.schemas.success import Dated, Success
-from placement.v1.api import V1
 from placement.version_history import OLDEST
 from tests import reply_conformance, web
 from tests.reply_conformance import Described, NotDescribed
@@ -53,7 +53,7 @@ def ok_with(**headers):
         (lambda: ok({"count": 1}), COUNT, mv.LATEST),
         (no_content, Success(204), mv.LATEST),
         (lambda: created("http://placement/things/1"), CREATED, mv.LATEST),
-        (lambda: found("http://placement/console/"), Success(302, location=True), mv.LATEST),
+        (lambda: found("http://placement/extensions/console/"), Success(302, location=True), mv.LATEST),
         (lambda: ok({"count": 1}, NOW), DATED, mv.LATEST),
         (lambda: ok({"count": 1}, NOW), DATED, mv.CANDIDATES_LIMIT),
         (lambda: ok({"count": 1}, NOW), COUNT, mv.NESTED),

@@ -9,17 +9,17 @@ import pytest
 
 from placement import errors
 from placement import microversion as mv
+from placement.extensions.v1 import failures
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi import examples
+from placement.extensions.v1.openapi.components import Components
+from placement.extensions.v1.openapi.document import describe
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
-from placement.openapi import examples
-from placement.openapi.components import Components
-from placement.openapi.document import describe
 from placement.routes import PLACEMENT
 from placement.schemas.declarations import Field, Object, PatternField, string
 from placement.schemas.document import Body, Query
 from placement.schemas.success import Success, ok
-from placement.v1 import failures
-from placement.v1.api import V1
 from placement.version_history import OLDEST, Version
 from tests.reply_conformance import APIS, resolved
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from placement.extensions.v1.api import V1
 from placement.routes import PLACEMENT
-from placement.v1.api import V1
 from tests import web
 
 PATHS = ["/v1/openapi.json", "/v1/openapi-placement.json", "/v1/openapi-placement.json?version=1.10"]
@@ -35,7 +35,7 @@ def test_each_document_has_an_etag_of_its_own(app):
     [
         ("", "/v1/openapi.json", "/v1"),
         ("", "/v1/openapi-placement.json", "/"),
-        ("/placement", "/v1/openapi.json", "/placement/v1"),
+        ("/placement", "/v1/openapi.json", "/placement/extensions/v1"),
         ("/placement", "/v1/openapi-placement.json", "/placement"),
     ],
 )

@@ -12,7 +12,7 @@ import itertools
 import pytest
 
 from placement import microversion as mv
-from placement.openapi.document import describe
+from placement.extensions.v1.openapi.document import describe
 from placement.routes import PLACEMENT
 from tests.reply_conformance import resolved
 

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from placement.orphans.expected import Expected, InvalidNames, NovaServer, named
+from placement.extensions.orphans.expected import Expected, InvalidNames, NovaServer, named
 from tests.nova import record
 from tests.nova.fake import HOST, RECORDED, TASK, VALIDATORS
 

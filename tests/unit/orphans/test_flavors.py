@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.orphans import flavors
+from placement.extensions.orphans import flavors
 
 SMALL = {"vcpus": 2, "ram": 512, "disk": 20, "ephemeral": 0, "swap": 0, "extra_specs": {}}
 

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from placement.objects.holders import Holder
-from placement.orphans.comparison import Review
-from placement.orphans.consumers import AgedHolder
-from placement.orphans.releasing import is_most
+from placement.extensions.orphans.comparison import Review
+from placement.extensions.orphans.consumers import AgedHolder
+from placement.extensions.orphans.releasing import is_most
+from placement.objects.claims.holders import Holder
 
 
 def orphans(**numbers):

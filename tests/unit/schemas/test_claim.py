@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from placement import errors
-from placement.objects.claim import ANY_GENERATION, Claim
+from placement.objects.claims.claim import ANY_GENERATION, Claim
 from placement.objects.consumer import Owner
 from placement.schemas.claim import claims
 

@@ -18,7 +18,7 @@ sys.exit(3)
 """
 SLEEPS = "import os, time; print(os.getpid() == os.getsid(0), flush=True); time.sleep(600)"
 LISTS_MODULES = (
-    "import sys; print('waitress' in sys.modules, 'placement.db.tables' in sys.modules, hasattr(sys, 'left'))"
+    "import sys; print('waitress' in sys.modules, 'placement.db.schema.tables' in sys.modules, hasattr(sys, 'left'))"
 )
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from placement.extensions.v1.api import TABLE, V1
 from placement.routes import PLACEMENT
-from placement.v1.api import TABLE, V1
 from tests import web
 
 ROUTES = [(method, path) for path, methods in TABLE.items() for method in methods]

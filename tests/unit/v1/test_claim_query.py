@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from placement import errors
 from placement import microversion as mv
+from placement.extensions.v1.claims.request import canonical
+from placement.extensions.v1.schemas import claim as claim_schema
+from placement.extensions.v1.schemas import claim_query
 from placement.search.query import parse
-from placement.v1.claiming.request import canonical
-from placement.v1.schemas import claim as claim_schema
-from placement.v1.schemas import claim_query
 from tests.strategies import search_queries, worlds
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"

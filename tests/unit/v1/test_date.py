@@ -7,9 +7,10 @@ import datetime
 import pytest
 
 from placement import errors
-from placement.v1.failures import InvalidDate
-from placement.v1.schemas import consumer
-from placement.v1.schemas.date import date, moment
+from placement.extensions.v1.failures import InvalidDate
+from placement.extensions.v1.schemas import consumer
+from placement.extensions.v1.schemas.date import moment
+from placement.schemas.dates import date
 from placement.version_history import OLDEST
 
 NOW = datetime.datetime(2026, 11, 20, 8, 11, 35)

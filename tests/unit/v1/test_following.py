@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from placement.v1.following import LONGEST_STREAM
-from placement.v1.schemas.event import LONGEST_WAIT
+from placement.extensions.v1.events.following import LONGEST_STREAM
+from placement.extensions.v1.schemas.event import LONGEST_WAIT
 
 SAMPLE = Path(__file__).parents[3] / "etc" / "uwsgi" / "placement.ini"
 

@@ -1,6 +1,6 @@
 """Guesses are skipped where they are lost."""
 
-from placement.v1.claiming.guesses import Guesses
+from placement.extensions.v1.claims.guesses import Guesses
 
 
 def tried(guesses, won, calls):

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
+from placement.extensions.v1 import lookup
+from placement.extensions.v1.failures import NoSuchProvider, UnknownProvider
 from placement.index.build import build
 from placement.index.edit import with_providers
-from placement.v1 import lookup
-from placement.v1.failures import NoSuchProvider, UnknownProvider
 from tests.world import World
 
 ONE, TWO = "10000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-00000000000b"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from placement.search.trees import TreeFilter, TreeOrder, depth_first, find_trees
-from placement.v1.schemas import overview, provider
+from placement.extensions.v1.overview.trees import TreeFilter, TreeOrder, depth_first, find_trees
+from placement.extensions.v1.schemas import overview, provider
 from tests.world import Stock, World
 
 

@@ -1,0 +1,22 @@
+"""The check that usage exceeds capacity nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from placement.checks.examination import Subject
+from placement.checks.finding import Finding, warning
+from placement.objects.over_commitment import OverCommitment
+
+
+def over_commitment(subject: Subject) -> Iterator[Finding]:
+    """Find inventories of which more is used than they have."""
+    found = OverCommitment.all(subject.database, subject.examined)
+    if found:
+        yield warning(
+            f"Usage exceeds capacity in {len(found)} inventories: inventory was reduced after the claims, or claims "
+            "were granted concurrently. No further claim is granted there until enough is released.",
+            tuple(map(str, found)),
+            "placement-ask overview --over-committed shows them; placement-ask consumers --provider <provider> shows "
+            "who holds it.",
+        )

@@ -1,0 +1,297 @@
+"""What differs between SQLite, MariaDB/MySQL and PostgreSQL when connections are made."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import importlib.util
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc, pool
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.engine import Connection, Engine
+
+from placement.db.engine import compiled, galera, tls
+from placement.db.engine.freshness import Freshness
+from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
+
+#: The limit of MySQL's GROUP_CONCAT, in bytes.
+LONGEST_TEXT = 2**23
+#: In the facts about a pooled connection: its transaction was committed, and none has begun since.
+_COMMITTED = "committed"
+
+_DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
+_SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
+
+
+def normalise(url: str | sa.URL) -> sa.URL:
+    """Return the URL with an installed driver if it names none.
+
+    Raises:
+        sqlalchemy.exc.ArgumentError: The URL is malformed; the message contains no part of it.
+    """
+    url = _parsed(url)
+    if "+" in url.drivername or url.drivername not in _DRIVERS:
+        return url
+    for module in _DRIVERS[url.drivername]:
+        if importlib.util.find_spec(module) is not None:
+            return url.set(drivername=f"{url.drivername}+{_SQLALCHEMY_NAMES.get(module, module)}")
+    return url
+
+
+def _parsed(url: str | sa.URL) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except ValueError:  # its message shows the text in the place of the port, which may be part of a password
+        parsed = None
+    if parsed is None or "@" in (parsed.host or ""):
+        raise exc.ArgumentError("what stands before the host is cut off too early: write @ as %40, : as %3A, / as %2F")
+    return parsed
+
+
+def in_memory(url: sa.URL) -> bool:
+    """Whether the database is SQLite's and in the memory of this process; it is used through one connection.
+
+    SQLite allows several connections to a named one (``vfs=memdb``), but its lock timeout does not work there.
+    """
+    return url.get_backend_name() == "sqlite" and (
+        url.database in (None, "", ":memory:") or url.query.get("vfs") == "memdb"
+    )
+
+
+#: The settings of a setup that are options of Database, too.
+_OF_SESSIONS = ("mysql_sql_mode", "mysql_wsrep_sync_wait", "sqlite_synchronous")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Setup:
+    """The settings that the engines of one database share."""
+
+    url: sa.URL
+    #: Options of SQLAlchemy's ``create_engine``.
+    options: dict[str, Any]
+    timeouts: Timeouts
+    freshness: Freshness = dataclasses.field(default_factory=Freshness)
+    mysql_sql_mode: str = "TRADITIONAL"
+    mysql_wsrep_sync_wait: int = 7
+    sqlite_synchronous: bool = True
+
+    @classmethod
+    def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
+        """Return the setup for options of ``create_engine`` and settings of the sessions; times are in seconds."""
+        session = {name: options[name] for name in _OF_SESSIONS if name in options}
+        engine = {name: value for name, value in options.items() if name not in session}
+        return cls(url, engine, Timeouts(connect_timeout, read_timeout), **session)
+
+    @property
+    def backend(self) -> str:
+        return self.url.get_backend_name()
+
+
+def writing_engine(setup: Setup) -> Engine:
+    """Return the engine for transactions: READ COMMITTED, and in SQLite one writer at a time from BEGIN on."""
+    if setup.backend == "sqlite":
+        engine = sa.create_engine(setup.url, **_sqlite_options(setup))
+        sa.event.listen(engine, "begin", _begin_immediate)
+    else:
+        engine = sa.create_engine(setup.url, isolation_level="READ COMMITTED", **_server_options(setup))
+    sa.event.listen(engine, "reset", _end_transaction)
+    return _prepared(engine, setup, reads=False)
+
+
+def reading_engine(setup: Setup, writing: Engine) -> Engine:
+    """Return the engine for reads, in autocommit mode, which saves the round trips of BEGIN and ROLLBACK."""
+    if in_memory(setup.url):
+        return writing
+    if setup.backend == "sqlite":
+        engine = sa.create_engine(setup.url, **_sqlite_options(setup))
+    else:
+        engine = sa.create_engine(setup.url, isolation_level="AUTOCOMMIT", **_server_options(setup))
+        # In autocommit mode there is nothing to roll back; SQLAlchemy before 2.0.43 still sends the ROLLBACK.
+        engine.dialect.skip_autocommit_rollback = True
+    if setup.backend in ("mysql", "mariadb"):
+        sa.event.listen(engine, "connect", _set_up_reads)
+    return _prepared(engine, setup, reads=True)
+
+
+#: The timeouts of the connection for health checks.
+PROBING = Timeouts(connect=2, silence=2)
+
+
+def probing_engine(setup: Setup, reading: Engine) -> Engine:
+    """Return an engine with one connection, for reads that must be answered within seconds."""
+    if in_memory(setup.url):
+        return reading
+    options = {"pool_size": 1, "max_overflow": 0, "pool_timeout": PROBING.connect}
+    setup = dataclasses.replace(setup, options=setup.options | options, timeouts=PROBING)
+    return reading_engine(setup, reading)
+
+
+_SNAPSHOT = {
+    "sqlite": "BEGIN",
+    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    "mariadb": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+}
+
+
+@contextlib.contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """Have all statements of the block, on a connection for reads, see one committed state: that at its begin."""
+    if in_memory(connection.engine.url):
+        yield  # the only connection there is, so nothing else writes
+        return
+    try:
+        compiled.run(connection, _SNAPSHOT[connection.dialect.name], ())
+        yield
+        compiled.run(connection, "COMMIT", ())
+    except BaseException:
+        # The transaction may still be open: back in the pool, the connection would go on reading this state.
+        connection.invalidate()
+        raise
+
+
+def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]) -> sa.Insert:
+    """Return an INSERT that, if the value of the unique ``column`` exists, locks that row and sets ``values`` there.
+
+    Args:
+        column: The unique column.
+        values: Expressions without parameters: PyMySQL sends many rows in one statement only if nothing is bound after
+            the VALUES list.
+    """
+    if dialect in ("mysql", "mariadb"):
+        return mysql.insert(column.table).on_duplicate_key_update(values)
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    return insert(column.table).on_conflict_do_update(index_elements=[column], set_=values)
+
+
+def skips_locked_rows(dialect: sa.Dialect) -> bool:
+    """Return whether the server of a connection knows ``FOR UPDATE SKIP LOCKED``; SQLite has no locks of rows."""
+    if dialect.name in ("mysql", "mariadb"):
+        least = (10, 6) if getattr(dialect, "is_mariadb", False) else (8,)
+        return (dialect.server_version_info or ()) >= least
+    return dialect.name == "postgresql"
+
+
+def _set_up_reads(connection: Any, _record: Any) -> None:
+    """Allow snapshots at any default isolation of the server."""
+    with contextlib.closing(connection.cursor()) as cursor:
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+
+
+def _server_options(setup: Setup) -> dict[str, Any]:
+    connect_args = setup.timeouts.connect_args(setup.url) | tls.connect_args(setup.url)
+    return {"pool_reset_on_return": None, "connect_args": connect_args, **setup.options}
+
+
+def _sqlite_options(setup: Setup) -> dict[str, Any]:
+    connect_args = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
+    options = setup.options
+    if in_memory(setup.url):
+        unpooled = {name: value for name, value in options.items() if not name.startswith(("pool_", "max_overflow"))}
+        return {**unpooled, "connect_args": connect_args, "poolclass": pool.StaticPool}
+    return {**options, "connect_args": connect_args}
+
+
+def _begin_immediate(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _session(setup: Setup, *, reads: bool) -> list[str]:
+    """Return the statements that begin a session."""
+    backend = setup.backend
+    if backend == "sqlite":
+        return [
+            f"PRAGMA synchronous = {'FULL' if setup.sqlite_synchronous else 'NORMAL'}",
+            "PRAGMA foreign_keys = ON",
+        ]
+    waits = setup.timeouts.session(backend, reads=reads)
+    if backend in ("mysql", "mariadb"):
+        variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
+        # Else GROUP_CONCAT cuts at 1024 bytes.
+        variables.append(f"group_concat_max_len = {LONGEST_TEXT}")
+        if setup.mysql_sql_mode:
+            variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
+        return [f"SET SESSION {', '.join(variables)}"]
+    if backend == "postgresql":
+        # Compiling a statement would take longer than any of this service runs: more than a second for a list.
+        variables = ["TIME ZONE 'UTC'", "jit = off", f"lock_timeout = '{LOCK_TIMEOUT}s'", *waits]
+        return ["; ".join(f"SET {variable}" for variable in variables)]
+    return []
+
+
+def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
+    """Return the engine, set up so that every new connection gets the settings of its session."""
+    backend = setup.backend
+    statements = _session(setup, reads=reads)
+    setup.timeouts.apply(engine)
+    tls.apply(engine)
+
+    def set_up(connection: Any, _record: Any) -> None:
+        if backend == "sqlite":
+            # Else the driver begins transactions by itself, before the first INSERT.
+            connection.isolation_level = None
+            _write_ahead(connection)
+        cursor = connection.cursor()
+        for statement in statements:
+            cursor.execute(statement)
+        if backend in ("mysql", "mariadb"):
+            galera.wait_for_other_nodes(cursor, setup.mysql_wsrep_sync_wait)
+        cursor.close()
+        if backend == "postgresql" and not connection.autocommit:
+            connection.commit()
+
+    sa.event.listen(engine, "connect", set_up)
+    if not in_memory(engine.url):
+        sa.event.listen(engine, "connect", _note_process)
+        sa.event.listen(engine, "checkout", _check_process)
+        setup.freshness.watch(engine, reads=reads)
+    return engine
+
+
+def _write_ahead(connection: Any) -> None:
+    """Switch the file to write-ahead logging; waits for other connections, which SQLite does not do for this."""
+    deadline = time.monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def commit(connection: Connection) -> None:
+    """Commit the transaction, after which the connection must return to its pool."""
+    connection.commit()
+    connection.info[_COMMITTED] = True
+
+
+def _end_transaction(connection: Any, record: Any, _state: Any) -> None:
+    """Roll back an open transaction when its connection returns to the pool.
+
+    After a COMMIT none is open; MySQL's drivers would send a ROLLBACK all the same.  After a COMMIT that failed one may
+    be open, although SQLAlchemy takes the transaction for ended then, and says that it was reset.
+    """
+    if not record.info.pop(_COMMITTED, False):
+        connection.rollback()
+
+
+def _note_process(_connection: Any, record: Any) -> None:
+    record.info["process"] = os.getpid()
+
+
+def _check_process(_connection: Any, record: Any, fairy: Any) -> None:
+    """In a forked child, abandon the parent's connection without closing it, and have a new one made."""
+    if record.info["process"] != os.getpid():
+        # One more reference, so that it is never collected: mysqlclient would tell the server that the session is over.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(fairy.dbapi_connection))
+        record.dbapi_connection = fairy.dbapi_connection = None
+        raise exc.DisconnectionError("made in another process")

@@ -1,0 +1,121 @@
+"""Classification of driver errors: what an error of a database or its driver means for the attempt that met it.
+
+Databases and drivers report the same condition in many ways; placement/db/engine/error_codes.py lists them.  The class
+decides what follows: a collision is retried as a whole attempt, a lost connection once, a value that no column holds is
+the client's mistake, and any other error is an internal error.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from sqlalchemy import exc
+
+from placement.db.engine import error_codes
+from placement.db.engine.error_codes import Code, ErrorClass
+from placement.signals import ErrorLabel
+
+__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "message"]
+
+_LABELS: dict[ErrorClass, ErrorLabel] = {
+    ErrorClass.COLLISION: "lock_timeout",
+    ErrorClass.LOST: "lost",
+    ErrorClass.DENIED: "denied",
+    ErrorClass.VALUE: "value",
+    ErrorClass.INTERNAL: "bug",
+}
+
+
+def classify(error: BaseException) -> ErrorClass:
+    """Return the class of an error that was raised by a statement, a connect or a COMMIT."""
+    if isinstance(error, exc.TimeoutError):
+        return ErrorClass.LOST
+    # A duplicate or a missing parent row was committed by another transaction since this attempt read: another attempt
+    # reads it, and answers accordingly.
+    if isinstance(error, exc.IntegrityError):
+        return ErrorClass.COLLISION
+    if isinstance(error, exc.DBAPIError):
+        return _classify_driver(error)
+    return ErrorClass.VALUE if isinstance(error, (UnicodeError, OverflowError)) else ErrorClass.INTERNAL
+
+
+def _classify_driver(error: exc.DBAPIError) -> ErrorClass:
+    code = _code(error)
+    if code is not None and not (error.connection_invalidated and code.error_class is not ErrorClass.COLLISION):
+        return code.error_class
+    if error.connection_invalidated:
+        return ErrorClass.LOST
+    origin = error.orig
+    if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
+        return ErrorClass.VALUE
+    if any(words in str(origin) for words in error_codes.TOO_MANY_VALUES):
+        return ErrorClass.VALUE
+    if not _was_never_connected(error):
+        return ErrorClass.INTERNAL
+    return (
+        ErrorClass.DENIED if any(words in str(origin) for words in error_codes.CONNECTION_DENIED) else ErrorClass.LOST
+    )
+
+
+def _was_never_connected(error: exc.DBAPIError) -> bool:
+    """Whether no connection could be opened: PostgreSQL's drivers then raise OperationalError without a SQLSTATE."""
+    origin = error.orig
+    if not isinstance(error, exc.OperationalError) or isinstance(origin, sqlite3.Error):
+        return False
+    state, number, _ = _numbers(error)
+    return state is None and number is not None and not isinstance(number, int)
+
+
+def is_read_only(error: BaseException) -> bool:
+    """Whether the server takes no writes: it is not the primary, or no longer, and has committed nothing."""
+    code = _code(error) if isinstance(error, exc.DBAPIError) else None
+    return code is not None and code.read_only
+
+
+def label(error: BaseException) -> ErrorLabel:
+    """Return the label under which metrics count the error."""
+    if isinstance(error, exc.TimeoutError):
+        return "no_free_connection"
+    if isinstance(error, exc.IntegrityError):
+        return "duplicate"
+    error_class = classify(error)
+    code = _code(error) if isinstance(error, exc.DBAPIError) else None
+    return code.label if code is not None and code.error_class is error_class else _LABELS[error_class]
+
+
+def message(error: BaseException) -> str:
+    """Return the driver's message on one line, without the statement or its values."""
+    origin = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    return " ".join(str(origin).split())
+
+
+def cause_of(failure: BaseException) -> str:
+    """Return the message of the driver error that a failure was raised from; empty if there is none."""
+    return message(failure.__cause__) if failure.__cause__ else ""
+
+
+def is_missing_table(error: BaseException) -> bool:
+    """Whether a table does not exist: the schema was never created, or is of an older revision."""
+    if not isinstance(error, (exc.ProgrammingError, exc.OperationalError)):
+        return False
+    state, number, _ = _numbers(error)
+    return state == "42P01" or number == 1146 or "no such table" in str(error.orig)
+
+
+def _code(error: exc.DBAPIError) -> Code | None:
+    """Return the entry of the tables for the error.  MySQL's numbers come first: they are finer than its SQLSTATEs."""
+    state, number, sqlite_number = _numbers(error)
+    if isinstance(number, int):
+        return error_codes.MYSQL.get(number)
+    if state is not None:
+        return error_codes.POSTGRESQL.get(state) or error_codes.POSTGRESQL_CLASSES.get(state[:2])
+    return error_codes.SQLITE.get(sqlite_number)
+
+
+def _numbers(error: exc.DBAPIError) -> tuple[Any, Any, int]:
+    """Return PostgreSQL's SQLSTATE, MySQL's number and SQLite's code of the error; None, None and 0 if it has none."""
+    origin = error.orig
+    state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
+    number = origin.args[0] if origin is not None and origin.args else None
+    return state, number, getattr(origin, "sqlite_errorcode", 0) & 0xFF

@@ -1,0 +1,158 @@
+"""The history of a database: its settings, and what keeps it in order and within bounds (docs/adr/0042)."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from placement import errors, signals
+from placement.db.engine import driver_errors
+from placement.db.history import event_pruning, usage_samples
+from placement.db.history.event_order import NEWEST_POSITION, Sequencer, Used
+from placement.db.history.event_watch import EventWatch
+from placement.db.writes import retry
+from placement.db.writes.transaction import Transaction
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+#: After a batch of events is removed, the process waits this many times as long as that took: the rest of its time, and
+#: of the database's, is for requests.
+_PAUSES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HistorySettings:
+    """The options of ``[history]`` that a database needs.
+
+    Args:
+        enabled: Whether writes record events, and samples of the usage are taken.
+        retention_days: How old events and samples may be.
+        max_events: How many there may be.
+        max_undone_events: How many may be undone to show a past state.
+    """
+
+    enabled: bool = True
+    retention_days: int = 30
+    max_events: int = 20_000_000
+    max_undone_events: int = 100_000
+
+
+class EventHistory:
+    """Orders and prunes the events of a database, also where this process records none."""
+
+    def __init__(self, settings: HistorySettings, database: Used) -> None:
+        self.settings = settings
+        self._database = database
+        self._sequencer = Sequencer(database)
+        self._maintained = threading.Lock()
+        #: When the next batch of old events is to be removed, by the monotonic clock.
+        self._next_batch = math.inf
+        #: Requests of this process that wait for events.
+        self.watch = EventWatch(self._newest)
+
+    def order(self) -> None:
+        """Give a position to each event that is committed; raises as ``Database.write``."""
+        self._sequencer.order()
+
+    def _newest(self) -> int:
+        """Return the newest position, of all that is committed; 0 if there is none."""
+        self.order()
+        row = self._database.read(lambda db: db.execute(NEWEST_POSITION).first())
+        return 0 if row is None else row.position + row.events - 1
+
+    def maintain(self) -> bool:
+        """Order events, begin to prune them, and sample the usage; return False if another thread orders them.
+
+        It may be called by one of its own writes, whose writer is due for maintenance.
+        """
+        if not self._maintained.acquire(blocking=False):
+            return False
+        try:
+            # Readers that poll order events most of the time; nothing else waits for that.
+            ordered = self._sequencer.order_unless_busy()
+            self._prune_some()
+            if self.settings.enabled:
+                self._sample()
+        finally:
+            self._maintained.release()
+        return ordered
+
+    def go_on_pruning(self) -> None:
+        """Remove the next batch of what the last maintenance has begun, if it is time; called after each write.
+
+        So much is removed beside many writes, and each of them waits for one short transaction at most.
+        """
+        if time.monotonic() < self._next_batch or not self._maintained.acquire(blocking=False):
+            return
+        try:
+            self._prune_some()
+        finally:
+            self._maintained.release()
+
+    def _sample(self) -> None:
+        """Take the sample of the present interval; without it a picture has a gap, and nothing else suffers."""
+        try:
+            at = self._database.read(usage_samples.due)
+            if at is not None:
+                # The sums are read by themselves: SQLite would have all writes wait for them.
+                rows = self._database.read(lambda db: usage_samples.read(db, at))
+                self._write(lambda db: usage_samples.insert(db, rows))
+        except Exception as error:
+            LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
+
+    def _prune_some(self) -> None:
+        """Remove a batch of events, and say when the next one is due."""
+        began, self._next_batch = time.monotonic(), math.inf
+        try:
+            if self._remove(attempts=1).more:
+                now = time.monotonic()
+                self._next_batch = now + _PAUSES * (now - began)
+            else:
+                self._remove_samples()
+        except errors.Conflict:
+            LOG.debug("Another process removes old events.")
+        except Exception as error:
+            LOG.warning("Old events were not removed: %s", driver_errors.message(error))
+
+    def prune(self) -> int:
+        """Remove all events that are too old, or too many, and samples of the usage that are too old.
+
+        Between two batches is a pause, in which others can write.
+
+        Returns:
+            The number of events that were removed.
+        """
+        removed, pruned = 0, event_pruning.Pruned(more=True)
+        while pruned.more:
+            began = time.monotonic()
+            pruned = self._remove(attempts=retry.ATTEMPTS)
+            removed += pruned.old + pruned.surplus
+            if pruned.more:
+                time.sleep(time.monotonic() - began)
+        self._remove_samples()
+        return removed
+
+    def _remove(self, attempts: int) -> event_pruning.Pruned:
+        """Remove a batch of events; raises as ``Database.write``."""
+        pruned = self._write(lambda db: event_pruning.prune(db, self._retention, self.settings.max_events), attempts)
+        signals.events_pruned("retention_days", pruned.old)
+        signals.events_pruned("max_events", pruned.surplus)
+        signals.history_measured(pruned.left, pruned.oldest)
+        return pruned
+
+    def _remove_samples(self) -> None:
+        self._write(lambda db: usage_samples.prune(db, self._retention))
+
+    @property
+    def _retention(self) -> datetime.timedelta:
+        return datetime.timedelta(days=self.settings.retention_days)
+
+    def _write(self, work: Callable[[Transaction], Result], attempts: int = retry.ATTEMPTS) -> Result:
+        return self._database.write(work, attempts=attempts, exhausted=errors.TooManyConflicts)

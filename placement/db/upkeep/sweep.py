@@ -1,0 +1,112 @@
+"""Removal of unreferenced projects, users, consumer types and aggregates, of ended allocation records, and old events.
+
+Names are marked first, then swept.  No foreign key prevents the removal of a project whose id a concurrent claim has
+just read.  So a row is first marked, in ``updated_at``, which has no other use in these tables.  From then on attempts
+treat it as absent, and remove the mark before they refer to the row (placement/db/writes/names.py).  A row is deleted
+once it has been marked for longer than any attempt lasts, and is still unreferenced.
+
+This needs no table lock.  It is correct on multi-primary clusters too, because both sides write the same row.
+
+An allocation record needs no mark: once it has ended, no transaction refers to it, and a claim for the same uuid
+inserts a row of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement.db.database import Database
+from placement.db.schema.tables import (
+    RECORD_IS_LIVE,
+    baremetal_allocations,
+    consumer_types,
+    consumers,
+    events,
+    placement_aggregates,
+    projects,
+    resource_provider_aggregates,
+    users,
+)
+from placement.db.writes.transaction import Reading
+
+#: Seconds between marking and deletion, at least; longer than any transaction lasts.
+GRACE = 3600
+#: Rows in one transaction.
+BATCH = 1000
+
+_REFERENCES: dict[sa.Table, sa.Column[Any]] = {
+    projects: consumers.c.project_id,
+    users: consumers.c.user_id,
+    consumer_types: consumers.c.consumer_type_id,
+    placement_aggregates: resource_provider_aggregates.c.aggregate_id,
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Swept:
+    """The numbers of rows of a table that were removed, and that were marked."""
+
+    table: str
+    removed: int
+    marked: int
+
+
+def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
+    """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark the others.
+
+    Allocation records that have ended are removed at once, and so are events beyond the bounds of the history.
+    """
+    now = database.read(_clock)
+    before = now - datetime.timedelta(seconds=grace)
+    swept = []
+    for table in _REFERENCES:
+        marked_long, unmarked = table.c.updated_at <= before, table.c.updated_at.is_(None)
+        removed = _change_unused(database, table, marked_long, sa.delete(table))
+        marked = _change_unused(database, table, unmarked, sa.update(table).values(updated_at=now))
+        swept.append(Swept(table.name, removed, marked))
+    ended = _change(database, baremetal_allocations, ~RECORD_IS_LIVE, sa.delete(baremetal_allocations))
+    swept.append(Swept(baremetal_allocations.name, ended, 0))
+    database.history.order()
+    swept.append(Swept(events.name, database.history.prune(), 0))
+    return swept
+
+
+def _clock(db: Reading) -> datetime.datetime:
+    """Return the database's time, in UTC: the clocks of two hosts may differ by more than the grace."""
+    now: datetime.datetime = db.execute(sa.select(sa.func.current_timestamp())).scalar_one()
+    return now.replace(tzinfo=None)
+
+
+def _change_unused(
+    database: Database, table: sa.Table, condition: sa.ColumnElement[bool], change: sa.Update | sa.Delete
+) -> int:
+    """Change the unused rows that meet the condition; return their number."""
+    reference = _REFERENCES[table]
+    # One subquery for all rows, not a correlated one: few of these columns have an index of their own.
+    unused = table.c.id.not_in(sa.select(reference).where(reference.is_not(None)))
+    return _change(database, table, condition, change, unused)
+
+
+def _change(
+    database: Database,
+    table: sa.Table,
+    condition: sa.ColumnElement[bool],
+    change: sa.Update | sa.Delete,
+    *conditions: sa.ColumnElement[bool],
+) -> int:
+    """Change the rows that meet all conditions, in batches.
+
+    Returns:
+        The number of rows changed; ``condition`` is checked again by the statement that changes them.
+    """
+    found = sa.select(table.c.id).where(condition, *conditions).order_by(table.c.id)
+    ids = database.read(lambda db: db.execute(found).scalars().all())
+    changed = 0
+    for start in range(0, len(ids), BATCH):
+        batch = change.where(table.c.id.in_(ids[start : start + BATCH]), condition)
+        changed += database.write(lambda db, batch=batch: db.execute(batch).rowcount)  # type: ignore[misc]
+    return changed

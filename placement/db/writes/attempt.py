@@ -1,0 +1,158 @@
+"""One attempt at a write, which is one transaction: begin, work, record in the feed, COMMIT.  Dry runs roll back."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import exc
+from sqlalchemy.engine import Connection, Engine
+
+from placement import errors, signals
+from placement.db import feed
+from placement.db.engine import dialects, driver_errors
+from placement.db.engine.driver_errors import ErrorClass
+from placement.db.writes import expired_writers
+from placement.db.writes.notes import Notes
+from placement.db.writes.transaction import Transaction
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+#: What a write does with its transaction; it may be called several times, each time in a new transaction.
+Work = Callable[[Transaction], Result]
+#: What is entered for the length of an attempt: a lock where the database needs one.
+Lock = contextlib.AbstractContextManager[None]
+
+
+class Attempts:
+    """Runs attempts on the connections and with the feed's writers of one database; shared by all threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        writers: feed.Writers,
+        lock: Lock,
+        on_lost: Callable[[Exception, float], None],
+        *,
+        history: bool,
+        maintain_history: Callable[[], bool],
+        prune_history: Callable[[], None],
+    ) -> None:
+        """Take what an attempt needs.
+
+        Args:
+            lock: Held from the beginning of an attempt to its end.
+            on_lost: Called with the error and the time if the connection was lost during COMMIT.
+            history: Whether events are recorded.
+            maintain_history: Puts events in order, or returns False if another thread does; begins to remove old ones.
+            prune_history: Goes on with the removal, by a batch at most; called after each commit.
+        """
+        self._engine = engine
+        self._writers = writers
+        self._lock = lock
+        self._on_lost = on_lost
+        self._history = history
+        self._maintain_history = maintain_history
+        self._prune_history = prune_history
+
+    def commit(self, work: Work[Result], number: int) -> Result:
+        """Return what ``work(db)`` returns, once that is committed.
+
+        Args:
+            number: That of the attempt, from 1.
+
+        Raises:
+            OutcomeUnknown: The connection was lost during COMMIT.
+            Prerequisite: The work requires something; it was rolled back.
+        """
+        with self._lock:
+            writer = self._writers.borrow(self._engine)
+            try:
+                connection = self._engine.connect()
+            except BaseException:
+                self._writers.give_back(writer)
+                raise
+            with connection:
+                transaction = Transaction(connection, number, notes=Notes() if self._history else None)
+                result = self._transact(work, transaction, connection, writer)
+        transaction.committed()
+        if writer.maintenance_due():
+            self.maintain(writer)
+        self._prune_history()
+        return result
+
+    def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
+        """Return what the last of the works returns, none of which is committed; see ``Database.dry_run``.
+
+        No writer of the feed is used, so no sequence number is.  The end of the connection's use rolls back.
+        """
+        with self._lock, self._engine.connect() as connection:
+            connection.begin()
+            before = connection.begin_nested()
+            transaction = Transaction(connection, number)
+            try:
+                results = [work(transaction) for work in works]
+            except errors.Failure:
+                before.rollback()
+                look(Transaction(connection, number))
+                raise
+            look(transaction)
+            return results[-1]
+
+    def _transact(
+        self, work: Work[Result], transaction: Transaction, connection: Connection, writer: feed.Writer
+    ) -> Result:
+        """Begin, work, commit; give the writer back if the outcome of its sequence number is known."""
+        try:
+            connection.begin()
+            result = work(transaction)
+            transaction.check_prerequisite()
+        except BaseException:
+            # Nothing is recorded under the sequence number yet: it can be used again, even if the rollback fails.
+            self._writers.give_back(writer)
+            raise
+        try:
+            seq = transaction.record(writer)
+            self._commit(connection)
+        except exc.DBAPIError as error:
+            # An IntegrityError means that another process has ended the writer: its row or its number is taken.
+            collision = driver_errors.classify(error) is ErrorClass.COLLISION
+            if collision and not isinstance(error, exc.IntegrityError):
+                self._writers.give_back(writer)
+            raise
+        writer.seq = seq
+        self._writers.give_back(writer)
+        return result
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            _commit(connection)
+        except exc.SQLAlchemyError as error:
+            if driver_errors.classify(error) is ErrorClass.LOST and not driver_errors.is_read_only(error):
+                LOG.error("The answer to a COMMIT was lost: %s", driver_errors.message(error))
+                self._on_lost(error, time.monotonic())
+                raise errors.OutcomeUnknown() from error
+            raise
+
+    def maintain(self, writer: feed.Writer) -> None:
+        """Maintain the feed: this writer, and those whose leases have expired; and the history.
+
+        Events are in order before writers are ended: of a writer that is cleared none could be found.  It is done after
+        a request's COMMIT; an error is logged, and does not fail the request.
+        """
+        try:
+            with self._lock:
+                expired = writer.maintain(self._engine)
+            ordered = self._maintain_history()
+            if expired is not None and ordered:
+                self.commit(lambda db: expired_writers.end(db, expired), 1)
+        except Exception as error:
+            LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
+
+
+@signals.timed("sql")
+def _commit(connection: Connection) -> None:
+    dialects.commit(connection)

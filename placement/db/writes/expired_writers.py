@@ -1,0 +1,62 @@
+"""The end of writers of the feed whose leases have expired, as their processes have ended or stand still (ADR 4)."""
+
+from __future__ import annotations
+
+import datetime
+
+import sqlalchemy as sa
+
+from placement.db import feed
+from placement.db.schema.tables import change_writers, provider_changes
+from placement.db.writes.transaction import Transaction
+
+
+def limit(now: datetime.datetime) -> datetime.datetime:
+    """Return the time since which living writers were seen.
+
+    Args:
+        now: The time of the database's clock.
+    """
+    return now - datetime.timedelta(seconds=feed.LIFETIME)
+
+
+def end(db: Transaction, expired: datetime.datetime) -> None:
+    """End the writers that were not seen since this time.
+
+    The transaction gets a sequence number of its own.  So every state in which a writer was ended shows a number of a
+    living writer that no earlier state has, and a reader notices that the database went back to one of those: of the
+    ended writers alone it could not tell, since they are cleared in the end.
+    """
+    for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
+        _end_one(db, writer_id, expired)
+    db.changed(feed.NO_PROVIDER, feed.NAMES)
+
+
+def _end_one(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:
+    """End a writer; its newest row stays, under the negated id.
+
+    The lock waits for a transaction of the writer that is about to commit, so the number that is read after it is the
+    writer's last: from then on the foreign key refuses its rows (fencing).  A reader whose position is below that
+    number has missed a transaction.
+    """
+    if db.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:
+        return  # the writer has renewed its lease meanwhile
+    if writer_id > 0:
+        newest = db.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
+        db.execute(feed.PRUNE, {"writer": writer_id, "newest": newest})
+        db.execute(sa.insert(change_writers).values(id=-writer_id))
+        db.execute(_MOVE, {"writer": writer_id, "heir": -writer_id})
+    else:  # it was ended a ``feed.LIFETIME`` ago
+        db.execute(_CLEAR, {"writer": writer_id})
+    db.execute(_DELETE, {"writer": writer_id})
+
+
+_THIS = change_writers.c.id == sa.bindparam("writer")
+_LOCK = (
+    sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("expired")).with_for_update()
+)
+_DELETE = sa.delete(change_writers).where(_THIS)
+_OF_THIS = provider_changes.c.writer_id == sa.bindparam("writer")
+_NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_THIS)
+_MOVE = sa.update(provider_changes).where(_OF_THIS).values(writer_id=sa.bindparam("heir"))
+_CLEAR = sa.delete(provider_changes).where(_OF_THIS)

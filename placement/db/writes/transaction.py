@@ -1,0 +1,163 @@
+"""What the work of a read or a write is given to run its statements on, and how an attempt asks to be run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from sqlalchemy.engine import Connection, CursorResult
+
+from placement import signals
+from placement.db import feed
+from placement.db.engine import dialects
+from placement.db.engine.compiled import CompiledInsert, CompiledStatement
+from placement.db.writes import notes as events
+from placement.db.writes import origin
+from placement.db.writes.notes import Changes, Notes
+
+if TYPE_CHECKING:
+    Rows = CursorResult[*tuple[Any, ...]]
+
+
+class Reading(Protocol):
+    """Anything that executes statements which only read: a connection, or the transaction of a write."""
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows: ...
+
+
+class Collision(Exception):
+    """Raised by an attempt that finds its data changed since it was read: it is rolled back and run again."""
+
+
+class Prerequisite(Exception):
+    """Raised at the end of an attempt that is rolled back, and run again once ``work`` is committed."""
+
+    def __init__(self, work: Callable[[Transaction], object]) -> None:
+        self.work = work
+
+
+class Reader:
+    """A connection that executes statements of SQLAlchemy, and compiled ones."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
+        """Return the result of the statement: of a compiled one only the rows and their number."""
+        if isinstance(statement, (CompiledStatement, CompiledInsert)):
+            return cast("Rows", statement.execute(self._connection, parameters))
+        return self._connection.execute(statement, parameters)
+
+
+class Transaction(Reader):
+    """One attempt of a write: its connection, and the providers that it has changed so far."""
+
+    __slots__ = ("_changes", "_notes", "_on_commit", "_prerequisite", "attempt")
+
+    def __init__(self, connection: Connection, attempt: int = 1, *, notes: Notes | None = None) -> None:
+        """Take a connection.
+
+        Args:
+            attempt: Its number, from 1.
+            notes: Where changes are noted for the history; None if none is recorded.
+        """
+        super().__init__(connection)
+        self._notes = notes
+        self._changes: dict[int, str] = {}
+        self._on_commit: list[Callable[[], object]] = []
+        self._prerequisite: Callable[[Transaction], object] | None = None
+        #: The number of this attempt, from 1; after a prerequisite was committed it is 1 again.
+        self.attempt = attempt
+
+    @property
+    def dialect(self) -> str:
+        """SQLAlchemy's name of the kind of database."""
+        return self._connection.dialect.name
+
+    @property
+    def locks_rows(self) -> bool:
+        """Whether rows are locked, and not the whole database."""
+        return self.dialect != "sqlite"
+
+    @property
+    def skips_locked_rows(self) -> bool:
+        """Whether the server knows SKIP LOCKED; on SQLite there are no locks of rows."""
+        return dialects.skips_locked_rows(self._connection.dialect)
+
+    def changed(self, provider_id: int, what: str) -> None:
+        """Record in the feed, in this transaction, that the provider changed; ``what`` is a constant of the feed."""
+        self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether changes are noted, so that what they replace has to be known."""
+        return self._notes is not None
+
+    def note(
+        self,
+        kind: str,
+        key: str,
+        changes: Changes,
+        *,
+        generations: tuple[int | None, int | None] | None = None,
+        project: str | None = None,
+        by: origin.Origin | None = None,
+    ) -> None:
+        """Note a change of an object for the history, in this transaction; arguments as of ``Notes.add``.
+
+        Args:
+            by: In whose name; None for that of the thread.
+        """
+        if self._notes is not None:
+            by = by or origin.current()
+            self._notes.add(kind, key, by, changes, generations=generations, project=project)
+
+    @property
+    def changed_providers(self) -> Collection[int]:
+        """The ids of the providers that were recorded so far; 0 stands for changes that belong to none."""
+        return self._changes.keys()
+
+    def on_commit(self, call: Callable[[], object]) -> None:
+        """Have ``call()`` called once this transaction is committed: for what is counted, and must be counted once."""
+        self._on_commit.append(call)
+
+    def committed(self) -> None:
+        """Call what waits for the COMMIT."""
+        for call in self._on_commit:
+            call()
+
+    def require(self, work: Callable[[Transaction], object]) -> None:
+        """Have ``work`` committed in a transaction of its own, and this attempt run again after it.
+
+        This attempt first runs to its end, and is then rolled back.  If it fails, ``work`` is not done.  Use it for
+        rows that stay although this transaction is rolled back, and that it must not lock.  An attempt can require one
+        thing.
+        """
+        self._prerequisite = work
+
+    def check_prerequisite(self) -> None:
+        """Raise Prerequisite if the attempt requires something."""
+        if self._prerequisite is not None:
+            raise Prerequisite(self._prerequisite)
+
+    def record(self, writer: feed.Writer) -> int:
+        """Insert the changes into the feed, and the events, as the last statement or statements before COMMIT.
+
+        Returns:
+            The sequence number of the writer's newest transaction once this one is committed.
+        """
+        if self._notes and not self._changes:
+            self._changes[feed.NO_PROVIDER] = feed.USAGE
+        if not self._changes:
+            return writer.seq
+        seq = writer.seq + 1
+        rows = self._notes.rows(writer.id, seq) if self._notes else []
+        CompiledInsert.execute_together(
+            self._connection, [(feed.RECORD, writer.rows(self._changes)), (events.INSERT, rows)]
+        )
+        if rows and signals.events_recorded.connected:
+            self.on_commit(lambda: signals.events_recorded(Counter(row["kind"] for row in rows)))
+        return seq

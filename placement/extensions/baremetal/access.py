@@ -1,0 +1,207 @@
+"""Which nodes and allocations a caller may see and change: the owner rules (docs: baremetal-owners).
+
+The rule that an endpoint declares is checked before the handler runs, for a target that the caller's project owns.
+The handler reads the node or the allocation and checks it by one of these functions: 404 for what the caller may not
+see, 403 for what the caller may only see.  A node to change is checked again under its lock: its owner or lessee may
+have changed.
+
+=====================  ============================================================================================
+POST /v1/allocations   ``owner_of_new(req, owner)`` for the record, ``project_of_candidates(req)`` for the names
+GET /v1/allocations    ``owner_of_list(req, owner)``
+one allocation         ``check_allocation(req, rule, record, missing)``
+GET /v1/nodes          ``project_of_nodes(req)``
+one node               ``find_node(req, db, ident, rule)``, ``check_node(req, rule, node, missing)``, ``may_see``
+its changes            ``lock_node(req, db, ident, rule)``, or ``node_check(req, ident, rule)`` where it is locked later
+=====================  ============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from placement import errors
+from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.failures import NodeNotFound
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.record import Record
+from placement.http.environ import CONTEXT
+from placement.http.request import Request
+from placement.uuids import canonical
+
+Target = Mapping[str, Any]
+
+_ANY_OWNER = "baremetal:allocation:create_restricted"
+_ALL_ALLOCATIONS = "baremetal:allocation:list_all"
+
+
+def own(req: Request) -> Target:
+    """Return the target of something that belongs to the caller's project."""
+    project = _project(req)
+    return {"allocation.owner": project, "node.owner": project, "node.lessee": project}
+
+
+def may(req: Request, rule: str, target: Target | None = None) -> bool:
+    """Return whether the policy allows the caller to do ``rule``; without a target, to what belongs to the project."""
+    try:
+        req.authorize(rule, own(req) if target is None else target)
+    except errors.Forbidden:
+        return False
+    return True
+
+
+# --- allocations -----------------------------------------------------------------------------------------------------
+
+
+def owner_of_new(req: Request, owner: str | None) -> str | None:
+    """Return the owner of the allocation that the caller creates.
+
+    Args:
+        owner: The one that the request names; None if it names none.
+
+    Returns:
+        ``owner`` for a caller who may create for any owner; otherwise the caller's project.
+
+    Raises:
+        Forbidden: The request names a project other than the caller's, or the caller has none.
+    """
+    project = project_of_candidates(req)
+    if project is None:
+        return owner
+    if owner is not None and owner != project:
+        raise errors.PolicyForbids(rule=_ANY_OWNER)
+    return project
+
+
+def project_of_candidates(req: Request) -> str | None:
+    """Return the project whose nodes, owned or leased, a POST may name; None for all.  Others count as missing.
+
+    Raises:
+        Forbidden: The caller has no project, and may not create allocations of any owner.
+    """
+    return _project_unless(req, _ANY_OWNER)
+
+
+def may_use_any_consumer(req: Request) -> bool:
+    """Return whether the caller may give a node to an existing consumer of any project."""
+    return may(req, _ANY_OWNER)
+
+
+def owner_of_list(req: Request, owner: str | None) -> str | None:
+    """Return the owner whose allocations a list shows to the caller; None for all owners.
+
+    Args:
+        owner: The one that the query asks for; None if it asks for none.
+
+    Raises:
+        Forbidden: The caller asks for another project's allocations, and may not list all.
+    """
+    project = _project_unless(req, _ALL_ALLOCATIONS)
+    if project is None:
+        return owner
+    if owner is not None and owner != project:
+        raise errors.PolicyForbids(rule=_ALL_ALLOCATIONS)
+    return project
+
+
+def check_allocation(req: Request, rule: str, record: Record, missing: errors.Failure) -> None:
+    """Check that the caller may do ``rule`` to the allocation.
+
+    Args:
+        record: The allocation; only its owner is used.
+        missing: Raised if the caller may not see the allocation: the failure for one that does not exist.
+
+    Raises:
+        Failure: ``missing``.
+        Forbidden: The caller may see the allocation, but not do this.
+    """
+    target = {"allocation.owner": record.owner}
+    if not may(req, "baremetal:allocation:get", target):
+        raise missing
+    req.authorize(rule, target)
+
+
+# --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def project_of_nodes(req: Request) -> str | None:
+    """Return the project whose nodes, owned or leased, a list shows to the caller; None for all nodes.
+
+    Raises:
+        Forbidden: The caller has no project, and may not list all.
+    """
+    return _project_unless(req, "baremetal:node:list_all")
+
+
+def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
+    """Return the node that the path names, to a caller who may do ``rule`` to it.
+
+    Raises:
+        NodeNotFound: There is none, the version has no names, or the caller may not see it.
+        Forbidden: The caller may only see it.
+    """
+    if req.version < versions.NODE_NAMES and canonical(ident) is None:
+        raise NodeNotFound(node=ident)
+    node = Node.get(db, ident)
+    node_check(req, ident, rule)(node)
+    return node
+
+
+def lock_node(req: Request, db: Transaction, ident: str, rule: str) -> LockedNode:
+    """Return the node that ``find_node`` does, locked, to a caller who still may do ``rule`` to it; raises as that."""
+    locked = LockedNode.lock(db, find_node(req, db, ident, rule).uuid)
+    node_check(req, ident, rule)(locked.node)
+    return locked
+
+
+def node_check(req: Request, ident: str, rule: str) -> Callable[[Node], None]:
+    """Return the check that the caller may do ``rule`` to the node that the path names.
+
+    Returns:
+        A function to call with the node as it is read, and again with the locked one.  It raises what ``find_node``
+        does.
+    """
+    return lambda node: check_node(req, rule, node, NodeNotFound(node=ident))
+
+
+def may_see(req: Request, node: Node) -> bool:
+    """Return whether the caller may see the node."""
+    return may(req, "baremetal:node:get", _of_node(node))
+
+
+def check_node(req: Request, rule: str, node: Node, missing: errors.Failure | None = None) -> None:
+    """Check that the caller may do ``rule`` to the node.
+
+    Args:
+        node: Only its owner and lessee are used.
+        missing: Raised if the caller may not see the node: the failure for one that does not exist.  None for
+            NodeNotFound with the uuid of the node, which the request must name then.
+
+    Raises:
+        Failure: ``missing``.
+        Forbidden: The caller may see the node, but not do this.
+    """
+    if not may_see(req, node):
+        raise missing or NodeNotFound(node=node.uuid)
+    req.authorize(rule, _of_node(node))
+
+
+def _of_node(node: Node) -> Target:
+    return {"node.owner": node.owner, "node.lessee": node.lessee}
+
+
+def _project_unless(req: Request, rule: str) -> str | None:
+    """Return None if the caller may do ``rule``, and else the caller's project; raises Forbidden if there is none."""
+    if may(req, rule):
+        return None
+    project = _project(req)
+    if project is None:
+        raise errors.PolicyForbids(rule=rule)
+    return project
+
+
+def _project(req: Request) -> str | None:
+    project: str | None = req.environ[CONTEXT].project_id
+    return project

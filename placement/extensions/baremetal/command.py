@@ -1,0 +1,120 @@
+"""placement-manage baremetal: the nodes of a running Ironic are recorded here (docs: baremetal-import)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from oslo_config import cfg
+
+from placement import errors
+from placement.cmd import program
+from placement.cmd.progress import Progress
+from placement.cmd.text_table import framed
+from placement.db.database import Database
+from placement.db.schema import schema
+from placement.db.upkeep import standard
+from placement.extensions.baremetal import importing
+from placement.extensions.baremetal.importing import Comparison, NodeImport
+from placement.extensions.baremetal.ironic import Ironic, Unreadable
+from placement.objects.consumer import Owner
+
+_IMPORT = "Record the nodes of a running Ironic, with the claims of those in use."
+
+
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``baremetal`` and its actions."""
+    baremetal = commands.add_parser("baremetal", help="nodes of the Bare Metal API")
+    baremetal.set_defaults(action=lambda _: _show_help(baremetal))
+    actions = baremetal.add_subparsers(title="actions", dest="baremetal_action")
+    importing_ = actions.add_parser("import", help=_IMPORT, description=_IMPORT)
+    importing_.set_defaults(action=import_nodes)
+    source = importing_.add_mutually_exclusive_group(required=True)
+    source.add_argument("--os-cloud", metavar="<name>", help="the cloud of clouds.yaml that has the Ironic")
+    source.add_argument("--endpoint", metavar="<url>", help="the URL of an Ironic without an Identity service")
+    importing_.add_argument(
+        "--username", metavar="<name>", help="for --endpoint: the name for http_basic; the password is $OS_PASSWORD"
+    )
+    importing_.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+
+
+def _show_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0
+
+
+def import_nodes(conf: cfg.ConfigOpts) -> int:
+    """Record the nodes, print what differed and what could not be done; return the exit code."""
+    arguments = conf.command
+    with program.connected(conf) as database:
+        schema.require_current(database.reading_engine)
+        try:
+            comparison = _compared(database, Ironic(arguments))
+        except Unreadable as reason:
+            print(f"placement-manage: {' '.join(str(reason).split())}", file=sys.stderr)
+            return 1
+        group = conf.placement
+        owner = Owner(group.incomplete_consumer_project_id, group.incomplete_consumer_user_id)
+        failed = {} if arguments.dry_run else _write(database, comparison, owner)
+    _print(comparison, failed, claimed=not arguments.dry_run)
+    if arguments.dry_run:
+        print("Dry run: nothing was written.")
+    return 1 if failed or any(node.findings for node in comparison.nodes) else 0
+
+
+def _compared(database: Database, ironic: Ironic) -> Comparison:
+    with Progress("baremetal import", "nodes read") as progress:
+        # Read before the nodes: one that ends in between then has no node in use any more.
+        allocations = list(ironic.allocations())
+        nodes = []
+        for node in ironic.nodes():
+            nodes.append(node)
+            progress.advance(1)
+    return database.read(lambda db: importing.compare(db, nodes, allocations))
+
+
+def _write(database: Database, comparison: Comparison, owner: Owner) -> dict[str, str]:
+    """Write what differs; return why it was not possible, by node."""
+    failed = {}
+    changed = [node for node in comparison.nodes if node.changes]
+    standard.insert(database)  # a database that no service has started on has no standard traits
+    with Progress("baremetal import", "nodes written", len(changed)) as progress:
+        importing.free_names(database, comparison)
+        for node in changed:
+            try:
+                importing.write(database, node, owner)
+            except errors.Unavailable:
+                raise
+            except errors.Failure as failure:
+                failed[node.uuid] = str(failure)
+            progress.advance(1)
+    return failed
+
+
+def _print(comparison: Comparison, failed: dict[str, str], *, claimed: bool) -> None:
+    for node in comparison.nodes:
+        for line in _lines(node, failed.get(node.uuid), claimed=claimed):
+            print(f"{node.title}: {line}")
+    nodes = [node for node in comparison.nodes if not node.excluded]
+    rows = (
+        ("new", sum(not node.exists for node in nodes)),
+        ("changed", sum(node.exists and node.changes for node in nodes)),
+        ("unchanged", sum(not node.changes for node in nodes)),
+        ("in use there, claimed", sum(node.unclaimed is not None and node.uuid not in failed for node in nodes)),
+        ("not as there", sum(bool(node.findings) or node.uuid in failed for node in comparison.nodes)),
+        ("only here", comparison.only_here),
+    )
+    print(framed(("Nodes", "Number"), *rows))
+
+
+def _lines(node: NodeImport, failure: str | None, *, claimed: bool) -> list[str]:
+    lines = [] if node.exists or node.excluded else ["new"]
+    if not node.excluded:
+        lines += node.differences
+        if node.unclaimed is not None:
+            now = ": claimed" if claimed and failure is None else ""
+            lines.append(f"in use there by {node.unclaimed}, without a claim here{now}")
+        if node.allocation is not None:
+            lines.append(f"allocation {node.allocation['uuid']}: new")
+    lines += [f"not imported: {finding}" if node.excluded else finding for finding in node.findings]
+    return lines if failure is None else [*lines, f"failed: {failure}"]

@@ -1,0 +1,36 @@
+"""The error documents of the Bare Metal API: JSON in a string, as its clients read it (docs: baremetal-errors)."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+from wsgiref.types import WSGIEnvironment
+
+from placement import errors
+from placement.extensions.baremetal.versioning import VersionUnknown, VersionUnreadable
+from placement.http.failures import MethodNotAllowed, NoSuchRoute
+from placement.http.response import JSON
+
+#: Failures before a handler is called have another document.  Subclasses of the first two are failures of endpoints.
+_BEFORE_HANDLERS = (NoSuchRoute, MethodNotAllowed, VersionUnknown, VersionUnreadable)
+
+#: The longest sentence, in characters: it may quote the request, which may have megabytes.
+_LONGEST = 24_000
+
+
+class Envelope:
+    """``{"error_message": "<JSON text>"}`` in two forms: one for handlers, one for routing and versions."""
+
+    def render(self, failure: errors.Failure, status: HTTPStatus, _environ: WSGIEnvironment) -> tuple[str, bytes]:
+        """Return JSON, for any ``Accept``."""
+        sentence = failure.sentence
+        if len(sentence) > _LONGEST:
+            sentence = f"{sentence[:_LONGEST]} ..."
+        inner: dict[str, Any]
+        if type(failure) in _BEFORE_HANDLERS:
+            inner = {"code": status.value, "title": status.phrase, "description": sentence}
+        else:
+            fault = "Server" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else "Client"
+            inner = {"faultcode": fault, "faultstring": sentence, "debuginfo": None}
+        return JSON, json.dumps({"error_message": json.dumps(inner)}).encode()

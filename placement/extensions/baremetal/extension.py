@@ -1,0 +1,52 @@
+"""What the Bare Metal API adds to the service."""
+
+from __future__ import annotations
+
+import argparse
+
+from oslo_config import cfg
+
+from placement.extension import Extension
+from placement.http.api import Api
+
+_OPTIONS = [
+    cfg.BoolOpt(
+        "enabled",
+        default=False,
+        help="Offer the Bare Metal API below /baremetal: records of machines, and allocations of them by the claims of "
+        "this service, for the clients of OpenStack Ironic. It drives no hardware.",
+    ),
+    cfg.ListOpt(
+        "drivers",
+        default=["fake-hardware", "idrac", "ilo", "ilo5", "ipmi", "irmc", "manual-management", "redfish", "snmp"],
+        help="The names that the driver of a node may have. The service records them, and has none of them.",
+    ),
+]
+
+_TRY_IT = """\
+The Bare Metal API of OpenStack Ironic is below {url}/baremetal.  Try:
+
+  openstack --os-auth-type admin_token --os-token admin --os-endpoint {url}/baremetal baremetal driver list
+
+"""
+
+
+def _api() -> Api:
+    from placement.extensions.baremetal.api import BAREMETAL
+
+    return BAREMETAL
+
+
+def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from placement.extensions.baremetal import command
+
+    command.add_commands(commands)
+
+
+def _greeting(conf: cfg.ConfigOpts, url: str) -> str:
+    return _TRY_IT.format(url=url) if conf.baremetal.enabled and conf.api.auth_strategy == "noauth2" else ""
+
+
+EXTENSION = Extension(
+    name="baremetal", options={"baremetal": _OPTIONS}, api=_api, commands=_add_commands, greeting=_greeting
+)

@@ -1,0 +1,338 @@
+"""/v1/allocations, /v1/allocations/{allocation}, /v1/nodes/{node}/allocation"""
+
+from __future__ import annotations
+
+import json
+import uuid as uuid_module
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Row
+
+from placement import errors, signals
+from placement.db.schema.tables import utcnow
+from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.baremetal import access, json_patch, versions
+from placement.extensions.baremetal.endpoint import endpoint
+from placement.extensions.baremetal.failures import (
+    AllocationNodeNotFound,
+    CandidatesNotFound,
+    NodeHasNoRecord,
+    NodeNotFound,
+    RecordNotFound,
+    ResourceClassMissing,
+)
+from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.candidates import named
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.record import ALLOCATING, Record
+from placement.extensions.baremetal.objects.record_page import SORT_KEYS, RecordPage
+from placement.extensions.baremetal.schemas import allocation as schema
+from placement.extensions.baremetal.schemas import free_form
+from placement.extensions.baremetal.schemas.name import is_name
+from placement.extensions.baremetal.schemas.query import Arguments
+from placement.extensions.baremetal.schemas.reply import next_page
+from placement.http.environ import CONTEXT
+from placement.http.failures import MethodNotAllowed
+from placement.http.request import Request
+from placement.http.response import Reply, created, no_content, ok
+from placement.objects.consumer import Owner
+from placement.uuids import canonical, is_uuid
+
+Result = TypeVar("Result")
+
+_PATH = "/v1/allocations"
+#: The type of the consumers that allocations make.
+_CONSUMER_TYPE = "BAREMETAL"
+
+
+# --- versions without all of this -----------------------------------------------------------------------------------
+
+
+class AllocationsNotInVersion(errors.NotFound):
+    template = "The API version does not allow allocations"
+
+
+class AllocationsNotWritableInVersion(MethodNotAllowed):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentence = "The API version does not allow allocations"
+
+
+class UpdateNotInVersion(MethodNotAllowed):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentence = "The API version does not allow updating allocations"
+
+
+class OwnerNotInVersion(errors.NotAcceptable):
+    template = "The API version does not allow the owner of allocations"
+
+
+# --- the collection --------------------------------------------------------------------------------------------------
+
+
+@endpoint(
+    since=versions.ALLOCATIONS,
+    gate=AllocationsNotWritableInVersion,
+    policy="baremetal:allocation:create",
+    body=schema.CREATE,
+    limits={"traits": lambda document: len(document.get("traits") or ())},
+)
+def create(req: Request) -> Reply:
+    """Allocate any node that fits, or record that a node in use is allocated.
+
+    The reply to the former shows the state that clients expect, ``allocating``, although the request is decided.
+    """
+    Arguments(req.pairs())
+    request = _checked(req, req.document)
+    show = schema.Presentation(req)
+    if req.document.get("node"):
+        record = _write(req, lambda db: _backfill(req, db, request))
+        signals.node_requested("backfilled", 0)
+        return created(req.absolute_url(f"{_PATH}/{record.uuid}"), show(record))
+    attempts = req.conf.placement.allocation_conflict_retry_count
+    placing.place(req.database, req.index, request, attempts=attempts)
+    return created(req.absolute_url(f"{_PATH}/{request.uuid}"), show(request.record(), state=ALLOCATING))
+
+
+def _checked(req: Request, document: dict[str, Any]) -> AllocationRequest:
+    """Return what the client asks for, with an empty class where it names none."""
+    if "owner" in document and req.version < versions.ALLOCATION_OWNER:
+        raise OwnerNotInVersion()
+    owner = access.owner_of_new(req, document.get("owner") or None)
+    name, uuid, traits = document.get("name"), document.get("uuid"), document.get("traits") or []
+    if name is not None and not is_name(name):
+        raise schema.InvalidName(verb="create", name=name)
+    if not document.get("resource_class") and not document.get("node"):
+        raise ResourceClassMissing()
+    if uuid is not None and not is_uuid(uuid):
+        raise schema.InvalidUuid(uuid=uuid)
+    schema.check_count("traits", len(traits), schema.MAX_TRAITS)
+    schema.check_traits(traits)
+    extra = document.get("extra") or {}
+    free_form.check("extra", extra)
+    return AllocationRequest(
+        uuid=canonical(uuid or "") or str(uuid_module.uuid4()),
+        name=name,
+        resource_class=document.get("resource_class") or "",
+        traits=traits,
+        candidate_nodes=_candidates(req, document.get("candidate_nodes") or []),
+        extra=extra,
+        owner=owner,
+        consumer_owner=_consumer_owner(req, owner),
+        created_at=utcnow(),
+    )
+
+
+def _candidates(req: Request, idents: list[str]) -> list[str]:
+    """Return the uuids of these nodes, in their order; raises CandidatesNotFound."""
+    schema.check_count("candidate_nodes", len(idents), schema.MAX_CANDIDATES)
+    for ident in idents:
+        schema.check_ident(ident)
+    if not idents:
+        return []
+    found = req.read(lambda db: named(db, idents, access.project_of_candidates(req)))
+    missing = dict.fromkeys(ident for ident in idents if ident not in found)
+    if missing:
+        raise CandidatesNotFound(nodes=", ".join(missing))
+    return [found[ident] for ident in idents]
+
+
+def _consumer_owner(req: Request, owner: str | None) -> Owner:
+    options = req.conf.placement
+    project = owner or options.incomplete_consumer_project_id
+    user = req.environ[CONTEXT].user_id or options.incomplete_consumer_user_id
+    return Owner(project, user, _CONSUMER_TYPE)
+
+
+def _backfill(req: Request, db: Transaction, request: AllocationRequest) -> Record:
+    ident = req.document["node"]
+    schema.check_ident(ident)
+    project = access.project_of_candidates(req)
+    node = Node.find(db, ident)
+    if node is None or (project is not None and project not in (node.owner, node.lessee)):
+        raise AllocationNodeNotFound(node=ident)
+    keep_holder, any_project = not req.document.get("uuid"), access.may_use_any_consumer(req)
+    return placing.backfill(db, node, request, keep_holder=keep_holder, any_project=any_project)
+
+
+@endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:list")
+def list_allocations(req: Request) -> Reply:
+    """List the allocations that meet every condition of the query, a page at a time."""
+    arguments = Arguments(req.pairs(), schema.LIST)
+    fields = arguments.fields(schema.fields(req.version))
+    if "owner" in arguments and req.version < versions.ALLOCATION_OWNER:
+        raise OwnerNotInVersion()
+    paging = arguments.paging(SORT_KEYS)
+    owner = access.owner_of_list(req, arguments.get("owner"))
+
+    show = schema.Presentation(req, fields)
+
+    def work(db: Reading) -> Sequence[Row[Any]]:
+        return RecordPage(
+            limit=paging.limit,
+            columns=show.columns,
+            node_uuid=_node_uuid(req, db, arguments.get("node")),
+            resource_class=arguments.get("resource_class"),
+            state=arguments.get("state"),
+            owner=owner,
+            sort_key=paging.sort_key,
+            descending=paging.descending,
+            after=None if paging.marker is None else _marker(req, db, paging.marker),
+        ).read(db)
+
+    records = req.read(work)
+    document: dict[str, Any] = {"allocations": [show(record) for record in records]}
+    if len(records) == paging.limit:
+        filters = arguments.given(schema.FILTERS)
+        document["next"] = next_page(req, _PATH, paging, records[-1].uuid, fields=fields, filters=filters)
+    return ok(document)
+
+
+def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
+    """Return the uuid of the node; raises AllocationNodeNotFound, also for one that the caller may not see."""
+    if ident is None:
+        return None
+    schema.check_ident(ident)
+    node = _node(db, ident, AllocationNodeNotFound)
+    if not access.may_see(req, node):
+        raise AllocationNodeNotFound(node=ident)
+    return node.uuid
+
+
+def _marker(req: Request, db: Reading, uuid: str) -> Record:
+    """Return the record that a page begins after; one that the caller may not see is as good as none."""
+    record = Record.get(db, uuid)
+    access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=uuid))
+    return record
+
+
+# --- one allocation --------------------------------------------------------------------------------------------------
+
+
+@endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:get")
+def show(req: Request, allocation: str) -> Reply:
+    """Show an allocation."""
+    present = _one_document(req)
+    schema.check_ident(allocation)
+    record = req.read(lambda db: Record.get(db, allocation))
+    access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=allocation))
+    return ok(present(record))
+
+
+@endpoint(
+    since=versions.UPDATE_ALLOCATIONS,
+    gate=UpdateNotInVersion,
+    policy="baremetal:allocation:update",
+    body=schema.UPDATE,
+)
+def update(req: Request, allocation: str) -> Reply:
+    """Change name and extra by a JSON patch."""
+    Arguments(req.pairs())
+    schema.check_ident(allocation)
+    patch = json_patch.Patch(req.document, schema.UPDATABLE, free_form.check)
+
+    def permit(record: Record) -> None:
+        access.check_allocation(req, "baremetal:allocation:update", record, RecordNotFound(allocation=allocation))
+
+    def work(db: Transaction) -> Record:
+        found = Record.get(db, allocation)
+        # Before the lock, so that a caller cannot block foreign allocations; and again, as the uuid may be reused.
+        permit(found)
+        record = Record.lock(db, found.uuid)
+        permit(record)
+        return _updated(db, record, patch)
+
+    return ok(schema.Presentation(req)(_write(req, work)))
+
+
+def _updated(db: Transaction, record: Record, patch: json_patch.Patch) -> Record:
+    changed = patch.apply({"name": record.name, "extra": record.extra})
+    name, extra = changed.get("name"), changed.get("extra")
+    if name is not None and not (isinstance(name, str) and is_name(name)):
+        raise schema.InvalidName(verb="update", name=name)
+    if extra is None:
+        extra = {}
+    if not isinstance(extra, dict):
+        raise schema.InvalidExtra()
+    # As texts: to Python, 1 and true are equal.
+    if json.dumps([name, extra], sort_keys=True) == json.dumps([record.name, record.extra], sort_keys=True):
+        return record
+    return record.update(db, name=name, extra=extra)
+
+
+@endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotWritableInVersion, policy="baremetal:allocation:delete")
+def delete(req: Request, allocation: str) -> Reply:
+    """Delete an allocation, and free its node."""
+    Arguments(req.pairs())
+    schema.check_ident(allocation)
+
+    def work(db: Transaction) -> None:
+        record = Record.get(db, allocation)
+        access.check_allocation(req, "baremetal:allocation:delete", record, RecordNotFound(allocation=allocation))
+        placing.end(db, record)
+
+    _write(req, work)
+    return no_content()
+
+
+# --- the allocation of a node ----------------------------------------------------------------------------------------
+
+
+@endpoint(since=versions.ALLOCATIONS, policy="baremetal:allocation:get")
+def show_of_node(req: Request, node: str) -> Reply:
+    """Show the allocation of the node; a node that does not exist is a bad request, as in the filter of the list."""
+    present = _one_document(req)
+    schema.check_ident(node)
+    record = req.read(lambda db: _record_of(req, db, node, "baremetal:allocation:get", AllocationNodeNotFound))
+    return ok(present(record))
+
+
+@endpoint(since=versions.ALLOCATIONS, policy="baremetal:allocation:delete")
+def delete_of_node(req: Request, node: str) -> Reply:
+    """Delete the allocation of the node, and free the node."""
+    Arguments(req.pairs())
+    schema.check_ident(node)
+
+    def work(db: Transaction) -> None:
+        placing.end(db, _record_of(req, db, node, "baremetal:allocation:delete", NodeNotFound))
+
+    _write(req, work)
+    return no_content()
+
+
+def _one_document(req: Request) -> schema.Presentation:
+    """Return what makes the document of one allocation, with the fields that the query asks for."""
+    return schema.Presentation(req, Arguments(req.pairs(), ("fields",)).fields(schema.fields(req.version)))
+
+
+def _node(db: Reading, ident: str, missing: type[errors.Failure]) -> Node:
+    found = Node.find(db, ident)
+    if found is None:
+        raise missing(node=ident)
+    return found
+
+
+def _record_of(req: Request, db: Reading, ident: str, rule: str, missing: type[errors.Failure]) -> Record:
+    """Return the allocation of the node, to a caller who may do ``rule`` to it.
+
+    Raises:
+        Failure: ``missing``, if the caller may see neither the node nor its allocation.
+        NodeHasNoRecord: There is none, or the caller may see only the node.
+        Forbidden: The caller may see the allocation, but not do this.
+    """
+    node = _node(db, ident, missing)
+    without = NodeHasNoRecord(node=ident) if access.may_see(req, node) else missing(node=ident)
+    try:
+        record = Record.of_node(db, node.uuid)
+    except NodeHasNoRecord:
+        raise without from None
+    access.check_allocation(req, rule, record, without)
+    return record
+
+
+def _write(req: Request, work: Callable[[Transaction], Result]) -> Result:
+    attempts = req.conf.placement.allocation_conflict_retry_count
+    return req.write(work, attempts=attempts, exhausted=errors.AllocationsChanged)

@@ -1,0 +1,49 @@
+"""/v1/drivers"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from placement import errors
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.endpoint import endpoint
+from placement.extensions.baremetal.failures import NotInThisVersion
+from placement.extensions.baremetal.schemas.query import Arguments
+from placement.http.request import Request
+from placement.http.response import Reply, ok
+
+#: The parameters, and the first version of each.
+_PARAMETERS = {
+    "type": versions.DRIVER_TYPES,
+    "detail": versions.DRIVER_TYPES,
+    "fields": versions.DRIVER_FIELDS,
+}
+_FIELDS = ("name", "hosts", "type")
+#: The type of every driver; drivers of the other one, "classic", are history.
+_TYPE = "dynamic"
+
+
+class UnknownDriverType(errors.BadRequest):
+    template = '"type" filter must be one of "classic" or "dynamic", if specified.'
+
+
+@endpoint(policy="baremetal:driver:get")
+def list_drivers(req: Request) -> Reply:
+    """List the drivers that a node may name.  The service drives no hardware, so none of them is active on a host."""
+    arguments = Arguments(req.pairs(), _PARAMETERS)
+    fields = arguments.fields(_FIELDS)
+    if any(req.version < _PARAMETERS[name] for name in arguments.given(_PARAMETERS)):
+        raise NotInThisVersion()
+    wanted = arguments.get("type")
+    if wanted not in (None, "classic", _TYPE):
+        raise UnknownDriverType()
+    names = sorted(set(req.conf.baremetal.drivers)) if wanted != "classic" else []
+    return ok({"drivers": [_shown(req, name, fields) for name in names]})
+
+
+def _shown(req: Request, name: str, fields: Collection[str] | None) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": name, "hosts": []}
+    if req.version >= versions.DRIVER_TYPES:
+        shown["type"] = _TYPE
+    return shown if fields is None else {field: value for field, value in shown.items() if field in fields}

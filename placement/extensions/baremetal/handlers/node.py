@@ -1,0 +1,156 @@
+"""/v1/nodes, /v1/nodes/detail, /v1/nodes/{node}"""
+
+from __future__ import annotations
+
+import functools
+import uuid as uuid_module
+from collections.abc import Sequence
+from typing import Any
+
+from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.baremetal import access, versions
+from placement.extensions.baremetal.endpoint import endpoint
+from placement.extensions.baremetal.failures import UnknownDriver
+from placement.extensions.baremetal.objects import node_update, states
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import Node, traits_of
+from placement.extensions.baremetal.schemas import node as schema
+from placement.extensions.baremetal.schemas import node_list
+from placement.extensions.baremetal.schemas.node_document import NodePresentation
+from placement.extensions.baremetal.schemas.node_fields import visible
+from placement.extensions.baremetal.schemas.query import Arguments
+from placement.extensions.baremetal.schemas.reply import next_page
+from placement.http.environ import CONTEXT
+from placement.http.request import Request
+from placement.http.response import Reply, created, no_content, ok
+from placement.objects.consumer import Owner
+
+#: A node with its traits.
+Found = tuple[Node, list[str]]
+
+
+@endpoint(policy="baremetal:node:list")
+def list_nodes(req: Request) -> Reply:
+    """List the nodes that meet every filter, page by page."""
+    arguments = Arguments(req.pairs(), node_list.LIST)
+    return _listed(req, "/v1/nodes", arguments, node_list.listed_fields(arguments, req.version))
+
+
+@endpoint(policy="baremetal:node:list")
+def list_details(req: Request) -> Reply:
+    """List the nodes that meet every filter with all that is known of them, page by page."""
+    arguments = Arguments(req.pairs(), node_list.LIST_DETAIL)
+    return _listed(req, "/v1/nodes/detail", arguments, visible(req.version))
+
+
+@endpoint(policy="baremetal:node:create", body=schema.CREATE)
+def create(req: Request) -> Reply:
+    """Create a node, and a resource provider with one unit of its class; adopt the provider if there is one."""
+    Arguments(req.pairs())
+    schema.check_visible(req.document, req.version)
+    values = schema.stored(schema.written(req.document))
+    _check_driver(req, values["driver"])
+    uuid = values.pop("uuid", None) or str(uuid_module.uuid4())
+    if req.version < versions.ENROLL:
+        values["provision_state"] = states.AVAILABLE
+
+    def work(db: Transaction) -> Found:
+        return _found(db, node_update.create(db, uuid, values, _caller(req)))
+
+    document = _present(req, *req.write(work))
+    return created(req.absolute_url(f"/v1/nodes/{uuid}"), document)
+
+
+@endpoint(policy="baremetal:node:get", path=schema.check_ident)
+def show(req: Request, node: str) -> Reply:
+    """Show one node."""
+    arguments = Arguments(req.pairs(), node_list.SHOW)
+
+    def work(db: Reading) -> tuple[Node, list[str], Sequence[str]]:
+        found = access.find_node(req, db, node, "baremetal:node:get")
+        names = node_list.shown_fields(arguments, req.version, visible(req.version))
+        return found, traits_of(db, [found.uuid])[found.uuid] if "traits" in names else [], names
+
+    return ok(_present(req, *req.read(work)))
+
+
+@endpoint(policy="baremetal:node:update", path=schema.check_ident, body=schema.PATCH)
+def update(req: Request, node: str) -> Reply:
+    """Change a node by a JSON patch.  What is written to instance_uuid is a consumer that holds the node."""
+    Arguments(req.pairs())
+    changes_of = schema.changes(req.document, req.version)
+    permit = access.node_check(req, node, "baremetal:node:update")
+
+    def permitted(present: Node) -> dict[str, Any]:
+        permit(present)
+        values = changes_of(present)
+        if not values.keys().isdisjoint(("owner", "lessee")):
+            access.check_node(req, "baremetal:node:update:owner", present)
+        if "driver" in values:
+            _check_driver(req, values["driver"])
+        return values
+
+    def work(db: Transaction) -> Found:
+        present = access.find_node(req, db, node, "baremetal:node:update")
+        return _found(db, node_update.change(db, present, permitted, _caller(req)))
+
+    return ok(_present(req, *req.write(work)))
+
+
+@endpoint(policy="baremetal:node:delete", path=schema.check_ident)
+def delete(req: Request, node: str) -> Reply:
+    """Delete a node with its resource provider."""
+    Arguments(req.pairs())
+    permit = access.node_check(req, node, "baremetal:node:delete")
+
+    def work(db: Transaction) -> None:
+        node_update.delete(db, access.find_node(req, db, node, "baremetal:node:delete"), permit)
+
+    req.write(work)
+    return no_content()
+
+
+def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
+    paging = node_list.paging(arguments, req.version)
+    page = node_list.page(arguments, paging, names, access.project_of_nodes(req))
+    present = NodePresentation(req, names)
+
+    def work(db: Reading) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
+        rows = page.read(db)
+        return rows, traits_of(db, [row["uuid"] for row in rows]) if present.has_traits else {}
+
+    rows, traits = req.read(work)
+    last = rows[-1]["uuid"] if len(rows) == paging.limit else None
+    document: dict[str, Any] = {"nodes": [present(row, traits.get(row["uuid"], [])) for row in rows]}
+    if last is not None:
+        filters, fields = arguments.given(node_list.REPEATED), arguments.fields(names)
+        document["next"] = next_page(req, path, paging, last, fields=fields, filters=filters)
+    return ok(document)
+
+
+def _check_driver(req: Request, driver: str) -> None:
+    if driver not in req.conf.baremetal.drivers:
+        raise UnknownDriver(driver=driver)
+
+
+def _caller(req: Request) -> node_update.Caller:
+    """Return the caller: a consumer that is only an instance_uuid belongs to the project that owns the node."""
+    options, context = req.conf.placement, req.environ[CONTEXT]
+
+    def owner_of(project: str | None) -> Owner:
+        return Owner(
+            project or options.incomplete_consumer_project_id,
+            context.user_id or options.incomplete_consumer_user_id,
+            "INSTANCE",
+        )
+
+    return node_update.Caller(functools.partial(access.may_see, req), owner_of, access.may_use_any_consumer(req))
+
+
+def _found(db: Transaction, locked: LockedNode) -> Found:
+    return locked.node, traits_of(db, [locked.node.uuid])[locked.node.uuid]
+
+
+def _present(req: Request, node: Node, traits: list[str], names: Sequence[str] | None = None) -> dict[str, Any]:
+    shown = visible(req.version) if names is None else names
+    return NodePresentation(req, shown).of_node(node, traits)

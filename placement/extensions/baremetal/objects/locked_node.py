@@ -1,0 +1,245 @@
+"""A node that a transaction has locked, with its provider: the only way to change one.
+
+The row of the provider is the lock of both.  What claims depend on is in the inventory of the provider, so each change
+of that moves the provider's generation and is in the feed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db.schema.tables import baremetal_nodes, utcnow
+from placement.db.writes.notes import NODE, Pair, Path
+from placement.db.writes.transaction import Transaction
+from placement.extensions.baremetal import failures
+from placement.extensions.baremetal.objects import states
+from placement.extensions.baremetal.objects.node import Node, inventory_class
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+
+#: Columns that decide whether the node is given away, and to whom.
+_DECIDING = {
+    *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
+}
+#: Columns whose values are noted for the history.
+_NOTED = (
+    *("name", "driver", "resource_class", "owner", "lessee", "parent_node", "provision_state"),
+    *("target_provision_state", "power_state", "target_power_state", "maintenance"),
+)
+#: What is noted of details in the place of their values, which may be secrets.
+_PRESENT, _CHANGED = "present", "changed"
+#: Columns of a new node, unless stated.
+_NEW: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
+
+
+def unit(resource_class: str | None, *, reserved: bool) -> Inventory:
+    """Return the inventory of a node of this class: one unit, which is reserved if the node is not available."""
+    return Inventory(inventory_class(resource_class), total=1, reserved=int(reserved), max_unit=1)
+
+
+class LockedNode:
+    """A node whose row, traits and inventory cannot change until the transaction ends.
+
+    It gets no new holder, but its holder may end: deleting a consumer's allocations locks no provider.
+
+    Attributes:
+        node: As it is now, after the changes of this transaction.
+    """
+
+    def __init__(self, db: Transaction, provider: LockedProvider | None, node: Node) -> None:
+        self._db = db
+        self._provider: LockedProvider | None = provider
+        self.node = node
+
+    @property
+    def provider(self) -> LockedProvider:
+        """The resource provider of the same uuid."""
+        if self._provider is None:
+            self._provider = LockedProvider.lock(self._db, self.node.uuid)
+        return self._provider
+
+    @classmethod
+    def lock(cls, db: Transaction, uuid: str) -> Self:
+        """Lock the provider of the node, and read the node.  A missing provider is created again.
+
+        Raises:
+            NodeNotFound: No node has the uuid.
+        """
+        try:
+            provider = LockedProvider.lock(db, uuid)
+        except errors.ProviderNotFound:
+            Node.get(db, uuid)
+            provider = LockedProvider.create(db, uuid=uuid, name=uuid)
+            locked = cls(db, provider, Node.get(db, uuid))
+            locked.align()
+            return locked
+        # Read after the lock: what it protects does not change any more.
+        return cls(db, provider, Node.get(db, uuid))
+
+    @classmethod
+    def of_claim(cls, db: Transaction, uuid: str) -> Self:
+        """Read a node whose provider this transaction has locked by a claim on it; raises NodeNotFound."""
+        return cls(db, None, Node.get(db, uuid))
+
+    @classmethod
+    def create(cls, db: Transaction, uuid: str, **columns: Any) -> Self:
+        """Insert a node.  A provider of the uuid, made by a Placement client, is adopted with its traits and holder.
+
+        Args:
+            columns: By name; without a state the node is enrolled.
+
+        Raises:
+            NodeUuidTaken, NodeNameTaken: Another node has it.
+        """
+        if db.execute(_BY_UUID, {"uuid": uuid}).first() is not None:
+            raise failures.NodeUuidTaken(uuid=uuid)
+        if columns.get("name") is not None:
+            _check_name(db, columns["name"])
+        try:
+            provider = LockedProvider.lock(db, uuid)
+        except errors.ProviderNotFound:
+            provider = LockedProvider.create(db, uuid=uuid, name=uuid)
+        db.execute(sa.insert(baremetal_nodes).values({**_NEW, "uuid": uuid, **columns}))
+        locked = cls(db, provider, Node.get(db, uuid))
+        _note(db, None, locked.node)
+        locked.align()
+        return locked
+
+    def update(self, *, details: Mapping[str, Any] | None = None, **columns: Any) -> None:
+        """Write columns of the row, and the inventory if it depends on them.
+
+        Only what differs is written; if nothing does, ``updated_at`` stays.
+
+        Args:
+            details: Entries of ``details`` to write; the others stay, and None removes one.
+            columns: By name.  The class changes by ``holding.reclassify``.
+
+        Raises:
+            NodeNameTaken: Another node has the name.
+        """
+        was = self.node
+        changed = {name: value for name, value in columns.items() if value != getattr(was, name)}
+        if details is not None:
+            merged = {name: value for name, value in {**was.details, **details}.items() if value is not None}
+            if _text(merged) != _text(was.details):
+                changed["details"] = merged
+        if not changed:
+            return
+        if changed.get("name") is not None:
+            _check_name(self._db, changed["name"])
+        if "provision_state" in changed:
+            changed.setdefault("provision_updated_at", utcnow())
+        changed["updated_at"] = utcnow()
+        self._db.execute(_UPDATE.values(changed), {"node": was.id})
+        self.node = replace(was, **changed)
+        _note(self._db, was, self.node)
+        if _DECIDING & changed.keys():
+            self.align()
+
+    def reclassify(self, resource_class: str | None, *, keep_old: bool = False) -> None:
+        """Give the node this class, and its provider a unit of it.
+
+        Args:
+            keep_old: Whether the unit of the old class stays beside it, until the holder's has moved.
+
+        Raises:
+            InventoryNotDeletable: The old unit is allocated.
+        """
+        was = self.node.inventory_class
+        self.update(resource_class=resource_class)
+        if self.node.inventory_class != was and not keep_old:
+            self.remove_unit(was)
+
+    def replace_traits(self, names: Iterable[str]) -> None:
+        """Give the node exactly these traits.  Unknown ones that begin with CUSTOM_ are created.
+
+        Raises:
+            InvalidTrait: A custom trait cannot have such a name.
+            UnknownProviderTraits: There is no such standard trait.
+        """
+        names = set(names)
+        # In this transaction, so that a refused request leaves none.
+        for name in sorted(name for name in Trait.unknown(self._db, names) if name.startswith("CUSTOM_")):
+            Trait.check_name(name)
+            Trait.create(self._db, name)
+        self.provider.replace_traits(names)
+
+    def delete(self) -> None:
+        """Delete the node with its provider; the holder, if there was one, has been released before.
+
+        Raises:
+            ProviderHasChildren, ProviderHasAllocations: A Placement client uses the provider.
+        """
+        self._db.execute(_DELETE, {"node": self.node.id})
+        _note(self._db, self.node, None)
+        self.provider.delete()
+
+    # --- the unit ---
+
+    def align(self, *, reserved: bool | None = None) -> None:
+        """Write the inventory of the unit: reserved as stated, or without that if the node is not available.
+
+        A class that does not exist is created, in this transaction, so that a refused request leaves none.
+        """
+        wanted = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
+        ResourceClass.create(self._db, wanted.resource_class)
+        self.provider.replace_inventories([wanted], keep_others=True)
+
+    def remove_unit(self, inventory_class: str) -> None:
+        """Remove the inventory of a class that the node had; a missing one is no error.
+
+        Raises:
+            InventoryNotDeletable: It is allocated.
+        """
+        if self.has_unit(inventory_class):
+            self.provider.remove_inventory(inventory_class)
+
+    def has_unit(self, inventory_class: str | None = None) -> bool:
+        """Return whether the provider has inventory of a class; None for that of the node."""
+        wanted = inventory_class or self.node.inventory_class
+        return any(one.resource_class == wanted for one in Inventory.of_provider(self._db, self.provider.record))
+
+    def claimed(self, instance_uuid: str | None) -> None:
+        """Note that the transaction has changed the holder, which has moved the provider's generation."""
+        self._provider = None
+        allocation = self.node.allocation_uuid if instance_uuid == self.node.instance_uuid else None
+        self.node = replace(self.node, instance_uuid=instance_uuid, allocation_uuid=allocation)
+
+
+def _check_name(db: Transaction, name: str) -> None:
+    """Raise NodeNameTaken if a node has the name; names are compared exactly."""
+    if db.execute(_BY_NAME, {"name": name}).first() is not None:
+        raise failures.NodeNameTaken(name=name)
+
+
+def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
+    """Note for the history what changes of a node."""
+    changes: dict[Path, Pair] = {(name,): (getattr(was, name, None), getattr(becomes, name, None)) for name in _NOTED}
+    before, after = was.details if was else {}, becomes.details if becomes else {}
+    for name in sorted({*before, *after}):
+        if _text({name: before.get(name)}) != _text({name: after.get(name)}):
+            new = (_CHANGED if name in before else _PRESENT) if name in after else None
+            changes["details", name] = _PRESENT if name in before else None, new
+    uuid = (was or becomes).uuid  # type: ignore[union-attr]
+    db.note(NODE, uuid, changes)
+
+
+def _text(details: Mapping[str, Any]) -> str:
+    """Return the JSON text, which differs for 1 and true; Python compares them as equal."""
+    return json.dumps(details, sort_keys=True)
+
+
+_N = baremetal_nodes.c
+_BY_UUID = sa.select(_N.id).where(_N.uuid == sa.bindparam("uuid"))
+_BY_NAME = sa.select(_N.id).where(_N.name == sa.bindparam("name"))
+_THIS = _N.id == sa.bindparam("node")
+_UPDATE = sa.update(baremetal_nodes).where(_THIS)
+_DELETE = sa.delete(baremetal_nodes).where(_THIS)

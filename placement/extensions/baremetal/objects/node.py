@@ -1,0 +1,163 @@
+"""Nodes as they are read: the row, and what the provider of the same uuid says."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import os_resource_classes
+import sqlalchemy as sa
+
+from placement.db.schema.tables import (
+    allocations,
+    baremetal_allocations,
+    baremetal_nodes,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+)
+from placement.db.writes.transaction import Reading
+from placement.extensions.baremetal import failures
+from placement.extensions.baremetal.objects import states
+from placement.uuids import canonical
+
+#: The class of the unit of a node that has no resource class.
+UNCLASSIFIED = "CUSTOM_BAREMETAL_UNCLASSIFIED"
+#: Uuids in one statement.
+_MANY = 5000
+
+
+def inventory_class(resource_class: str | None) -> str:
+    """Return the resource class of Placement that stands for a node's class (docs: baremetal-nodes)."""
+    return os_resource_classes.normalize_name(resource_class) if resource_class else UNCLASSIFIED
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as one read found it.  Dates are naive, UTC."""
+
+    id: int
+    uuid: str
+    name: str | None
+    driver: str
+    resource_class: str | None
+    owner: str | None
+    lessee: str | None
+    parent_node: str | None
+    provision_state: str
+    target_provision_state: str | None
+    provision_updated_at: datetime.datetime | None
+    power_state: str | None
+    target_power_state: str | None
+    maintenance: bool
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+    #: Everything that only describes the node (properties, extra, driver_info, instance_info, ...), by name.
+    details: Mapping[str, Any] = field(default_factory=dict)
+    #: The consumer that has allocations on the node's provider; None if it is free.
+    instance_uuid: str | None = None
+    #: The uuid of the allocation record of the holder; None if the holder has none.
+    allocation_uuid: str | None = None
+
+    @property
+    def available(self) -> bool:
+        """Whether the node could be given away, if it is free: then nothing of its inventory is reserved."""
+        return states.is_available(self.provision_state, self.power_state, self.maintenance, self.parent_node)
+
+    @property
+    def inventory_class(self) -> str:
+        """The resource class of the node's unit in its provider's inventory (docs: baremetal-nodes)."""
+        return inventory_class(self.resource_class)
+
+    @classmethod
+    def find(cls, db: Reading, ident: str) -> Self | None:
+        """Return the node with this uuid or, if it does not look like one, with this name; None if there is none."""
+        uuid = canonical(ident)
+        statement, wanted = (_BY_NAME, ident) if uuid is None else (_BY_UUID, uuid)
+        for row in db.execute(statement, {"ident": wanted}):
+            if wanted in (row.uuid, row.name):  # some collations find it in another case, too
+                return cls(*row)
+        return None
+
+    @classmethod
+    def get(cls, db: Reading, ident: str, missing: type[failures.NodeNotFound] = failures.NodeNotFound) -> Self:
+        """Return the node with this uuid or name.
+
+        Raises:
+            missing: There is none.
+        """
+        found = cls.find(db, ident)
+        if found is None:
+            raise missing(node=ident)
+        return found
+
+    @classmethod
+    def of_uuids(cls, db: Reading, uuids: Collection[str]) -> dict[str, Self]:
+        """Return those of the nodes that exist, by uuid."""
+        return {row.uuid: cls(*row) for batch in _batches(uuids) for row in db.execute(_BY_UUIDS, {"uuids": batch})}
+
+
+def traits_of(db: Reading, uuids: Collection[str]) -> dict[str, list[str]]:
+    """Return the sorted traits of nodes, by uuid; a node without traits has an empty list."""
+    found: dict[str, list[str]] = {uuid: [] for uuid in uuids}
+    for batch in _batches(uuids):
+        for uuid, name in db.execute(_TRAITS, {"uuids": batch}):
+            found[uuid].append(name)
+    return {uuid: sorted(names) for uuid, names in found.items()}
+
+
+def _batches(uuids: Collection[str]) -> list[Sequence[str]]:
+    ordered = [*uuids]
+    return [ordered[start : start + _MANY] for start in range(0, len(ordered), _MANY)]
+
+
+_N, _P, _A, _R = baremetal_nodes.c, resource_providers.c, allocations.c, baremetal_allocations.c
+_ON_PROVIDER = allocations.join(resource_providers, _P.id == _A.resource_provider_id)
+#: The holder of a node.  Of several consumers the one with the lowest allocation id holds it: a Placement client may
+#: have raised the total.  The sum keeps databases from reading allocations in the order of their ids until they find
+#: one of the provider.  Scalar subqueries are for the rows of a page alone; PostgreSQL makes joins before LIMIT.
+INSTANCE_UUID: sa.ColumnElement[str | None] = (
+    sa.select(_A.consumer_id)
+    .select_from(_ON_PROVIDER)
+    .where(_P.uuid == _N.uuid)
+    .order_by(_A.id + 0)
+    .limit(1)
+    .correlate(baremetal_nodes)
+    .scalar_subquery()
+)
+#: The record of the holder.
+ALLOCATION_UUID: sa.ColumnElement[str | None] = (
+    sa.select(_R.uuid)
+    .where(_R.node_uuid == _N.uuid, _R.uuid == INSTANCE_UUID)
+    .correlate(baremetal_nodes)
+    .scalar_subquery()
+)
+#: Selects what ``Node(*row)`` takes.
+SELECT = sa.select(
+    *(_N.id, _N.uuid, _N.name, _N.driver, _N.resource_class, _N.owner, _N.lessee, _N.parent_node),
+    *(_N.provision_state, _N.target_provision_state, _N.provision_updated_at),
+    *(_N.power_state, _N.target_power_state, _N.maintenance, _N.created_at, _N.updated_at, _N.details),
+    INSTANCE_UUID.label("instance_uuid"),
+    ALLOCATION_UUID.label("allocation_uuid"),
+).select_from(baremetal_nodes)
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_BY_UUID = SELECT.where(_N.uuid == sa.bindparam("ident"))
+_BY_NAME = SELECT.where(_N.name == sa.bindparam("ident"))
+_BY_UUIDS = SELECT.where(_N.uuid.in_(_UUIDS))
+_TRAITS = (
+    sa.select(_P.uuid, traits.c.name)
+    .select_from(resource_providers)
+    .join(resource_provider_traits, resource_provider_traits.c.resource_provider_id == _P.id)
+    .join(traits, traits.c.id == resource_provider_traits.c.trait_id)
+    .where(_P.uuid.in_(_UUIDS))
+)
+
+
+def instance_name(details: Mapping[str, Any]) -> str | None:
+    """Return the name of the instance: that which a client has set, or else what nova calls it, if it is a text."""
+    found = details.get("instance_name")
+    if found is None:
+        found = details.get("instance_info", {}).get("display_name")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,266 @@
+"""Changes of nodes that clients ask for by their new values: creation, PATCH, verbs and deletion, with their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placement.db.schema.tables import baremetal_nodes
+from placement.db.writes.transaction import Collision, Reading, Transaction
+from placement.extensions.baremetal import failures
+from placement.extensions.baremetal.objects import holding, states
+from placement.extensions.baremetal.objects.locked_node import LockedNode
+from placement.extensions.baremetal.objects.node import Node, inventory_class, traits_of
+from placement.extensions.baremetal.objects.record import Record
+from placement.objects.consumer import Owner
+
+#: New values by name of the field; None in ``details`` for the default.
+Values = Mapping[str, Any]
+Check = Callable[[Node], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What a change depends on of the one who asks for it."""
+
+    #: Returns whether the caller may see a node.
+    may_see: Callable[[Node], bool]
+    #: Returns who owns a consumer that the caller makes, for a node of this owner.
+    consumer_owner: Callable[[str | None], Owner]
+    #: Whether an existing consumer may be of another project than one that the caller makes.
+    any_consumer: bool = False
+
+
+_COLUMNS = {column.name for column in baremetal_nodes.columns} - {"details"}
+#: What the holding of the node follows, so that a lock of the node alone does not do.
+_HOLDING = {"instance_uuid", "resource_class"}
+
+
+def create(db: Transaction, uuid: str, values: Values, caller: Caller) -> LockedNode:
+    """Insert a node, held by the consumer ``instance_uuid`` if the values have one.
+
+    Raises:
+        NodeUuidTaken, NodeNameTaken, NodeTaken, ConsumerHoldsElsewhere: Something is taken.
+        UnknownParent: The parent does not exist, or the caller may not see it.
+    """
+    values = _with_parent(db, values, uuid, caller)
+    columns, details = _split(values)
+    stated = {name: value for name, value in details.items() if value is not None}
+
+    def insert() -> LockedNode:
+        return LockedNode.create(db, uuid, details=stated, **columns)
+
+    instance = values.get("instance_uuid")
+    if instance is None:
+        return insert()
+
+    def insert_held() -> LockedNode:
+        locked = insert()
+        _delete_ended(db, locked.node, instance)
+        return locked
+
+    owner, resource_class = caller.consumer_owner(values.get("owner")), values.get("resource_class")
+    return holding.create(db, uuid, resource_class, instance, owner, insert_held, any_project=caller.any_consumer)
+
+
+def change(db: Transaction, node: Node, changes_of: Callable[[Node], Values], caller: Caller) -> LockedNode:
+    """Give a node new values, and return it locked.
+
+    Args:
+        node: As this attempt has read it without a lock.
+        changes_of: Returns what is to change of a node as it is; it is asked again once the node is locked, if the node
+            has changed since it was read.
+
+    Raises:
+        Failure: The state of the node does not allow the change, or a name or a consumer is taken.
+    """
+    values = _with_parent(db, changes_of(node), node.uuid, caller)
+    if _HOLDING.isdisjoint(values):
+        locked = LockedNode.lock(db, node.uuid)
+        if locked.node != node:
+            values = _with_parent(db, changes_of(locked.node), node.uuid, caller)
+        if not _HOLDING.isdisjoint(values):
+            raise Collision
+        _write(locked, values)
+        return locked
+    locked = _change_holding(db, node, values, caller)
+    _write(locked, {name: value for name, value in values.items() if name not in _HOLDING})
+    return locked
+
+
+def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -> LockedNode:
+    """Bring the node to the state that the verb leads to; undeployment ends its holder.
+
+    Args:
+        node: As this attempt has read it without a lock.
+        permit: Called with the locked node; raises a Failure unless the caller may do this.
+
+    Raises:
+        VerbNotPossible: Not in this state.
+        NodeInMaintenance, NodeRetired, NodeProtected, InstanceTraitsMissing: The node does not allow it.
+    """
+    verb = states.ALIASES.get(verb, verb)
+
+    def move(locked: LockedNode) -> None:
+        present = locked.node
+        permit(present)
+        state = states.after(verb, present.provision_state)
+        if state is None:
+            raise failures.VerbNotPossible(verb=verb, node=present.uuid, state=present.provision_state)
+        _check_verb(db, present, verb)
+        # With everything that an action which failed has left behind.
+        details: dict[str, Any] = {"last_error": None}
+        if verb == "deleted":
+            details["instance_info"] = None
+        locked.update(details=details, provision_state=state, target_provision_state=None)
+
+    if verb == "deleted" and node.instance_uuid is not None:
+        return holding.release(db, node, move)
+    locked = LockedNode.lock(db, node.uuid)
+    if verb == "deleted" and locked.node.instance_uuid is not None:
+        raise Collision
+    move(locked)
+    return locked
+
+
+def delete(db: Transaction, node: Node, permit: Check) -> None:
+    """Delete the node with its provider, and end its holder.
+
+    Args:
+        node: As this attempt has read it without a lock.
+        permit: As for ``set_provision_state``.
+
+    Raises:
+        NodeProtected, NodeTaken, NodeNotDeletable: The node does not allow it.
+        ProviderHasChildren, ProviderHasAllocations: A Placement client needs the provider.
+    """
+
+    def check(locked: LockedNode) -> None:
+        present = locked.node
+        permit(present)
+        _check_unprotected(present)
+        if present.instance_uuid is not None and not present.maintenance:
+            raise failures.NodeTaken(node=present.uuid, instance=present.instance_uuid)
+        if not states.may_be_deleted(present.provision_state, present.maintenance):
+            raise failures.NodeNotDeletable(node=present.uuid, state=present.provision_state)
+
+    holding.release(db, node, check).delete()
+
+
+def missing_traits(db: Reading, node: Node) -> list[str]:
+    """Return the traits that the instance was given the node for, and that the node does not have."""
+    wanted = node.details.get("instance_info", {}).get("traits")
+    if not isinstance(wanted, list) or not wanted:
+        return []
+    present = traits_of(db, [node.uuid])[node.uuid]
+    return sorted({str(trait) for trait in wanted}.difference(present))
+
+
+def _check_verb(db: Transaction, node: Node, verb: str) -> None:
+    if verb in ("active", "rebuild"):
+        if node.maintenance:
+            raise failures.NodeInMaintenance(node=node.uuid)
+        if missing := missing_traits(db, node):
+            raise failures.InstanceTraitsMissing(node=node.uuid, traits=", ".join(missing))
+    if verb in ("deleted", "rebuild"):
+        _check_unprotected(node)
+    if verb == "provide" and node.details.get("retired"):
+        raise failures.NodeRetired(node=node.uuid)
+
+
+def _check_unprotected(node: Node) -> None:
+    if node.details.get("protected"):
+        raise failures.NodeProtected(node=node.uuid)
+
+
+def _change_holding(db: Transaction, node: Node, values: Values, caller: Caller) -> LockedNode:
+    """Write class and holder of the node: the consumer is locked before the node."""
+    instance = values.get("instance_uuid", node.instance_uuid)
+
+    def check(locked: LockedNode) -> None:
+        # The values were made for the node as it was read.
+        if locked.node != node:
+            raise Collision
+        _check(node, values)
+
+    def change(locked: LockedNode) -> None:
+        check(locked)
+        if "resource_class" in values:
+            locked.reclassify(values["resource_class"])
+        _delete_ended(db, node, instance)
+
+    if instance == node.instance_uuid and "resource_class" in values:
+        return holding.reclassify(db, node, values["resource_class"], check)
+    if instance is None:
+        locked = holding.release(db, node, check)
+        if "resource_class" in values:
+            locked.reclassify(values["resource_class"])
+        return locked
+    return holding.assign(
+        db,
+        node,
+        instance,
+        caller.consumer_owner(values.get("owner", node.owner)),
+        any_project=caller.any_consumer,
+        unavailable=True,
+        unit=inventory_class(values.get("resource_class", node.resource_class)),
+        check=change,
+    )
+
+
+def _delete_ended(db: Transaction, node: Node, consumer: str) -> None:
+    """Delete the row of a record of the consumer that has ended, which would be shown again."""
+    if node.instance_uuid != consumer:
+        Record.delete_of_consumer(db, consumer)
+
+
+def _write(locked: LockedNode, values: Values) -> None:
+    _check(locked.node, values)
+    values = dict(values)
+    if values.get("maintenance") is False:
+        values |= {"maintenance_reason": None, "fault": None}
+    if values.get("protected", False) is None:
+        values["protected_reason"] = None
+    if not values.get("retired", True):
+        values["retired_reason"] = None
+    columns, details = _split(values)
+    locked.update(details=details, **columns)
+
+
+def _check(node: Node, values: Values) -> None:
+    """Check what the state of the node allows.
+
+    Raises:
+        Failure: It does not allow one of the values.
+    """
+    state = node.provision_state
+    if "resource_class" in values and state not in states.CHANGEABLE:
+        raise failures.ClassNotChangeable(node=node.uuid, state=state)
+    ends = values.get("instance_uuid", node) is None and node.allocation_uuid is not None
+    if ends and not states.may_lose_instance(state, node.maintenance):
+        raise failures.InstanceNotRemovable(node=node.uuid, state=state)
+    if values.get("protected") and state not in ("active", "rescue"):
+        raise failures.NotProtectable(node=node.uuid, state=state)
+    if values.get("protected_reason") and not values.get("protected", node.details.get("protected")):
+        raise failures.ReasonWithoutProtection()
+    if values.get("retired") and state == states.AVAILABLE:
+        raise failures.NotRetirable(node=node.uuid)
+
+
+def _with_parent(db: Transaction, values: Values, uuid: str, caller: Caller) -> Values:
+    """Return the values with the parent's uuid instead of its name; raises UnknownParent."""
+    parent = values.get("parent_node")
+    if parent is None:
+        return values
+    found = Node.find(db, parent)
+    if found is None or found.uuid == uuid or not caller.may_see(found):
+        raise failures.UnknownParent(parent=parent)
+    return {**values, "parent_node": found.uuid}
+
+
+def _split(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the columns and the entries of ``details``; the rest is the provider's."""
+    columns = {name: value for name, value in values.items() if name in _COLUMNS - {"uuid"}}
+    details = {name: value for name, value in values.items() if name not in _COLUMNS and name != "instance_uuid"}
+    return columns, details

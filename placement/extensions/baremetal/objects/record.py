@@ -1,0 +1,173 @@
+"""Allocation records: what was requested, and the node it became.
+
+A record with a node is active as long as the consumer of its uuid holds something on that node's provider.  Once a
+Placement client has ended or moved the consumer, the record has ended: nothing shows it, and its row is deleted by the
+next write that needs its name, its uuid or its node.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement.db.schema.tables import RECORD_IS_LIVE, baremetal_allocations, utcnow
+from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.baremetal.failures import (
+    NodeHasNoRecord,
+    NodeTaken,
+    RecordNameTaken,
+    RecordNotFound,
+    RecordUuidTaken,
+)
+from placement.uuids import canonical
+
+ALLOCATING, ACTIVE, ERROR = "allocating", "active", "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An allocation record as one read found it.  Dates are naive, UTC."""
+
+    id: int
+    uuid: str
+    name: str | None
+    #: None for a record in error.
+    node_uuid: str | None
+    resource_class: str
+    owner: str | None
+    traits: Sequence[str]
+    #: The uuids of the nodes that the request was limited to; empty for no limit.
+    candidate_nodes: Sequence[str]
+    extra: Mapping[str, Any]
+    last_error: str | None
+    created_at: datetime.datetime
+    updated_at: datetime.datetime | None
+
+    @property
+    def state(self) -> str:
+        """``active`` or ``error``."""
+        return ERROR if self.node_uuid is None else ACTIVE
+
+    # --- reading ---
+
+    @classmethod
+    def find(cls, db: Reading, ident: str) -> Self | None:
+        """Return the record with this uuid or, if it does not look like one, with this name; None if there is none."""
+        return cls._found(db, _SELECT, ident)
+
+    @classmethod
+    def get(cls, db: Reading, ident: str) -> Self:
+        """Return the record that ``find`` does; raises RecordNotFound."""
+        found = cls.find(db, ident)
+        if found is None:
+            raise RecordNotFound(allocation=ident)
+        return found
+
+    @classmethod
+    def lock(cls, db: Transaction, ident: str) -> Self:
+        """Return the record that ``find`` does, its row locked until the transaction ends; raises RecordNotFound."""
+        found = cls._found(db, _LOCK, ident)
+        if found is None:
+            raise RecordNotFound(allocation=ident)
+        return found
+
+    @classmethod
+    def of_node(cls, db: Reading, node_uuid: str) -> Self:
+        """Return the active record of the node; raises NodeHasNoRecord."""
+        row = db.execute(_SELECT.where(_R.node_uuid == sa.bindparam("node")), {"node": node_uuid}).first()
+        if row is None:
+            raise NodeHasNoRecord(node=node_uuid)
+        return cls(*row)
+
+    @classmethod
+    def _found(cls, db: Reading, select: sa.Select[Any], ident: str) -> Self | None:
+        uuid = canonical(ident)
+        column, key = (_R.name, ident) if uuid is None else (_R.uuid, uuid)
+        row = db.execute(select.where(column == sa.bindparam("key")), {"key": key}).first()
+        return None if row is None else cls(*row)
+
+    # --- writing ---
+
+    @classmethod
+    def insert(cls, db: Transaction, uuid: str, *, name: str | None, node_uuid: str | None, **columns: Any) -> None:
+        """Insert a row, after deleting rows of ended records that have its name, uuid or node.
+
+        Raises:
+            RecordUuidTaken, RecordNameTaken: Another record has it.
+            NodeTaken: Another record is active on the node.
+        """
+        _vacate(db, uuid=uuid, name=name, node_uuid=node_uuid)
+        db.execute(sa.insert(baremetal_allocations), {"uuid": uuid, "name": name, "node_uuid": node_uuid, **columns})
+
+    def update(self, db: Transaction, *, name: str | None, extra: Mapping[str, Any]) -> Self:
+        """Write the row of a locked record, and return the record as it is then; raises RecordNameTaken."""
+        if name is not None and name != self.name:
+            _vacate(db, name=name)
+        now = utcnow()
+        db.execute(_UPDATE, {"id_": self.id, "new_name": name, "new_extra": extra, "now": now})
+        return replace(self, name=name, extra=extra, updated_at=now)
+
+    def delete(self, db: Transaction) -> bool:
+        """Delete the row, whether or not the record has ended meanwhile; return whether it was there."""
+        return db.execute(_DELETE, {"ids": [self.id]}).rowcount == 1
+
+    @classmethod
+    def delete_of_consumer(cls, db: Transaction, consumer: str) -> None:
+        """Delete the record of a consumer that ends, if it has one and the record is not in error."""
+        db.execute(_DELETE_OF_CONSUMER, {"uuid": consumer})
+
+
+def _vacate(db: Transaction, **wanted: str | None) -> None:
+    """Delete the rows of ended records that have one of these unique values, by column.
+
+    Raises:
+        RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has it.
+    """
+    taken = {column: value for column, value in wanted.items() if value is not None}
+    # That of the uuid first: of several failures a client is told that one, on every database.
+    rows = sorted(db.execute(_conflicting(tuple(taken)), taken), key=lambda row: row.uuid != taken.get("uuid"))
+    for row in rows:
+        if not row.ended:
+            _refuse(row, taken)
+    if rows:
+        db.execute(_DELETE, {"ids": [row.id for row in rows]})
+
+
+def _refuse(row: Any, taken: Mapping[str, str]) -> None:
+    if row.uuid == taken.get("uuid"):
+        raise RecordUuidTaken(uuid=row.uuid)
+    if row.name is not None and row.name == taken.get("name"):
+        raise RecordNameTaken(name=row.name)
+    raise NodeTaken(node=row.node_uuid, instance=row.uuid)
+
+
+_R = baremetal_allocations.c
+#: Selects what ``Record(*row)`` takes.
+_SELECT = sa.select(
+    *(_R.id, _R.uuid, _R.name, _R.node_uuid, _R.resource_class, _R.owner, _R.traits, _R.candidate_nodes, _R.extra),
+    *(_R.last_error, _R.created_at, _R.updated_at),
+).where(RECORD_IS_LIVE)
+_LOCK = _SELECT.with_for_update(of=baremetal_allocations)
+_UPDATE = (
+    sa.update(baremetal_allocations)
+    .where(_R.id == sa.bindparam("id_"))
+    .values(
+        name=sa.bindparam("new_name"),
+        extra=sa.bindparam("new_extra", type_=sa.JSON),
+        updated_at=sa.bindparam("now"),
+    )
+)
+_DELETE = sa.delete(baremetal_allocations).where(_R.id.in_(sa.bindparam("ids", expanding=True)))
+_DELETE_OF_CONSUMER = sa.delete(baremetal_allocations).where(_R.uuid == sa.bindparam("uuid"), _R.node_uuid.is_not(None))
+
+
+@functools.lru_cache
+def _conflicting(columns: tuple[str, ...]) -> sa.Select[Any]:
+    """Return the query for the rows that have one of these unique values, and whether their records have ended."""
+    same = [_R[column] == sa.bindparam(column) for column in columns]
+    return sa.select(_R.id, _R.uuid, _R.name, _R.node_uuid, sa.not_(RECORD_IS_LIVE).label("ended")).where(sa.or_(*same))

@@ -1,0 +1,151 @@
+"""/v1/allocations, /v1/allocations/{allocation}, /v1/nodes/{node}/allocation"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import os_traits
+from sqlalchemy.engine import Row
+
+from placement import errors
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.objects.record import Record
+from placement.extensions.baremetal.schemas import trait
+from placement.extensions.baremetal.schemas.name import is_name
+from placement.extensions.baremetal.schemas.patch import patch
+from placement.extensions.baremetal.schemas.query import PAGING
+from placement.extensions.baremetal.schemas.reply import Links, date
+from placement.extensions.baremetal.versions import Version
+from placement.http.request import Request
+from placement.schemas.declarations import ANYTHING, Array, Field, JSONSchema, Object, SchemaType, nullable, string
+from placement.schemas.document import Body
+from placement.uuids import is_uuid
+
+_STANDARD_TRAITS = frozenset(os_traits.get_traits())
+_CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]+")
+#: The most nodes that a request can be limited to.
+MAX_CANDIDATES = 1000
+#: As many as a node can have.
+MAX_TRAITS = trait.MOST
+
+FIELDS = (
+    *("uuid", "name", "node_uuid", "state", "last_error", "owner", "resource_class", "traits", "candidate_nodes"),
+    *("extra", "created_at", "updated_at", "links"),
+)
+FILTERS = ("node", "resource_class", "state", "owner")
+LIST = (*FILTERS, *PAGING)
+UPDATABLE = ("name", "extra")
+
+
+class InvalidName(errors.BadRequest):
+    template = "Cannot %(verb)s allocation with invalid name '%(name)s'"
+
+
+class InvalidUuid(errors.BadRequest):
+    template = "Expected a UUID but received %(uuid)s."
+
+
+class InvalidIdent(errors.BadRequest):
+    template = "Expected a logical name or UUID but received %(ident)s."
+
+
+class UnusableTrait(errors.BadRequest):
+    template = "'%(trait)s' is neither a standard trait nor CUSTOM_ followed by A-Z, 0-9 and _"
+
+
+class TooMany(errors.BadRequest):
+    template = "An allocation has at most %(most)d %(name)s: %(count)d are given"
+
+
+class InvalidExtra(errors.BadRequest):
+    template = "extra is no object"
+
+
+@dataclass(frozen=True)
+class _OrNull:
+    """Values of one type, and null."""
+
+    inner: SchemaType
+
+    def render(self, version: Version, /) -> JSONSchema:
+        rendered = self.inner.render(version)
+        return {**rendered, "type": [rendered["type"], "null"]}
+
+
+@dataclass(frozen=True)
+class _PatchValue:
+    """What an operation of a patch may set: no list, and no number with a fraction."""
+
+    def render(self, _version: Version, /) -> JSONSchema:
+        return {"type": ["string", "object", "null", "integer", "boolean"]}
+
+
+CREATE = Body(
+    Object(
+        Field("candidate_nodes", _OrNull(Array(string()))),
+        Field("extra", _OrNull(Object(additional=ANYTHING))),
+        Field("name", nullable(string())),
+        Field("node", nullable(string()), since=versions.BACKFILL),
+        # Before its version the handler refuses it, with 406.
+        Field("owner", nullable(string(maxLength=255))),
+        Field("resource_class", nullable(string(maxLength=80))),
+        Field("traits", _OrNull(Array(string(maxLength=255)))),
+        Field("uuid", nullable(string())),
+    )
+)
+UPDATE = patch(_PatchValue())
+
+
+def check_ident(ident: str) -> None:
+    """Raise InvalidIdent unless this can be the uuid or the name of a node or an allocation."""
+    if not is_name(ident) and not is_uuid(ident):
+        raise InvalidIdent(ident=ident)
+
+
+def check_traits(traits: Iterable[str]) -> None:
+    """Raise UnusableTrait for the first of the traits that no node can have."""
+    for name in traits:
+        if name not in _STANDARD_TRAITS and not _CUSTOM_TRAIT.fullmatch(name):
+            raise UnusableTrait(trait=name)
+
+
+def check_count(name: str, count: int, most: int) -> None:
+    """Raise TooMany if there are more values than an allocation keeps; a page of a list has 1000 allocations."""
+    if count > most:
+        raise TooMany(name=name, count=count, most=most)
+
+
+def fields(version: Version) -> tuple[str, ...]:
+    """Return the names of the fields that a document of this version has."""
+    return tuple(name for name in FIELDS if name != "owner" or version >= versions.ALLOCATION_OWNER)
+
+
+class Presentation:
+    """Makes the documents of allocations for one request."""
+
+    def __init__(self, req: Request, wanted: tuple[str, ...] | None = None) -> None:
+        """Take what the client asks for.
+
+        Args:
+            wanted: The names of the fields, or None for all of the version.  Links always come along.
+        """
+        self._links = Links(req, "allocations")
+        self._names = fields(req.version) if wanted is None else (*wanted, "links")
+
+    @property
+    def columns(self) -> set[str]:
+        """The names of the columns of a record that a document needs."""
+        return {"uuid", *self._names} - {"links"}
+
+    def __call__(self, record: Record | Row[Any], **instead: Any) -> dict[str, Any]:
+        """Return the document of a record; ``instead`` has values that it shows in place of the record's."""
+        return {name: instead[name] if name in instead else self._shown(record, name) for name in self._names}
+
+    def _shown(self, record: Record | Row[Any], name: str) -> Any:
+        if name == "links":
+            return self._links(record.uuid)
+        value = getattr(record, name)
+        return date(value) if name in ("created_at", "updated_at") else value

@@ -1,0 +1,87 @@
+"""The document of a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from oslo_utils import strutils
+
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.objects import states
+from placement.extensions.baremetal.objects.node import Node, instance_name
+from placement.extensions.baremetal.objects.node_page import COLUMNS
+from placement.extensions.baremetal.schemas.node_fields import FIELDS, LINKS
+from placement.extensions.baremetal.schemas.reply import Links, date
+from placement.http.request import Request
+
+_MASK = "******"
+#: Names of secrets, beside those that oslo.utils knows; it hides only texts.
+_SECRET = re.compile(
+    r"password|community|(auth|priv|private|kg)_key$|key_contents$|passphrase|secret|token|credential", re.IGNORECASE
+)
+
+
+class NodePresentation:
+    """Makes the documents of nodes for one request."""
+
+    def __init__(self, req: Request, names: Sequence[str]) -> None:
+        """Prepare for documents with these fields, and the links."""
+        self._names = dict.fromkeys(names)
+        self._defaults = {name: FIELDS[name].default for name in names if FIELDS[name].detail}
+        self._dates = [name for name in names if not FIELDS[name].detail and name.endswith("_at")]
+        self._masked = [name for name in ("driver_info", "instance_info") if name in self._names]
+        self._links = Links(req, "nodes")
+        self._named = req.version >= versions.AVAILABLE_STATE
+
+    @property
+    def has_traits(self) -> bool:
+        """Whether the documents show traits."""
+        return "traits" in self._names
+
+    def of_node(self, node: Node, traits: Sequence[str]) -> dict[str, Any]:
+        """Return the document of a node."""
+        columns = {name: getattr(node, name) for name in self._names if name in COLUMNS}
+        return self({**columns, "uuid": node.uuid, "details": node.details}, traits)
+
+    def __call__(self, columns: dict[str, Any], traits: Sequence[str]) -> dict[str, Any]:
+        """Return the document of a row of a ``NodePage``, which is changed."""
+        details, uuid = columns.pop("details", None), columns["uuid"]
+        if "uuid" not in self._names:
+            del columns["uuid"]
+        for name in self._dates:
+            columns[name] = date(columns[name])
+        if not self._named and columns.get("provision_state") == states.AVAILABLE:
+            columns["provision_state"] = None
+        if details is not None:
+            columns |= self._defaults
+            for name in details.keys() & self._defaults.keys():
+                columns[name] = details[name]
+        if "instance_name" in self._names:
+            columns["instance_name"] = instance_name(details)
+        for name in self._masked:
+            columns[name] = masked(columns[name])
+        if "traits" in self._names:
+            columns["traits"] = traits
+        if "states" in self._names:
+            columns["states"] = self._links(f"{uuid}/states")
+        columns[LINKS] = self._links(uuid)
+        return columns
+
+
+def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document with asterisks in the place of passwords and other secrets, also of a configdrive."""
+    if not info:
+        return info
+    hidden: dict[str, Any] = _hidden(strutils.mask_dict_password(info, _MASK))
+    return hidden | {name: _MASK for name in ("configdrive", "image_url") if name in hidden}
+
+
+def _hidden(value: Any) -> Any:
+    """Return the value without secrets at any depth, also in lists, which oslo.utils leaves as they are."""
+    if isinstance(value, list):
+        return [_hidden(strutils.mask_dict_password(each, _MASK) if isinstance(each, dict) else each) for each in value]
+    if isinstance(value, dict):
+        return {name: _MASK if each and _SECRET.search(name) else _hidden(each) for name, each in value.items()}
+    return value

@@ -1,0 +1,126 @@
+"""The fields of a node: the first version of each, where its value is, what clients may write, and of which type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from placement.extensions.baremetal import versions as v
+from placement.extensions.baremetal.versions import Version
+from placement.schemas.declarations import ANYTHING, Scalar, SchemaType, nullable, string
+
+TEXT = nullable(string(maxLength=255))
+LONG_TEXT = nullable(string(maxLength=4096))
+MAPPING = Scalar("object", {}, nullable=True)
+BOOLEAN = Scalar("boolean", {}, nullable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeField:
+    """One field of the document of a node."""
+
+    name: str
+    since: Version = v.INITIAL
+    #: The type of its value in a request; None for a field that only the service writes.
+    type: SchemaType | None = None
+    #: Its value if none is known.
+    default: Any = None
+    #: Whether POST and PATCH may write it, if it has a type.
+    create: bool = True
+    update: bool = True
+    #: Whether its value is in ``details``, and not a column or the provider's.
+    detail: bool = True
+    #: Whether it is true or false, which requests may state by a word.
+    boolean: bool = False
+
+
+def _column(name: str, since: Version = v.INITIAL, written: SchemaType | None = None, **more: Any) -> NodeField:
+    return NodeField(name, since, written, detail=False, **more)
+
+
+def _mapping(name: str, since: Version = v.INITIAL, written: SchemaType | None = None) -> NodeField:
+    return NodeField(name, since, written, {})
+
+
+def _boolean(name: str, since: Version, default: bool | None = False, **more: Any) -> NodeField:
+    return NodeField(name, since, ANYTHING, default, boolean=True, **more)
+
+
+def _interface(kind: str, since: Version = v.INTERFACES) -> NodeField:
+    return NodeField(f"{kind}_interface", since, TEXT)
+
+
+_ALL = (
+    _column("uuid", written=nullable(string()), update=False),
+    _column("created_at"),
+    _column("updated_at"),
+    _column("name", v.NODE_NAMES, nullable(string())),
+    _column("driver", written=string(maxLength=255)),
+    _column("resource_class", v.RESOURCE_CLASS, nullable(string(maxLength=80))),
+    _column("owner", v.NODE_OWNER, TEXT),
+    _column("lessee", v.NODE_LESSEE, TEXT),
+    _column("parent_node", v.PARENT_NODE, nullable(string())),
+    _column("provision_state"),
+    _column("target_provision_state"),
+    _column("provision_updated_at"),
+    _column("power_state"),
+    _column("target_power_state"),
+    _column("maintenance", written=ANYTHING, boolean=True, default=False),
+    _column("instance_uuid", written=nullable(string())),
+    _column("allocation_uuid", v.ALLOCATIONS),
+    _column("traits", v.TRAITS),
+    _mapping("properties", written=MAPPING),
+    _mapping("extra", written=MAPPING),
+    _mapping("driver_info", written=MAPPING),
+    _mapping("driver_internal_info", v.DRIVER_INTERNAL_INFO),
+    _mapping("instance_info", written=MAPPING),
+    NodeField("instance_name", v.INSTANCE_NAME, TEXT),
+    NodeField("description", v.DESCRIPTION, LONG_TEXT),
+    NodeField("maintenance_reason"),
+    NodeField("fault", v.FAULT),
+    NodeField("last_error"),
+    NodeField("reservation"),
+    _boolean("protected", v.PROTECTED, create=False),
+    NodeField("protected_reason", v.PROTECTED, LONG_TEXT, create=False),
+    _boolean("retired", v.RETIRED),
+    NodeField("retired_reason", v.RETIRED, LONG_TEXT),
+    _boolean("automated_clean", v.AUTOMATED_CLEAN, None),
+    _boolean("disable_power_off", v.DISABLE_POWER_OFF),
+    _boolean("console_enabled", v.INITIAL, update=False),
+    NodeField("conductor", v.CONDUCTOR),
+    NodeField("conductor_group", v.CONDUCTOR_GROUP, TEXT, ""),
+    NodeField("shard", v.SHARD, TEXT),
+    NodeField("chassis_uuid", type=nullable(string())),
+    NodeField("boot_mode", v.BOOT_MODE),
+    NodeField("secure_boot", v.BOOT_MODE),
+    NodeField("health", v.HEALTH),
+    NodeField("inspection_started_at", v.INSPECTION),
+    NodeField("inspection_finished_at", v.INSPECTION),
+    _mapping("clean_step", v.CLEAN_STEP),
+    _mapping("deploy_step", v.DEPLOY_STEP),
+    _mapping("service_step", v.SERVICE_STEP),
+    _mapping("raid_config", v.RAID),
+    _mapping("target_raid_config", v.RAID),
+    _mapping("network_data", v.NETWORK_DATA, MAPPING),
+    *(_interface(kind) for kind in ("boot", "console", "deploy", "inspect", "management", "power", "raid", "vendor")),
+    _interface("network", v.NETWORK_INTERFACE),
+    _interface("storage", v.STORAGE_INTERFACE),
+    _interface("rescue", v.RESCUE_INTERFACE),
+    _interface("bios", v.BIOS_INTERFACE),
+    _interface("firmware", v.FIRMWARE_INTERFACE),
+    _column("states", v.NODE_STATES_LINK),
+    _column("links"),
+)
+FIELDS: Mapping[str, NodeField] = {field.name: field for field in _ALL}
+#: What a list shows of each node unless the client asks for something else, beside the links.
+SHORT = ("uuid", "name", "instance_uuid", "maintenance", "power_state", "provision_state")
+#: What PATCH can write.
+UPDATABLE = tuple(field.name for field in _ALL if field.type is not None and field.update)
+#: What every reply has.
+LINKS = "links"
+
+
+def visible(version: Version) -> list[str]:
+    """Return the names of the fields that this version has."""
+    return [field.name for field in _ALL if field.since <= version]

@@ -1,0 +1,172 @@
+"""/v1/nodes, /v1/nodes/detail: the queries of lists, and of what is shown of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from placement import errors
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.failures import NotInThisVersion
+from placement.extensions.baremetal.objects import states
+from placement.extensions.baremetal.objects.node_page import COLUMNS, NodeFilter, NodePage
+from placement.extensions.baremetal.schemas.node import InvalidNodeValue, NoChassis, check_visible, truth, uuid_of
+from placement.extensions.baremetal.schemas.node_fields import FIELDS, SHORT, visible
+from placement.extensions.baremetal.schemas.query import PAGING, Arguments, Paging
+from placement.extensions.baremetal.versions import Version
+from placement.uuids import canonical
+
+
+class InvalidProvisionState(errors.BadRequest):
+    template = 'Provision state "%(state)s" is not valid'
+
+
+class UnknownFault(errors.BadRequest):
+    template = f'Unrecognized fault "%(fault)s" is specified, allowed faults are {", ".join(states.FAULTS)}'
+
+
+class FieldsWithDetail(errors.BadRequest):
+    template = "Can not specify ?detail=True and fields in the same request."
+
+
+_SORTABLE = {
+    "id",
+    *(COLUMNS.keys() - {"details", "allocation_uuid"}),
+    *("description", "fault", "conductor_group", "shard", "instance_name", "last_error", "maintenance_reason"),
+    *("automated_clean", "protected", "retired", "reservation"),
+}
+#: The parameters that limit a list, and the first version of each.
+FILTERS = {
+    "instance_uuid": versions.INITIAL,
+    "associated": versions.INITIAL,
+    "maintenance": versions.INITIAL,
+    "provision_state": Version(1, 9),
+    "driver": versions.DRIVER_FILTER,
+    "resource_class": versions.RESOURCE_CLASS,
+    "fault": versions.FAULT,
+    "conductor_group": versions.CONDUCTOR_GROUP,
+    "conductor": versions.CONDUCTOR,
+    "owner": versions.NODE_OWNER,
+    "description_contains": versions.INITIAL,
+    "project": versions.INITIAL,
+    "retired": versions.INITIAL,
+    "lessee": versions.NODE_LESSEE,
+    "shard": versions.SHARD,
+    "sharded": versions.SHARD,
+    "parent_node": versions.PARENT_NODE,
+    "include_children": versions.PARENT_NODE,
+    "instance_name": versions.INSTANCE_NAME,
+    "chassis_uuid": versions.INITIAL,
+}
+LIST_DETAIL = (*FILTERS, *(name for name in PAGING if name != "fields"))
+LIST = (*FILTERS, *PAGING, "detail")
+SHOW = ("fields",)
+#: The parameters that the link to the next page repeats as they are.
+REPEATED = (*FILTERS, "detail")
+
+
+def shown_fields(arguments: Arguments, version: Version, default: Sequence[str]) -> Sequence[str]:
+    """Return the names of the fields to show: those of the query, or else those of ``default`` in this version.
+
+    Raises:
+        NotInThisVersion: The query asks for a field that came with a later version.
+        InvalidFields: It asks for one that does not exist.
+    """
+    if "fields" in arguments and version < versions.FIELDS:
+        raise NotInThisVersion()
+    names = arguments.fields(FIELDS)
+    if names is None:
+        return [name for name in default if FIELDS[name].since <= version]
+    check_visible(names, version)
+    return names
+
+
+def listed_fields(arguments: Arguments, version: Version) -> Sequence[str]:
+    """Return the names of the fields that a list shows.
+
+    Raises:
+        BadRequest: The query asks for fields in two ways, or for unknown ones.
+    """
+    if "detail" in arguments and truth("detail", arguments.get("detail")):
+        if version < versions.DETAIL:
+            raise InvalidNodeValue(name="query parameter", reason="?detail=True")
+        if "fields" in arguments:
+            raise FieldsWithDetail()
+        return visible(version)
+    return shown_fields(arguments, version, SHORT)
+
+
+def paging(arguments: Arguments, version: Version) -> Paging:
+    """Return which part of the list a query asks for.
+
+    Raises:
+        NotInThisVersion: By a filter or an order that came with a later version.
+    """
+    if any(version < FILTERS[name] for name in arguments.given(FILTERS)):
+        raise NotInThisVersion()
+    wanted = arguments.paging(_SORTABLE)
+    check_visible([wanted.sort_key], version)
+    return wanted
+
+
+def page(arguments: Arguments, wanted: Paging, names: Sequence[str], project: str | None) -> NodePage:
+    """Return the page that a query asks for.
+
+    Args:
+        names: The fields to show.
+        project: The project to whose nodes the caller is limited; None for no limit.
+    """
+    columns = ["uuid", *(name for name in names if name in COLUMNS and name != "uuid")]
+    if any(FIELDS[name].detail for name in names):
+        columns.append("details")
+    return NodePage(
+        limit=wanted.limit,
+        columns=columns,
+        filter=_filter(arguments, project),
+        sort_key=wanted.sort_key,
+        descending=wanted.descending,
+        marker=wanted.marker and canonical(wanted.marker),
+    )
+
+
+def _filter(arguments: Arguments, project: str | None) -> NodeFilter:
+    def given(name: str, convert: Callable[[str, str], Any]) -> Any:
+        value = arguments.get(name)
+        return None if value is None else convert(name, value)
+
+    if (chassis := given("chassis_uuid", uuid_of)) is not None:
+        raise NoChassis(uuid=chassis)
+    columns: dict[str, Any] = dict(arguments.given(_OF_COLUMNS))
+    if "maintenance" in arguments:
+        columns["maintenance"] = given("maintenance", truth)
+    if columns.get("provision_state", states.ENROLL) not in states.ALL:
+        raise InvalidProvisionState(state=columns["provision_state"])
+    if (fault := arguments.get("fault")) is not None and fault not in states.FAULTS:
+        raise UnknownFault(fault=fault)
+    return NodeFilter(
+        columns=columns,
+        details=_details(arguments),
+        set={_SET[parameter]: truth(parameter, value) for parameter, value in arguments.given(_SET).items()},
+        instance_uuid=given("instance_uuid", uuid_of),
+        associated=given("associated", truth),
+        description_contains=arguments.get("description_contains"),
+        projects=[each for each in (project, arguments.get("project")) if each is not None],
+        children="parent_node" in arguments or bool(given("include_children", truth)),
+    )
+
+
+_OF_COLUMNS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
+#: What must be set, or not, by parameter.
+_SET = {"retired": "retired", "sharded": "shard"}
+
+
+def _details(arguments: Arguments) -> dict[str, Sequence[str | None]]:
+    """Return the filters about values in ``details``; a node without a conductor group has the one named ""."""
+    found: dict[str, Sequence[str | None]] = {
+        name: [value] for name, value in arguments.given(("fault", "conductor", "instance_name")).items()
+    }
+    if (group := arguments.get("conductor_group")) is not None:
+        found["conductor_group"] = [group.lower()] if group else [group, None]
+    if (shards := arguments.get("shard")) is not None:
+        found["shard"] = shards.split(",")
+    return found

@@ -1,0 +1,79 @@
+"""/v1/nodes/{node}/states, /validate, /maintenance: their bodies and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from placement import errors
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.failures import NotInThisVersion, VerbNotPossible
+from placement.extensions.baremetal.objects import states
+from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.schemas.node_document import NodePresentation
+from placement.extensions.baremetal.schemas.node_fields import FIELDS, LINKS
+from placement.extensions.baremetal.versions import Version
+from placement.http.request import Request
+from placement.schemas.declarations import ANYTHING, Field, Object, integer, nullable, required, string
+from placement.schemas.document import Body
+
+_TARGET = required(Field("target", nullable(string())))
+#: What else clients send with a verb concerns the hardware, and is ignored.
+_IGNORED = (
+    *("configdrive", "clean_steps", "deploy_steps", "service_steps", "rescue_password", "disable_ramdisk", "runbook"),
+)
+PROVISION = Body(Object(_TARGET, *(Field(name, ANYTHING) for name in _IGNORED)))
+POWER = Body(Object(_TARGET, Field("timeout", nullable(integer(minimum=1)))))
+MAINTENANCE = Body(Object(Field("reason", nullable(string(maxLength=4096)))))
+#: The reason may be in the query instead.
+MAINTENANCE_QUERY = ("reason",)
+
+_SHOWN = (
+    *("console_enabled", "last_error", "power_state", "provision_state", "target_power_state"),
+    *("target_provision_state", "provision_updated_at", "raid_config", "target_raid_config", "boot_mode"),
+    "secure_boot",
+)
+_INTERFACES = (
+    *("boot", "deploy", "management", "network", "power", "bios", "console", "firmware", "inspect", "raid"),
+    *("rescue", "storage"),
+)
+_SOFT = ("soft rebooting", "soft power off")
+
+
+def verb(document: Mapping[str, Any], version: Version) -> str:
+    """Return the target of a request about the provision state; raises NotInThisVersion."""
+    target = str(document["target"])
+    if target == "deploy" and version < versions.DEPLOY:
+        raise NotInThisVersion()
+    return target
+
+
+def power(document: Mapping[str, Any], version: Version, node: Node) -> str:
+    """Return the power state that a request leads to.
+
+    Raises:
+        NotInThisVersion: The version has no such target, or no timeouts.
+        VerbNotPossible: There is no such target.
+    """
+    target = str(document["target"])
+    if version < versions.SOFT_POWER and (target in _SOFT or document.get("timeout") is not None):
+        raise NotInThisVersion()
+    if target not in states.POWER:
+        raise VerbNotPossible(verb=target, node=node.uuid, state=node.power_state)
+    return states.POWER[target]
+
+
+def present_states(req: Request, node: Node) -> dict[str, Any]:
+    """Return the states of a node."""
+    names = [name for name in _SHOWN if FIELDS[name].since <= req.version]
+    document = NodePresentation(req, names).of_node(node, [])
+    del document[LINKS]
+    return document
+
+
+def present_validation(failure: errors.Failure | None) -> dict[str, Any]:
+    """Return the results for all interfaces of a node, of which deployment is all that can fail."""
+    results: dict[str, Any] = {interface: {"result": True} for interface in _INTERFACES}
+    if failure is not None:
+        results["deploy"] = {"result": False, "reason": failure.sentence}
+    return results

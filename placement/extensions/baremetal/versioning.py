@@ -1,0 +1,71 @@
+"""Negotiates a version by Ironic's header, or by the common one of OpenStack (docs: baremetal-versions)."""
+
+from __future__ import annotations
+
+import re
+from wsgiref.types import WSGIEnvironment
+
+from placement import errors
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.versions import Version
+from placement.http.api import Headers
+
+_PREFIX = "x-openstack-ironic-api"
+_RANGE = (
+    (f"{_PREFIX}-minimum-version", str(versions.MINIMUM)),
+    (f"{_PREFIX}-maximum-version", str(versions.LATEST)),
+)
+_NUMBERS = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
+
+
+class VersionUnreadable(errors.NotAcceptable):
+    template = "Invalid value for X-OpenStack-Ironic-API-Version header"
+
+
+class VersionUnknown(errors.NotAcceptable):
+    """Clients read the range from the headers, and ask again."""
+
+    template = (
+        f"Version %(version)s was requested but is not supported by this service. "
+        f"The supported version range is: [{versions.MINIMUM}, {versions.LATEST}]."
+    )
+    headers = _RANGE
+
+
+class IronicVersions:
+    """``OpenStack-API-Version: baremetal 1.N``, or else ``X-OpenStack-Ironic-API-Version: 1.N``, or the oldest one."""
+
+    def negotiate(self, environ: WSGIEnvironment) -> Version:
+        """Return the version that the headers ask for.
+
+        Raises:
+            VersionUnreadable: The header is no version.
+            VersionUnknown: The version is outside of the range.
+        """
+        asked = _common(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
+        asked = asked or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
+        if not asked:
+            return versions.MINIMUM
+        if asked.lower() == "latest":
+            return versions.LATEST
+        numbers = _NUMBERS.fullmatch(asked)
+        if numbers is None:
+            raise VersionUnreadable()
+        version = Version(int(numbers[1]), int(numbers[2]))
+        if not versions.MINIMUM <= version <= versions.LATEST:
+            raise VersionUnknown(version=version)
+        return version
+
+    def headers(self, version: Version) -> Headers:
+        """Return the range of versions, and the version of the reply; there is no Vary."""
+        return (*_RANGE, (f"{_PREFIX}-version", str(version)))
+
+
+def _common(header: str) -> str:
+    """Return the version in the entry for this API; empty if there is none.  Of several entries the last counts."""
+    asked = ""
+    for entry in header.split(","):
+        service, _, version = entry.strip().partition(" ")
+        if service.lower() == versions.SERVICE_TYPE:
+            asked = version.strip()
+    return asked

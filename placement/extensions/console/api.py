@@ -1,0 +1,72 @@
+"""The pages below /console: their route table, path -> {method: endpoint}, and the ``Api`` value.
+
+A page needs what the API needs.  The document of a 401 is the page to sign in with (ADR 33), so only the assets
+and the description of the API are open.
+"""
+
+from __future__ import annotations
+
+from placement.extensions.console.handlers import (
+    asset,
+    consumer,
+    doctor,
+    event,
+    overview,
+    provider,
+    query,
+    reference,
+    usage,
+)
+from placement.extensions.console.pages import ErrorPages
+from placement.extensions.v1.api import PROVIDER
+from placement.http.api import Api, Table
+from placement.http.versioning import Unversioned
+
+TABLE: Table = {
+    "/": {"GET": overview.show},
+    "/hosts": {"GET": overview.list_hosts},
+    "/providers": {"GET": provider.list_providers},
+    "/providers/{ident}": {"GET": provider.show, "POST": provider.try_inventory},
+    "/query": {"GET": query.show, "POST": query.try_claim},
+    "/query/form": {"GET": query.show_form},
+    "/consumers": {"GET": consumer.list_consumers},
+    "/consumers/{consumer}": {"GET": consumer.show},
+    "/usage": {"GET": usage.show},
+    "/events": {"GET": event.list_events},
+    "/events/rows": {"GET": event.follow},
+    "/doctor": {"GET": doctor.show},
+    "/api": {"GET": reference.show},
+    "/assets/{name}": {"GET": asset.show},
+}
+
+#: A page runs the modules and the style sheet of this service, and nothing else: no inline script or style, no other
+#: host, no frame.
+CONTENT_SECURITY_POLICY = "; ".join((
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+))  # fmt: skip
+
+CONSOLE = Api(
+    name="placement-console",
+    prefix="/console",
+    routes=TABLE,
+    versioning=Unversioned(),
+    error_documents=ErrorPages(),
+    patterns={"ident": PROVIDER},
+    open_paths=frozenset({"/api", *(f"/assets/{name}" for name in asset.ASSETS)}),
+    headers=(
+        # What a page shows needs credentials; assets say otherwise.
+        ("cache-control", "no-store"),
+        ("content-security-policy", CONTENT_SECURITY_POLICY),
+        # Not "no-referrer", with which browsers hide the origin of a form from the service itself.
+        ("referrer-policy", "same-origin"),
+    ),
+    anonymous_is_admin=True,
+    has_pages=True,
+)

@@ -1,0 +1,111 @@
+"""Dry runs of writes: a page sends what a client would send, to the same endpoints (docs: api-dry-run)."""
+
+from __future__ import annotations
+
+import io
+import json
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from placement import errors, routes
+from placement import microversion as mv
+from placement.extensions.console.views import commands
+from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.handlers import claim as v1_claim
+from placement.handlers import allocation
+from placement.handlers import inventory as inventories
+from placement.http import body, dry_run
+from placement.http.api import Api
+from placement.http.endpoint import Endpoint
+from placement.http.environ import API, ROUTE, VERSION
+from placement.http.request import Request
+from placement.http.response import JSON, encode
+from placement.schemas.document import Parameters
+
+
+def form_of(req: Request) -> Parameters:
+    """Return the fields of the form that was sent.
+
+    Raises:
+        InvalidQuery: They are not UTF-8, or hold NUL.
+        TooLarge: They have more bytes than the service reads, or are too many.
+    """
+    options = req.conf.api
+    content = body.read(req.environ, options.max_request_body_size)
+    return Parameters(body.parse_form(content, options.max_request_body_values))
+
+
+def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:
+    """Return what the service would answer to a claim.
+
+    Args:
+        consumer: The uuid of the consumer.
+        document: The body.
+
+    Raises:
+        Forbidden: The policy does not let the caller claim.
+        Failure: It was not tried: the database is away, or busy.
+    """
+    route = "/allocations/{consumer_uuid}"
+    return _answer(req, _Write(allocation.replace, routes.PLACEMENT, "PUT", route), document, consumer_uuid=consumer)
+
+
+def choice(req: Request, document: Any) -> DryRunAnswer:
+    """Return what the service would answer to a claim whose place it chooses itself; raises as ``claim`` does.
+
+    Args:
+        document: The body of POST /v1/claims.
+    """
+    return _answer(req, _Write(v1_claim.create, V1, "POST", "/claims"), document)
+
+
+def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunAnswer:
+    """Return what the service would answer to a change of one inventory; raises as ``claim`` does.
+
+    Args:
+        provider: The uuid of the provider.
+        resource_class: The class of the inventory.
+        document: The body.
+    """
+    route = "/resource_providers/{uuid}/inventories/{resource_class}"
+    write = _Write(inventories.update, routes.PLACEMENT, "PUT", route)
+    return _answer(req, write, document, uuid=provider, resource_class=resource_class)
+
+
+class _Write(NamedTuple):
+    """An endpoint, and where it is in the route tables."""
+
+    endpoint: Endpoint
+    api: Api
+    method: str
+    route: str
+
+
+def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunAnswer:
+    """Return what the service would answer to a write, in the newest version of its API."""
+    path = f"{write.api.prefix}{write.route.format(**path_values)}?{dry_run.PARAMETER}=true"
+    url = req.absolute_url("").removesuffix(req.environ[API].prefix) + path
+    command = commands.curl_json(write.method, url, document)
+    try:
+        reply = write.endpoint(_request(req, write, encode(document)), **path_values)
+    except errors.BadRequest as refused:  # before anything was tried
+        return DryRunAnswer(HTTPStatus.BAD_REQUEST, refused.sentence, (), command)
+    return DryRunAnswer.of(json.loads(reply.body), req.index.current(), command)
+
+
+def _request(req: Request, write: _Write, content: bytes) -> Request:
+    """Return the request of the same caller that asks for a dry run of a write."""
+    return Request({
+        **req.environ,
+        "REQUEST_METHOD": write.method,
+        "QUERY_STRING": "",
+        "CONTENT_TYPE": JSON,
+        "CONTENT_LENGTH": str(len(content)),
+        "wsgi.input": io.BytesIO(content),
+        "HTTP_ACCEPT": JSON,
+        dry_run.HEADER: "true",
+        API: write.api,
+        ROUTE: write.route,
+        VERSION: mv.LATEST,  # /v1 has none
+    })  # fmt: skip

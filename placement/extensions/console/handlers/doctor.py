@@ -1,0 +1,27 @@
+"""/console/doctor"""
+
+from __future__ import annotations
+
+from placement.extensions.console import pages
+from placement.extensions.v1.examining import examined
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply
+
+#: Places of a finding that are shown.
+_PLACES = 50
+
+
+@endpoint(policy="placement:v1:doctor", negotiates=False)
+def show(req: Request) -> Reply:
+    """Show what is wrong with the configuration, the database and its data, as this worker sees it, the worst first."""
+    examination = examined(req)
+    return pages.show(
+        req,
+        "doctor.html",
+        page="doctor",
+        findings=examination.findings,
+        made=[result for result in examination.results if result.not_made is None],
+        not_made=[result for result in examination.results if result.not_made is not None],
+        places=_PLACES,
+    )

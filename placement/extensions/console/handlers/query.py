@@ -1,0 +1,165 @@
+"""/console/query"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from typing import Any
+
+from placement import errors
+from placement.conf.searches import settings_of
+from placement.extensions.console import dry_runs, pages
+from placement.extensions.console.views import candidates, commands
+from placement.extensions.console.views.choice_form import ChoiceForm
+from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.query_form import Pairs, QueryForm, parse_text, query_string, without_blanks
+from placement.extensions.v1 import searching
+from placement.extensions.v1.count.count import count
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.pick.strategy import Preference
+from placement.extensions.v1.schemas import capacity, explanation, search
+from placement.http.body import parse_json
+from placement.http.endpoint import endpoint
+from placement.http.environ import API, CONTEXT
+from placement.http.request import Request
+from placement.http.response import Reply
+from placement.index.snapshot import Snapshot
+from placement.schemas.declarations import Object
+from placement.schemas.document import Parameters, Query
+from placement.search.find import find
+from placement.search.query import existence
+from placement.search.query.query import SearchQuery
+from placement.version_history import OLDEST
+
+#: The parameter that has the whole query as text.
+_RAW = "raw"
+#: Candidates on a page: by default, and at most.
+_SHOWN, _MOST_SHOWN = 12, 60
+#: Trees and aggregates that are named with their counts.
+_PLACES = 8
+
+_QUERY = Query(Object(*search.PARAMETERS), repeated=search.REPEATED)
+
+
+@endpoint(policy="placement:allocation_candidates:list", negotiates=False)
+def show(req: Request) -> Reply:
+    """Show a query as form and text, and its candidates; without a query, an empty form."""
+    return _page(req)
+
+
+@endpoint(policy="placement:allocation_candidates:list", negotiates=False)
+def try_claim(req: Request) -> Reply:
+    """Show a query with its candidates, and what the service would answer to a claim of one, or of any of them.
+
+    The form of a candidate has the claim itself and not its number: the candidates may be others by now.  The form of
+    a strategy leaves the choice to the service.
+    """
+    form = dry_runs.form_of(req)
+    caller, options = req.environ[CONTEXT], req.conf.placement
+    owner = {
+        "project_id": caller.project_id or options.incomplete_consumer_project_id,
+        "user_id": caller.user_id or options.incomplete_consumer_user_id,
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    consumer = str(uuid.uuid4())
+    if choice := ChoiceForm.of(form):
+        return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
+    claim = parse_json(str(form.get("claim", "")).encode(), req.conf.api.max_request_body_values)
+    if not isinstance(claim, dict):
+        raise errors.MalformedJSON(reason="a claim is an object")
+    return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))
+
+
+def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | None = None) -> Reply:
+    """Return the page of a query.
+
+    Args:
+        tried: The answer to the dry run that was asked for.
+        choice: The form of a strategy, if that was sent.
+    """
+    pairs = _pairs(req)
+    shown: dict[str, Any] = {
+        "page": "query",
+        "form": QueryForm.of(pairs),
+        "tried": tried,
+        "choice": choice or ChoiceForm(),
+        "preferences": [*Preference],
+    }
+    if not pairs:
+        return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
+    snapshot = req.index.current()
+    query = None
+    try:
+        req.parameters = _QUERY.validate(pairs, OLDEST)
+        query = searching.parsed(req.parameters, snapshot, req.conf)
+        existence.check(query, snapshot, req.database)
+    except errors.BadRequest as refused:
+        explained = None if query is None else _explained(req, query, snapshot)
+        sentence = refused.sentence
+        return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
+    most = min(query.limit or _SHOWN, _MOST_SHOWN)
+    found = find(dataclasses.replace(query, limit=most), snapshot, settings_of(req.conf))
+    req.log_search(len(found.candidates), found.obstacle)
+    return pages.show(
+        req,
+        "query.html",
+        sentence="",
+        found=found,
+        cards=[*candidates.cards(found)],
+        counted=_counted(req, query, snapshot) if found.candidates else None,
+        explained=None if found.candidates else _explained(req, query, snapshot),
+        curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(pairs, query)),
+        openstack=commands.openstack(query),
+        questions=commands.questions(pairs),
+        claims=commands.claims(pairs),
+        may_claim=req.may("placement:allocations:update"),
+        may_choose=req.may("placement:v1:claims:create"),
+        address=query_string(pairs),
+        **shown,
+    )
+
+
+@endpoint(policy="placement:allocation_candidates:list", negotiates=False)
+def show_form(req: Request) -> Reply:
+    """Show the form that holds a query, for a page whose text was edited."""
+    return pages.show(req, "query_form.html", form=QueryForm.of(_pairs(req)))
+
+
+def _pairs(req: Request) -> Pairs:
+    """Return the parameters of the query, given as the page's own or as one text.
+
+    Raises:
+        InvalidQuery: They are not UTF-8.
+    """
+    pairs = req.pairs()
+    text = Parameters(pairs).get(_RAW)
+    if text is None:
+        return without_blanks(pairs)
+    try:
+        return without_blanks(parse_text(text))
+    except UnicodeError as error:
+        raise errors.InvalidQuery(reason=error) from None
+
+
+def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return how many times the service could place the query; None where the caller may not know."""
+    if not req.may("placement:v1:capacity:show"):
+        return None
+    query = searching.avoiding(query, req.conf)
+    return capacity.document(count(query, snapshot, settings_of(req.conf)), _PLACES)
+
+
+def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
+    if not req.may("placement:v1:explain"):
+        return None
+    query = searching.avoiding(query, req.conf)
+    names = searching.known_names(req, query, snapshot)
+    return explanation.document(explain(query, snapshot, settings_of(req.conf), names))
+
+
+def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:
+    """Return the parameters as Placement takes them: ``in_tree`` with a uuid, where it has a name."""
+    trees = {f"in_tree{group.suffix}": group.in_tree for group in query.groups}
+    return [(name, trees.get(name) or value) for name, value in pairs]

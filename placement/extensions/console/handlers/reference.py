@@ -1,0 +1,73 @@
+"""/console/api"""
+
+from __future__ import annotations
+
+import functools
+
+from placement import microversion as mv
+from placement import package, routes
+from placement.extensions.console import pages
+from placement.extensions.console.views.operation import Operation, operations
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi import parameters
+from placement.extensions.v1.openapi.document import describe, endpoints_at
+from placement.http.api import Api
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply
+from placement.schemas.declarations import Field, Object, string
+from placement.schemas.document import Query
+from placement.version_history import OLDEST, Change, Version
+
+_OF = Query(
+    Object(
+        Field("of", string(enum=["v1", "placement"]), since=OLDEST),
+        Field("version", string(maxLength=20), since=OLDEST),
+    )
+)
+#: Descriptions that are kept: each version of Placement has one.
+_KEPT = 64
+
+
+@endpoint(query=_OF, negotiates=False)
+def show(req: Request) -> Reply:
+    """Show the reference of an API: its operations with examples, and the versions, from the OpenAPI description."""
+    changes: tuple[Change, ...] = ()
+    above = req.mount_path.removesuffix("/console")
+    if req.parameters.get("of", "v1") == "v1":
+        shown = _operations(V1, OLDEST)
+        document, version = "/v1/openapi.json", package.version()
+    else:
+        named = req.parameters.get("version") or str(mv.LATEST)
+        chosen = mv.negotiate(f"{mv.SERVICE_TYPE} {named}")
+        shown = _operations(routes.PLACEMENT, chosen)
+        changes = tuple(reversed([*mv.HISTORY]))
+        document, version = f"/v1/openapi-placement.json?version={chosen}", str(chosen)
+    return pages.show(
+        req,
+        "reference.html",
+        page="api",
+        operations=shown,
+        nouns=list(dict.fromkeys(each.noun for each in shown)),
+        chosen_version=version,
+        changes=changes,
+        document=above + document,
+    )
+
+
+@functools.lru_cache(_KEPT)
+def _operations(api: Api, version: Version) -> tuple[Operation, ...]:
+    first = _first_versions(api, version) if api.versioning.headers(version) else {}
+    return tuple(operations(describe(api, version, label=str(version)), api.prefix, first))
+
+
+def _first_versions(api: Api, version: Version) -> dict[tuple[str, str, str], Version]:
+    """Return since when there are the operations of a version of Placement, and the parameters of their queries."""
+    first: dict[tuple[str, str, str], Version] = {}
+    for past in (change.version for change in mv.HISTORY if change.version <= version):
+        for path, methods in api.routes.items():
+            for method, served in endpoints_at(methods, past):
+                first.setdefault((path, method, ""), past)
+                for parameter in parameters.of_query(served, past, ()):
+                    first.setdefault((path, method, parameter["name"]), past)
+    return first

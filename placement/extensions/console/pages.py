@@ -1,0 +1,68 @@
+"""Pages: templates to replies, and the documents of errors."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+from wsgiref.types import WSGIEnvironment
+
+import jinja2
+
+from placement import errors, package
+from placement.http.environ import REQUEST_ID
+from placement.http.request import Request
+from placement.http.response import Reply, page
+
+HTML = "text/html; charset=UTF-8"
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("placement.extensions.console"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_TEMPLATES.filters["number"] = lambda amount: f"{amount:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+#: What was refused, without the part of the schema that refused it, which follows for programmers.
+_TEMPLATES.filters["brief"] = lambda sentence: sentence.partition("Failed validating")[0].strip()
+
+#: What the title of an error page says besides the phrase of the status.
+_SIGN_IN = "Sign in"
+
+
+def render(template: str, mount_path: str, **values: Any) -> bytes:
+    """Return a template as UTF-8.
+
+    Args:
+        template: Its file name.
+        mount_path: The path below which the console is mounted, quoted; links begin with it.
+        values: What the template shows; all text is escaped.
+    """
+    text = _TEMPLATES.get_template(template).render(base=mount_path, version=package.version(), **values)
+    return text.encode(errors="backslashreplace")
+
+
+def show(req: Request, template: str, status: int = 200, **values: Any) -> Reply:
+    """Return a page."""
+    return page(render(template, req.mount_path, **values), HTML, status)
+
+
+class ErrorPages:
+    """Reports failures as pages.  The page of a 401 has the form to sign in with."""
+
+    def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
+        """Return the content type and the page."""
+        unauthenticated = status is HTTPStatus.UNAUTHORIZED
+        content = render(
+            "error.html",
+            quote(environ.get("SCRIPT_NAME", "").encode("latin-1")),
+            title=_SIGN_IN if unauthenticated else status.phrase,
+            status=status.value,
+            sentence=failure.sentence,
+            request_id=environ.get(REQUEST_ID),
+            sign_in=unauthenticated,
+            by_password=any(value.lower().startswith("basic") for _, value in failure.headers),
+        )
+        return HTML, content

@@ -1,0 +1,15 @@
+"""The doctor: what is wrong with a configuration, a database and its data, and what mends it (docs: doctor).
+
+database       checks of the schema and of the sessions
+server         checks of the server: cluster, clock, connections
+data           checks of consumers, allocations and providers
+trees          checks of parents and roots
+feed           checks of the writers of the feed
+leases         checks of claims with an end
+index          the comparison of a worker's index with the database
+rows           checks of rows that other programs may have written
+checks         the table of all checks; those of the configuration are in placement/checks
+command        ``placement-manage doctor``
+mending        what ``--fix`` does about findings
+document       findings as a JSON document
+"""

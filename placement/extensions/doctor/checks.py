@@ -1,0 +1,57 @@
+"""The table of all checks, in the order in which they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from placement import extension
+from placement.checks import configuration, over_commitment
+from placement.checks.examination import Check
+from placement.extension import Extension
+from placement.extensions.doctor import data, database, feed, index, leases, rows, server, trees
+
+CONFIGURATION, DATABASE, DATA = "configuration", "database", "data"
+
+CHECKS: tuple[Check, ...] = (
+    Check("options", configuration.unknown_options, CONFIGURATION, needs_tables=False),
+    Check("policy", configuration.policy_mistakes, CONFIGURATION, needs_tables=False),
+    Check("policy_format", configuration.policy_in_json, CONFIGURATION, needs_tables=False),
+    Check("keystone", configuration.identity_service, CONFIGURATION, needs_tables=False),
+    Check("metrics_directory", configuration.metrics_directory, CONFIGURATION, needs_tables=False),
+    Check("secrets", configuration.secrets, CONFIGURATION, needs_tables=False),
+    Check("revision", database.revision, DATABASE, needs_tables=False),
+    Check("isolation", database.isolation, DATABASE, needs_tables=False),
+    Check("engine", database.engine_of_tables, DATABASE, needs_tables=False),
+    Check("galera", server.galera, DATABASE, needs_tables=False),
+    Check("clock", server.clock, DATABASE, needs_tables=False),
+    Check("connections", server.connections, DATABASE, needs_tables=False),
+    Check("foreign_keys", database.foreign_keys, DATABASE),
+    Check("standard_rows", database.standard_rows, DATABASE),
+    # Those that read few rows go first: the time of a request may not be enough for all.
+    Check("leases", leases.overdue, DATA),
+    Check("feed_gaps", feed.gaps, DATA),
+    Check("expired_writers", feed.expired, DATA),
+    Check("index", index.index, DATA),
+    Check("parents", trees.parents, DATA),
+    Check("roots", trees.roots, DATA),
+    Check("provider_names", data.same_names, DATA),
+    Check("incomplete_providers", rows.incomplete_providers, DATA),
+    Check("disabled_providers", data.disabled, DATA),
+    Check("impossible_inventories", rows.impossible_inventories, DATA),
+    Check("lost_inventories", rows.lost_inventories, DATA),
+    Check("idle_consumers", data.idle_consumers, DATA),
+    Check("consumers_without_owner", data.without_owner, DATA),
+    Check("lost_allocations", data.lost_allocations, DATA),
+    Check("allocations_without_consumer", data.without_consumer, DATA),
+    Check("repeated_allocations", rows.repeated_allocations, DATA),
+    Check("over_commitment", over_commitment.over_commitment, DATA),
+)
+
+
+def of(extensions: Iterable[Extension]) -> tuple[Check, ...]:
+    """Return the checks above, and those of these extensions."""
+    return (*CHECKS, *(check for each in extensions for check in each.checks()))
+
+
+#: The names of all, those of every installed extension included.
+NAMES: tuple[str, ...] = tuple(check.name for check in of(extension.installed().values()))

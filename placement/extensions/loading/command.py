@@ -1,0 +1,83 @@
+"""placement-manage load: providers, inventories, traits and aggregates from a file (docs: load)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from oslo_config import cfg
+
+from placement.cmd import program
+from placement.cmd.progress import Progress
+from placement.cmd.text_table import framed
+from placement.db.database import Database
+from placement.db.schema import schema
+from placement.db.upkeep import standard
+from placement.extensions.loading.description import ProviderEntry, described
+from placement.extensions.loading.plan import LoadPlan
+from placement.extensions.loading.writing import load
+from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
+
+#: Mistakes that are printed.
+_MOST = 50
+_LOAD = "Make providers, inventories, traits and aggregates what a YAML file says."
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``load``."""
+    loading = commands.add_parser("load", help=_LOAD, description=_LOAD)
+    loading.set_defaults(action=load_file)
+    loading.add_argument("file", metavar="FILE", help='the YAML file; "-" is stdin')
+    loading.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+
+
+def load_file(conf: cfg.ConfigOpts) -> int:
+    """Load the file, print what changed or what is wrong in it; return the exit code."""
+    arguments = conf.command
+    try:
+        entries = described(YamlSource(_text(arguments.file)))
+        with program.connected(conf) as database:
+            plan = _load(database, entries, dry_run=arguments.dry_run)
+    except InvalidFile as invalid:
+        _print_findings(arguments.file, invalid)
+        return 1
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"placement-manage: {arguments.file} cannot be read: {error}", file=sys.stderr)
+        return 1
+    _print(plan)
+    if arguments.dry_run:
+        print("Dry run: nothing was written.")
+    return 0
+
+
+def _text(file: str) -> str:
+    return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+
+
+def _load(database: Database, entries: Sequence[ProviderEntry], *, dry_run: bool) -> LoadPlan:
+    schema.require_current(database.reading_engine)
+    standard.insert(database)  # a database that no service has started on has no standard traits
+    with Progress("load", "providers") as progress:
+        return load(database, entries, dry_run=dry_run, advance=progress.advance)
+
+
+def _print_findings(file: str, invalid: InvalidFile) -> None:
+    for found in invalid.findings[:_MOST]:
+        print(f"{file}:{found.line}: {found.text}", file=sys.stderr)
+    if len(invalid.findings) > _MOST:
+        print(f"and {len(invalid.findings) - _MOST} more", file=sys.stderr)
+    print("placement-manage: nothing was written.", file=sys.stderr)
+
+
+def _print(plan: LoadPlan) -> None:
+    for line in plan.lines():
+        print(line)
+    new = sum(change.record is None for change in plan.changes)
+    rows = (
+        ("new", new),
+        ("changed", len(plan.changes) - new),
+        ("unchanged", len(plan.providers) - len(plan.changes)),
+    )
+    print(framed(("Providers", "Number"), *rows))

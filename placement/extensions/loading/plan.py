@@ -1,0 +1,208 @@
+"""What differs between the entries of a file and the database, in the words that an operator reads."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from placement.db.upkeep.standard import CUSTOM_PREFIX
+from placement.db.writes.transaction import Reading
+from placement.extensions.loading.description import ProviderEntry
+from placement.extensions.loading.provider_contents import ProviderContents
+from placement.extensions.loading.yaml_source import FileFinding, InvalidFile
+from placement.objects.inventory import AMOUNTS, Inventory
+from placement.objects.provider import ResourceProvider
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+
+#: The length is that of the columns.
+_CUSTOM_NAME = re.compile(rf"{CUSTOM_PREFIX}[A-Z0-9_]{{1,{255 - len(CUSTOM_PREFIX)}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChange:
+    """What has to be done for one entry.
+
+    Attributes:
+        record: The provider as it is now; None for a new one.
+        contents: What the provider has now.
+        parent_uuid: The parent outside of the file; None where the parent is in the file, or there is none.
+        differences: What changes, a text each; without any, the provider is as the file says.
+    """
+
+    entry: ProviderEntry
+    record: ResourceProvider | None
+    contents: ProviderContents
+    parent_uuid: str | None
+    differences: tuple[str, ...]
+
+    @property
+    def needed(self) -> bool:
+        """Whether anything has to be written."""
+        return self.record is None or bool(self.differences)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What the load of a file changes."""
+
+    #: One for each entry, parents before their children.
+    providers: tuple[ProviderChange, ...]
+    #: Names that do not exist yet.
+    resource_classes: tuple[str, ...]
+    traits: tuple[str, ...]
+
+    @property
+    def changes(self) -> tuple[ProviderChange, ...]:
+        """The providers that are not as the file says."""
+        return tuple(change for change in self.providers if change.needed)
+
+    @property
+    def needed(self) -> bool:
+        """Whether anything has to be written."""
+        return bool(self.changes or self.resource_classes or self.traits)
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each thing that is new or changes."""
+        yield from (f"resource class {name}: new" for name in self.resource_classes)
+        yield from (f"trait {name}: new" for name in self.traits)
+        for change in self.changes:
+            if change.record is None:
+                below = "" if change.entry.parent is None else f", below {change.entry.parent}"
+                yield f"{change.entry.name}: new{below}"
+            yield from (f"{change.entry.name}: {text}" for text in change.differences)
+
+
+def compare(db: Reading, entries: Sequence[ProviderEntry]) -> LoadPlan:
+    """Return what has to be written for the database to be as the entries say.
+
+    Raises:
+        InvalidFile: Entries name what does not exist, and cannot be created.
+    """
+    comparison = _Comparison(db, entries)
+    providers = tuple(comparison.change(entry) for entry in entries)
+    if comparison.findings:
+        raise InvalidFile(comparison.findings)
+    return LoadPlan(providers, *comparison.new_names)
+
+
+class _Comparison:
+    """What the database has of that which the entries name."""
+
+    def __init__(self, db: Reading, entries: Sequence[ProviderEntry]) -> None:
+        self.findings: list[FileFinding] = []
+        self._in_file = {entry.name for entry in entries}
+        named = {text for entry in entries for text in (entry.uuid, entry.name, entry.parent) if text is not None}
+        found = ResourceProvider.named(db, named)
+        self._by_uuid = {record.uuid: record for record in found}
+        self._by_name = {record.name: record for record in found}
+        self._contents = ProviderContents.of_ids(db, (record.id for record in found))
+        self._parent_names = _parent_names(db, found)
+        classes = {record.name for record in ResourceClass.all(db)}
+        traits = {record.name for record in Trait.all(db)}
+        self.new_names = (
+            self._new("resource class", [(entry.line, entry.inventories or {}) for entry in entries], classes),
+            self._new("trait", [(entry.line, entry.traits or ()) for entry in entries], traits),
+        )
+
+    def _new(self, what: str, named: Iterable[tuple[int, Iterable[str]]], known: Collection[str]) -> tuple[str, ...]:
+        """Return the unknown names that can be created; others are mistakes."""
+        new: set[str] = set()
+        for line, names in named:
+            for name in set(names) - set(known) - new:
+                if _CUSTOM_NAME.fullmatch(name):
+                    new.add(name)
+                    continue
+                hint = _hint(name, known) or f"; names of your own are {CUSTOM_PREFIX} and A-Z, 0-9, _"
+                self.findings.append(FileFinding(line, f"There is no {what} {name}{hint}."))
+        return tuple(sorted(new))
+
+    def change(self, entry: ProviderEntry) -> ProviderChange:
+        """Return what has to be done for an entry."""
+        record = self._by_name.get(entry.name) if entry.uuid is None else self._by_uuid.get(entry.uuid)
+        other = self._by_name.get(entry.name)
+        if record is None and other is not None:
+            self._report(entry, f"The provider {entry.name} exists, with the uuid {other.uuid}.")
+        parent = self._parent(entry)
+        parent_uuid = parent.uuid if parent is not None else None
+        if record is None:
+            return ProviderChange(entry, None, ProviderContents(), parent_uuid, ())
+        differences = tuple(self._differences(entry, record, parent))
+        return ProviderChange(entry, record, self._contents[record.id], parent_uuid, differences)
+
+    def _parent(self, entry: ProviderEntry) -> ResourceProvider | None:
+        """Return the parent that is not in the file."""
+        if entry.parent is None or entry.parent in self._in_file:
+            return None
+        found = self._by_name.get(entry.parent) or self._by_uuid.get(entry.parent)
+        if found is None:
+            hint = _hint(entry.parent, self._in_file)
+            self._report(entry, f"{entry.name}: there is no provider {entry.parent} to be its parent{hint}.")
+        return found
+
+    def _differences(
+        self, entry: ProviderEntry, record: ResourceProvider, parent: ResourceProvider | None
+    ) -> Iterator[str]:
+        if entry.name != record.name:
+            yield f"new name, was {record.name}"
+        before = self._parent_names.get(record.parent_id)
+        after = entry.parent if parent is None else parent.name
+        if entry.places and before != after:
+            yield f"{_place(after)}, was {_place(before)}"
+        contents = self._contents[record.id]
+        if entry.inventories is not None:
+            yield from inventory_differences(entry.inventories, contents.inventories)
+        if entry.traits is not None:
+            yield from member_differences("trait", entry.traits, contents.traits)
+        if entry.aggregates is not None:
+            yield from member_differences("aggregate", entry.aggregates, contents.aggregates)
+
+    def _report(self, entry: ProviderEntry, text: str) -> None:
+        self.findings.append(FileFinding(entry.line, text))
+
+
+def _parent_names(db: Reading, records: Iterable[ResourceProvider]) -> dict[int | None, str]:
+    ids = {record.parent_id for record in records if record.parent_id is not None}
+    return {record.id: record.name for record in ResourceProvider.of_ids(db, ids)}
+
+
+def _place(parent: str | None) -> str:
+    return "a root" if parent is None else f"below {parent}"
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1, 0.8)
+    return f"; {near[0]} is spelled nearly the same" if near else ""
+
+
+def inventory_differences(wanted: Mapping[str, Inventory], present: Mapping[str, Inventory]) -> Iterator[str]:
+    """Yield a text for each inventory that differs."""
+    for name, inventory in wanted.items():
+        if name not in present:
+            yield f"inventory of {name}: new, {_amounts(inventory)}"
+        elif inventory.columns != present[name].columns:
+            changed = [
+                f"{amount} {_shown(getattr(inventory, amount))}, was {_shown(getattr(present[name], amount))}"
+                for amount in AMOUNTS
+                if getattr(inventory, amount) != getattr(present[name], amount)
+            ]
+            yield f"inventory of {name}: {'; '.join(changed)}"
+    yield from (f"inventory of {name}: removed" for name in present if name not in wanted)
+
+
+def _amounts(inventory: Inventory) -> str:
+    defaults = Inventory(inventory.resource_class, 0)
+    stated = (amount for amount in AMOUNTS if getattr(inventory, amount) != getattr(defaults, amount))
+    return ", ".join(f"{amount} {_shown(getattr(inventory, amount))}" for amount in stated)
+
+
+def _shown(amount: float) -> str:
+    return f"{amount:g}" if isinstance(amount, float) else str(amount)
+
+
+def member_differences(what: str, wanted: Collection[str], present: Collection[str]) -> Iterator[str]:
+    """Yield a text for each trait or aggregate (``what``) that is added or removed."""
+    yield from (f"{what} {name}: added" for name in sorted(set(wanted) - set(present)))
+    yield from (f"{what} {name}: removed" for name in sorted(set(present) - set(wanted)))

@@ -1,0 +1,61 @@
+"""What many providers have, read in a few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import sqlalchemy as sa
+
+from placement.db.schema.tables import (
+    inventories,
+    placement_aggregates,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    traits,
+)
+from placement.db.writes.transaction import Reading
+from placement.objects.inventory import SELECT, Inventory
+
+#: Ids in one statement.
+_MANY = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderContents:
+    """The inventories of one provider by class, the names of its traits, and the uuids of its aggregates."""
+
+    inventories: dict[str, Inventory] = field(default_factory=dict)
+    traits: set[str] = field(default_factory=set)
+    aggregates: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of_ids(cls, db: Reading, ids: Iterable[int]) -> dict[int, Self]:
+        """The contents of each of these providers, by its id."""
+        ordered = sorted(ids)
+        found = {provider_id: cls() for provider_id in ordered}
+        for start in range(0, len(ordered), _MANY):
+            batch = {"ids": ordered[start : start + _MANY]}
+            for *columns, provider_id in db.execute(_INVENTORIES, batch):
+                record = Inventory(*columns)
+                found[provider_id].inventories[record.resource_class] = record
+            for name, provider_id in db.execute(_TRAITS, batch):
+                found[provider_id].traits.add(name)
+            for uuid, provider_id in db.execute(_AGGREGATES, batch):
+                found[provider_id].aggregates.add(uuid)
+        return found
+
+
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
+_INVENTORIES = SELECT.add_columns(inventories.c.resource_provider_id)
+_INVENTORIES = _INVENTORIES.where(inventories.c.resource_provider_id.in_(_IDS)).order_by(inventories.c.id)
+_HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
+_TRAITS = sa.select(traits.c.name, _HAS.resource_provider_id).join_from(
+    resource_provider_traits, traits, traits.c.id == _HAS.trait_id
+)
+_TRAITS = _TRAITS.where(_HAS.resource_provider_id.in_(_IDS))
+_AGGREGATES = sa.select(placement_aggregates.c.uuid, _IN.resource_provider_id).join_from(
+    resource_provider_aggregates, placement_aggregates, placement_aggregates.c.id == _IN.aggregate_id
+)
+_AGGREGATES = _AGGREGATES.where(_IN.resource_provider_id.in_(_IDS))

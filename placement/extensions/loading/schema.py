@@ -1,0 +1,159 @@
+"""The JSON schema of the format, and what in a file does not conform to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import jsonschema_rs
+
+from placement import microversion as mv
+from placement.extensions.loading.yaml_source import FileFinding, InvalidFile, YamlSource
+from placement.schemas.declarations import RESOURCE_CLASS_NAME, JSONSchema, Object
+from placement.schemas.inventory import RECORD
+from placement.schemas.validator import pattern
+
+_UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_TOTAL = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
+_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 255}, "uniqueItems": True}
+
+
+def _described(schema: JSONSchema, description: str) -> JSONSchema:
+    return {"description": description, **schema}
+
+
+_PROVIDER: JSONSchema = {
+    "type": "object",
+    "required": ["name"],
+    "additionalProperties": False,
+    "properties": {
+        "name": _described(
+            {"type": "string", "minLength": 1},
+            "The name, 1 to 200 characters. host[1-3] describes three providers, host1 to host3, with the same values; "
+            "host[01-20,30] keeps the zeros. In the name of a child, {parent} is the name of its parent.",
+        ),
+        "uuid": _described(
+            {"type": "string", "pattern": _UUID},
+            "Identifies the provider, which then can be renamed. Without it the name does, and a new provider gets a "
+            "random uuid.",
+        ),
+        "parent": _described(
+            {"type": ["string", "null"]},
+            "The name or the uuid of the parent, in this file or in the database; null for a root.",
+        ),
+        "inventories": _described(
+            {
+                "type": "object",
+                "patternProperties": {RESOURCE_CLASS_NAME: {"anyOf": [_TOTAL, {"$ref": "#/$defs/inventory"}]}},
+                "additionalProperties": False,
+            },
+            "What the provider has, by resource class: the total, or an object. Classes that begin with CUSTOM_ are "
+            "created.",
+        ),
+        "traits": _described(_NAMES, "All traits of the provider. Those that begin with CUSTOM_ are created."),
+        "aggregates": _described(_NAMES, "All aggregates of the provider: uuids, or names from the top of the file."),
+        "children": _described(
+            {"type": "array", "items": {"$ref": "#/$defs/provider"}}, "Providers below this one, in the same form."
+        ),
+    },
+}
+
+SCHEMA: JSONSchema = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "A file for placement-manage load",
+    "type": "object",
+    "required": ["providers"],
+    "additionalProperties": False,
+    "properties": {
+        "aggregates": _described(
+            {
+                "type": "object",
+                "propertyNames": {"minLength": 1},
+                "additionalProperties": {"type": "string", "pattern": _UUID},
+            },
+            "Names for aggregates, for use in this file: uuids by name.",
+        ),
+        "providers": {"type": "array", "items": {"$ref": "#/$defs/provider"}},
+    },
+    "$defs": {"provider": _PROVIDER, "inventory": Object(*RECORD).render(mv.HISTORY.latest)},
+}
+
+#: Sentences in place of those of the library, which shows the whole value.
+_SENTENCES = {
+    "uniqueItems": "There are equal items in this list.",
+}
+#: Types of JSON, as those who write YAML know them.
+_TYPES = {
+    "object": "an object, of keys with values",
+    "array": "a list",
+    "string": "a text, in quotes if it could be read as something else",
+    "integer": "a whole number",
+    "number": "a number",
+    "null": "null",
+}
+_IS_VALID = jsonschema_rs.Draft202012Validator(SCHEMA).is_valid
+_EXPLAIN = jsonschema.Draft202012Validator(SCHEMA)
+_LONGEST = 200
+
+
+def is_uuid(text: str) -> bool:
+    """Whether the text is a uuid with dashes."""
+    return re.fullmatch(_UUID, text) is not None
+
+
+def check(source: YamlSource) -> None:
+    """Raise InvalidFile, with a finding for each value that does not conform to the schema."""
+    if not _IS_VALID(source.value):
+        raise InvalidFile(
+            finding for error in _EXPLAIN.iter_errors(source.value) for finding in _findings(source, error)
+        )
+
+
+def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator[FileFinding]:
+    """Yield what an error of the library says: of properties that the schema does not have, one for each."""
+    while error.context:  # of the forms of an inventory
+        error = max(error.context, key=_preference)
+    path: list[str | int] = list(error.absolute_path)
+    where = ".".join(step for step in path if isinstance(step, str))
+    where = f"{where}: " if where else ""
+    if error.validator == "additionalProperties":
+        for name in _additional(error):
+            yield FileFinding(source.line([*path, name]), f"{where}{_unknown(error, name)}")
+    else:
+        yield FileFinding(source.line(path), where + _sentence(error))
+
+
+def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
+    """Order errors of the forms that a value can have: what is wrong inside, before that it has another form."""
+    return error.validator != "type" or len(error.path) > 0, error.validator == "additionalProperties"
+
+
+def _additional(error: jsonschema.ValidationError) -> list[str]:
+    """Return the properties that the schema does not have."""
+    schema: Any = error.schema
+    patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
+    known = schema.get("properties", {})
+    instance: Any = error.instance
+    return [name for name in instance if name not in known and not any(each.search(name) for each in patterns)]
+
+
+def _unknown(error: jsonschema.ValidationError, name: str) -> str:
+    schema: Any = error.schema
+    if "patternProperties" in schema:
+        return f"{name!r} is no name of a resource class: it has other characters than A-Z, 0-9 and _."
+    return f"{name!r} is not known here; possible are {', '.join(sorted(schema['properties']))}."
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    schema: Any = error.schema
+    if error.validator == "type":
+        types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+        return f"This has to be {' or '.join(_TYPES[name] for name in types)}."
+    if error.validator == "pattern" and error.validator_value == _UUID:
+        return f"{error.instance!r} is no uuid."
+    text = _SENTENCES.get(str(error.validator)) or error.message
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}..."
+    return text if text.endswith(".") else f"{text}."

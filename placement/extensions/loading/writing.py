@@ -1,0 +1,143 @@
+"""One transaction that makes the database what a file says, or that changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Callable, Sequence
+
+from placement import errors
+from placement.db.database import Database
+from placement.db.writes import names
+from placement.db.writes.transaction import Transaction
+from placement.extensions.loading.description import ProviderEntry
+from placement.extensions.loading.plan import LoadPlan, ProviderChange, compare, inventory_differences
+from placement.extensions.loading.yaml_source import FileFinding, InvalidFile
+from placement.objects.locked_provider import LockedProvider
+from placement.objects.resource_class import ResourceClass
+from placement.objects.trait import Trait
+
+#: A load locks many providers, so others collide with it more often than with a request.
+_ATTEMPTS = 50
+
+
+class _RolledBack(Exception):
+    """Ends the transaction of a dry run."""
+
+
+def load(
+    database: Database,
+    entries: Sequence[ProviderEntry],
+    *,
+    dry_run: bool = False,
+    advance: Callable[[int], object] = lambda _: None,
+) -> LoadPlan:
+    """Make the database what the entries say, and return what was changed.
+
+    Args:
+        dry_run: Whether everything is done and checked, and then rolled back.
+        advance: Called with the number of providers that were written, as they are.
+
+    Raises:
+        InvalidFile: Entries cannot be as the file says; nothing is changed.
+    """
+    plan = database.read(lambda db: compare(db, entries))
+    if not plan.needed:
+        return plan
+
+    written = 0
+
+    def count(by: int) -> None:
+        nonlocal written
+        written += by
+        advance(by)
+
+    def work(db: Transaction) -> None:
+        nonlocal plan
+        count(-written)  # an earlier attempt was rolled back
+        plan = _Load(db, entries, plan, count).apply()
+        if dry_run:
+            raise _RolledBack
+
+    with contextlib.suppress(_RolledBack):
+        database.write(work, attempts=_ATTEMPTS)
+    return plan
+
+
+class _Load:
+    """One attempt to write a plan."""
+
+    def __init__(
+        self, db: Transaction, entries: Sequence[ProviderEntry], plan: LoadPlan, advance: Callable[[int], object]
+    ) -> None:
+        self._db = db
+        self._entries = entries
+        self._plan = plan
+        self._advance = advance
+        #: Uuids of the providers of the file that exist, by name.
+        self._uuids: dict[str, str] = {}
+        self._findings: list[FileFinding] = []
+
+    def apply(self) -> LoadPlan:
+        """Write what differs under the locks, and return it; raises InvalidFile, with every failure."""
+        # In the order of their ids, like all transactions; what was read before may differ now.
+        LockedProvider.lock_all(self._db, {change.record.id for change in self._plan.changes if change.record})
+        plan = compare(self._db, self._entries)
+        for name in plan.resource_classes:
+            ResourceClass.create(self._db, name)
+        for name in plan.traits:
+            Trait.create(self._db, name)
+        for change in plan.providers:
+            self._apply(change)
+        if self._findings:
+            raise InvalidFile(self._findings)
+        self._create_aggregates()
+        return plan
+
+    def _apply(self, change: ProviderChange) -> None:
+        entry = change.entry
+        if change.record is not None and not change.needed:
+            self._uuids[entry.name] = change.record.uuid
+            return
+        if entry.parent is not None and change.parent_uuid is None and entry.parent not in self._uuids:
+            return  # the failure of the parent is reported
+        try:
+            provider = self._placed(change)
+            self._uuids[entry.name] = provider.record.uuid
+            self._fill(provider, change)
+        except errors.Failure as failure:
+            self._findings.append(FileFinding(entry.line, f"{entry.name}: {failure}"))
+        self._advance(1)
+
+    def _placed(self, change: ProviderChange) -> LockedProvider:
+        """Return the provider, created or moved to the parent and renamed as the file says."""
+        entry = change.entry
+        parent_uuid = change.parent_uuid
+        if entry.parent is not None and parent_uuid is None:
+            parent_uuid = self._uuids[entry.parent]
+        if change.record is None:
+            return LockedProvider.create(
+                self._db, uuid=entry.uuid or str(uuid.uuid4()), name=entry.name, parent_uuid=parent_uuid
+            )
+        if entry.places and parent_uuid != change.record.parent_uuid:
+            provider = LockedProvider.lock_and_move(self._db, change.record.uuid, parent_uuid, freely=True)
+        else:
+            provider = LockedProvider.lock(self._db, change.record.uuid)
+        provider.rename(entry.name)
+        return provider
+
+    def _fill(self, provider: LockedProvider, change: ProviderChange) -> None:
+        """Write what differs; the generation moves only for that."""
+        entry, has = change.entry, change.contents
+        if entry.inventories is not None and any(inventory_differences(entry.inventories, has.inventories)):
+            provider.replace_inventories(entry.inventories.values())
+        if entry.traits is not None and entry.traits != has.traits:
+            provider.replace_traits(entry.traits)
+        if entry.aggregates is not None and entry.aggregates != has.aggregates:
+            provider.replace_aggregates(entry.aggregates)
+
+    def _create_aggregates(self) -> None:
+        """Have the rows of new aggregates created, all at once, and this attempt run again."""
+        uuids = {uuid for entry in self._entries for uuid in entry.aggregates or ()}
+        named = [names.Name(names.AGGREGATE, uuid) for uuid in sorted(uuids)]
+        names.ensure(self._db, named, names.find(self._db, named))

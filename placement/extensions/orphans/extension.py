@@ -1,0 +1,16 @@
+"""What the search for orphans adds to the service."""
+
+from __future__ import annotations
+
+import argparse
+
+from placement.extension import Extension
+
+
+def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from placement.extensions.orphans import command
+
+    command.add_command(commands)
+
+
+EXTENSION = Extension(name="orphans", commands=_add_commands, requires=("baremetal",))

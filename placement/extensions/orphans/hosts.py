@@ -1,0 +1,56 @@
+"""On which trees what consumers hold is: those of hosts, and providers that are shared by them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from placement.db.schema.tables import resource_provider_traits, resource_providers, traits
+from placement.db.writes.transaction import Reading
+
+_SHARES = "MISC_SHARES_VIA_AGGREGATE"
+#: Providers in one statement; MariaDB makes a table of a list of a thousand or more.
+_MANY = 999
+
+
+class Tree(NamedTuple):
+    """The tree of a provider."""
+
+    #: Uuid and name of its root.
+    uuid: str
+    name: str | None
+    #: Whether the provider is one that trees share.
+    is_shared: bool
+
+
+def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:
+    """Return the trees of these providers by uuid, without those that do not exist."""
+    ordered = sorted(providers)
+    found = {}
+    for start in range(0, len(ordered), _MANY):
+        for row in db.execute(_TREES, {"uuids": ordered[start : start + _MANY]}):
+            # A provider of an older database may have no root yet.
+            root = Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))
+            found[row.uuid] = root
+    return found
+
+
+_P, _ROOT = resource_providers.c, resource_providers.alias("root")
+_SHARING = (
+    sa.select(resource_provider_traits.c.resource_provider_id)
+    .join(traits, traits.c.id == resource_provider_traits.c.trait_id)
+    .where(traits.c.name == _SHARES, resource_provider_traits.c.resource_provider_id == _P.id)
+    .limit(1)
+    .scalar_subquery()
+)
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_TREES = (
+    sa.select(
+        *(_P.uuid, _P.name, _ROOT.c.uuid.label("root"), _ROOT.c.name.label("root_name")),
+        _SHARING.is_not(None).label("shares"),
+    )
+    .select_from(resource_providers.outerjoin(_ROOT, _ROOT.c.id == _P.root_provider_id))
+    .where(_P.uuid.in_(_UUIDS))
+)

@@ -1,0 +1,160 @@
+"""Servers and migrations of a running nova, read by openstacksdk."""
+
+from __future__ import annotations
+
+import datetime
+import email.utils
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from placement import package
+from placement.extensions.baremetal.ironic import Unreadable
+from placement.extensions.orphans.expected import Expected, NovaServer
+
+#: The version of nova's API of every request, of 2019: servers have their flavors (2.47), migrations their uuids
+#: (2.59), and servers in a cell that does not answer are shown, too (2.69).
+VERSION = "2.69"
+#: The states of a migration that may still hold something.  They are asked for in the order in which a migration has
+#: them, so that none is missed which moves on meanwhile.
+IN_PROGRESS = (
+    *("accepted", "queued", "preparing", "pre-migrating", "running", "running (post-copy)"),
+    *("migrating", "post-migrating", "finished", "confirming", "reverting"),
+)
+#: The states of a server that a migration in progress belongs to.
+MOVING = frozenset({"RESIZE", "VERIFY_RESIZE", "REVERT_RESIZE", "MIGRATING"})
+#: Until nova-compute starts again on the host that was left, an evacuated server holds on both.
+EVACUATED: Mapping[str, str] = {"migration_type": "evacuation", "status": "done"}
+#: The clocks of nova's hosts may differ by so much.
+_MARGIN = datetime.timedelta(minutes=5)
+
+
+class Nova:
+    """A running nova."""
+
+    def __init__(self, cloud: str) -> None:
+        """Connect to a cloud of ``clouds.yaml``.
+
+        Raises:
+            Unreadable: openstacksdk is missing, or there is no such cloud.
+        """
+        try:
+            import openstack
+            from keystoneauth1 import exceptions as keystoneauth
+            from openstack import exceptions
+        except ImportError:
+            raise Unreadable(f"openstacksdk is missing: {package.install('orphans')}") from None
+        self._cloud = cloud
+        self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
+        self._raise_for: Callable[[Any], None] = exceptions.raise_from_response
+        #: The time of nova's clock at the first request.
+        self._began: datetime.datetime | None = None
+        #: Whether a server in a cell that does not answer was seen.
+        self._is_partial = False
+        try:
+            self._compute = openstack.connect(cloud=cloud, app_name="placement-manage").compute
+        except self._errors as error:
+            raise Unreadable(f"{cloud}: {error}") from error
+
+    def read(self, expected: Expected, advance: Callable[[int], object]) -> None:
+        """Add all servers, and the migrations in progress.
+
+        Migrations come first: one that begins after that changes its server, which ``changed`` tells.
+
+        Args:
+            expected: Takes them.
+            advance: Called with 1 for each server.
+
+        Raises:
+            Unreadable: Not all could be read.
+        """
+        for query in (*({"status": status} for status in IN_PROGRESS), EVACUATED):
+            expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
+        for document in self._pages("/servers/detail", "servers", "id", {"all_tenants": "1"}):
+            try:
+                server = NovaServer.of(document)
+            except (KeyError, TypeError, ValueError) as error:
+                reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                raise self._unreadable(f"a server is not shown as to an administrator: {reason}") from error
+            expected.servers[server.uuid] = server
+            self._is_partial |= NovaServer.is_hidden(document)
+            advance(1)
+
+    def exists(self, uuid: str) -> bool:
+        """Whether there is a server of this uuid, also a deleted one that can be restored; raises Unreadable.
+
+        It may be in a cell that does not answer, which ``is_partial`` tells then.
+        """
+        path = f"/servers/{uuid}"
+        reply = self._send(path, {})
+        if reply.status_code == 404:
+            # Only nova itself says this; a proxy in front of it has other words.
+            if "itemNotFound" not in self._document(reply, path):
+                raise self._unreadable(f"{path}: 404, and not of nova")
+            return False
+        self._check(reply)
+        self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
+        return True
+
+    def is_partial(self, expected: Expected, changed: Collection[str]) -> bool:
+        """Whether a cell did not answer, so that migrations are missing, which no reply tells.
+
+        It is known by servers that nova knows nothing of, and by servers that migrate without a migration.
+
+        Args:
+            expected: What was read.
+            changed: Servers that have changed meanwhile: their migrations may have begun or ended.
+        """
+        moving = {server.uuid for server in expected.servers.values() if server.status in MOVING}
+        return self._is_partial or not moving - expected.migrating <= {*changed}
+
+    def changed(self) -> set[str]:
+        """Return the uuids of the servers that have changed or ended since the first request; raises Unreadable."""
+        since = (self._began or datetime.datetime.now(datetime.UTC)) - _MARGIN
+        query = {"all_tenants": "1", "changes-since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        return {document["id"] for document in self._pages("/servers/detail", "servers", "id", query)}
+
+    def _pages(self, path: str, key: str, ident: str, query: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+        marker: str | None = None
+        while True:
+            reply = self._send(path, {**query, **({"marker": marker} if marker else {})})
+            self._check(reply)
+            page = self._document(reply, path)
+            documents = page.get(key)
+            if not isinstance(documents, list) or not all(
+                isinstance(one, dict) and one.get(ident) for one in documents
+            ):
+                raise self._unreadable(f"{path} does not answer as nova does")
+            yield from documents
+            if not any(link.get("rel") == "next" for link in page.get(f"{key}_links", ())):
+                return
+            if not documents or documents[-1][ident] == marker:
+                raise self._unreadable(f"{path} has a next page that does not go on")
+            marker = documents[-1][ident]
+
+    def _send(self, path: str, query: Mapping[str, str]) -> Any:
+        try:
+            reply = self._compute.get(path, params=query, microversion=VERSION)
+        except self._errors as error:
+            raise self._unreadable(error) from error
+        if self._began is None:
+            sent = reply.headers.get("Date")
+            self._began = email.utils.parsedate_to_datetime(sent) if sent else datetime.datetime.now(datetime.UTC)
+        return reply
+
+    def _check(self, reply: Any) -> None:
+        try:
+            self._raise_for(reply)
+        except self._errors as error:
+            raise self._unreadable(error) from error
+
+    def _document(self, reply: Any, path: str) -> Mapping[str, Any]:
+        try:
+            document = reply.json()
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise self._unreadable(f"{path} does not answer as nova does")
+        return document
+
+    def _unreadable(self, reason: object) -> Unreadable:
+        return Unreadable(f"nova of {self._cloud} cannot be read: {reason}")

@@ -1,0 +1,55 @@
+"""placement-ask capacity: how many times a query could be placed (docs: ask)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from placement.cmd.text_table import plain
+from placement.extensions.terminal.style import Style
+from placement.extensions.terminal.tables import name_of, table
+
+Document = Mapping[str, Any]
+
+
+def lines(document: Document, style: Style) -> Iterator[str]:
+    """Yield the lines that show a capacity."""
+    count = document["count"]
+    if count:
+        bound = "exactly" if document["exact"] else "at least"
+        yield style.good(f"This fits {bound} {count} {'time' if count == 1 else 'times'}.")
+    else:
+        yield style.bad("This fits nowhere." if document["exact"] else "No place was found.")
+    yield plain(document["why"])
+    if document["limiting"]:
+        yield plain(document["limiting"]["text"])
+    if document["roots"]:
+        yield ""
+        roots = [(name_of(root["provider"]), root["count"], _limiting(root["limiting"])) for root in document["roots"]]
+        yield from table(("tree", "count", "ends with"), roots, style)
+    if document["aggregates"]:
+        yield ""
+        aggregates = [(aggregate["uuid"], aggregate["count"]) for aggregate in document["aggregates"]]
+        yield from table(("aggregate", "count"), aggregates, style)
+
+
+#: The columns of ``facts``.
+FACTS = ("of", "name", "count", "exact", "detail")
+
+
+def facts(document: Document) -> Iterator[tuple[object, ...]]:
+    """Yield the counts as rows of one table, for programs: in total, by tree, by aggregate."""
+    yield "total", "", document["count"], document["exact"], document["why"]
+    for root in document["roots"]:
+        yield "tree", name_of(root["provider"]), root["count"], "", _limiting(root["limiting"])
+    for aggregate in document["aggregates"]:
+        yield "aggregate", aggregate["uuid"], aggregate["count"], "", ""
+
+
+def fits(document: Document) -> bool:
+    """Whether the query fits once."""
+    return bool(document["count"])
+
+
+def _limiting(limiting: Document) -> str:
+    return str(limiting["resource_class"] or limiting["rule"])

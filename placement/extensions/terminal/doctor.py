@@ -1,0 +1,37 @@
+"""placement-ask doctor: what is wrong with the service, its database and its data (docs: ask)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from placement.cmd.text_table import plain
+from placement.extensions.terminal.style import Style
+
+Document = Mapping[str, Any]
+#: The most places of a finding that are shown.
+_SHOWN = 20
+
+
+def is_well(document: Document) -> bool:
+    """Return whether nothing was found that is a warning or an error."""
+    return all(finding["severity"] == "info" for finding in document["findings"])
+
+
+def lines(document: Document, style: Style) -> Iterator[str]:
+    """Yield the lines that show findings, the worst first, and which checks were not made."""
+    for finding in document["findings"]:
+        heading = f"{finding['severity']}: {plain(finding['check'])}"
+        yield style.dim(heading) if finding["severity"] == "info" else style.bad(heading)
+        yield f"  {plain(finding['what'])}"
+        yield from (f"    {plain(place)}" for place in finding["where"][:_SHOWN])
+        if finding["count"] > _SHOWN:
+            yield f"    and {finding['count'] - _SHOWN} more: placement-manage doctor --json prints all"
+        yield f"  {style.bold('mend:')} {plain(finding['mend'])}"
+        yield ""
+    not_made = [check for check in document["checks"] if check["not_made"] is not None]
+    made = len(document["checks"]) - len(not_made)
+    found = len(document["findings"])
+    yield f"{made} checks, {found} {'finding' if found == 1 else 'findings'}."
+    for check in not_made:
+        yield style.dim(f"not made: {plain(check['name'])}: {plain(check['not_made'])}")

@@ -1,0 +1,230 @@
+"""placement-ask events, placement-ask history: what was changed, when and in whose name (docs: ask)."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from placement.cmd.text_table import plain
+from placement.extensions.terminal import filters
+from placement.extensions.terminal.client import Client, ServiceError
+from placement.extensions.terminal.style import Style
+from placement.extensions.terminal.tables import seconds
+
+Document = Mapping[str, Any]
+#: The columns of ``facts``.
+HEADER = ("time", "who", "request", "what", "changes")
+_CONDITIONS = ("provider", "consumer", "project", "kind", "since")
+#: Events that one page can have, and seconds that a request can wait.
+_LONGEST_PAGE, _LONGEST_WAIT = 1000, 60
+#: Seconds that a service has for its answer beside those that the request waits.
+_MARGIN = 10
+#: Seconds until a service is asked again that was away, or had no place for a request that waits.
+_PAUSE = 1.0
+_FAILURES = 500
+
+
+def add_events(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``events``."""
+    options = parser.add_argument_group("which events")
+    options.add_argument("--after", metavar="<position>", help="those after a position, or now for those to come")
+    options.add_argument("--provider", metavar="<provider>", help="those of a provider, and of the node of its uuid")
+    options.add_argument("--consumer", metavar="<uuid>", help="those of a consumer")
+    options.add_argument("--project", metavar="<project>", help="those of the consumers of a project")
+    options.add_argument("--kind", metavar="<kind>", help="those of providers, consumers, nodes, ...: provider")
+    options.add_argument("--since", metavar="<when>", help="those from after a date, or an age such as 2h")
+    options.add_argument("--limit", type=filters.positive, metavar="<n>", help="this many at most (default: all)")
+    add_follow(parser)
+
+
+def add_follow(parser: argparse.ArgumentParser) -> None:
+    """Add ``--follow``."""
+    parser.add_argument("--follow", action="store_true", help="go on with those to come, until Ctrl-C")
+
+
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``history``."""
+    parser.add_argument("object", metavar="<object>", help="a provider or a node, by name or uuid, or a consumer")
+    parser.add_argument("--newest", action="store_true", help="the newest event first")
+    parser.add_argument("--limit", type=filters.positive, metavar="<n>", help="this many at most (default: all)")
+
+
+def events(client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]) -> Iterator[Document]:
+    """Yield the events that a parsed ``events`` asks for, in their order, each once.
+
+    With ``--follow`` it goes on, also after the service was away, and begins with what is to come if nothing says
+    where.
+
+    Args:
+        notice: Called with a sentence when the service cannot be reached, once for each time.
+
+    Raises:
+        ServiceError: As ``Client.get``; with ``--follow`` only for the first request, and if the service refuses.
+    """
+    return itertools.islice(_events(client, arguments, notice), arguments.limit)
+
+
+def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]) -> Iterator[Document]:
+    given = [(name, getattr(arguments, name)) for name in _CONDITIONS if getattr(arguments, name) is not None]
+    position = arguments.after
+    if arguments.follow and position is None and arguments.since is None:
+        position = "now"
+    wait = int(max(0, min(_LONGEST_WAIT, arguments.timeout - _MARGIN))) if arguments.follow else 0
+    page = min(arguments.limit or _LONGEST_PAGE, _LONGEST_PAGE)
+    first = is_away = False
+    while True:
+        after = [] if position is None else [("after", position)]
+        query = urlencode([*given, ("limit", page), *after, ("wait", wait)], errors="surrogateescape")
+        asked = time.monotonic()
+        try:
+            document = client.get("/events", query)
+        except ServiceError as error:
+            if not (arguments.follow and first and (not error.status or error.status >= _FAILURES)):
+                raise
+            if not is_away:
+                notice(f"{error}  It is asked again.")
+            is_away = True
+            time.sleep(_PAUSE)
+            continue
+        yield from document["events"]
+        reached, position = position, document["position"]
+        first, is_away = True, False
+        if document["events"] and reached == position:
+            raise ValueError("the position after events is the one before them")
+        if not document["events"] and reached in (position, "now"):
+            if not arguments.follow:
+                return
+            time.sleep(max(0.0, _PAUSE - (time.monotonic() - asked)))
+
+
+def history(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Document]:
+    """Yield the events that a parsed ``history`` asks for.
+
+    Args:
+        pages: Asks the service; raises what it raises.
+        arguments: Those of ``add_history``.
+    """
+    found = (event for document in _stories(pages, arguments) for event in document["events"])
+    return itertools.islice(found, arguments.limit)
+
+
+def history_and_more(
+    client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
+) -> Iterator[Document]:
+    """Yield the events that a parsed ``history`` asks for, and then those to come; raises as ``events``."""
+    return itertools.islice(_history_and_more(client, arguments, notice), arguments.limit)
+
+
+def _history_and_more(
+    client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
+) -> Iterator[Document]:
+    # Asked for first, so that nothing is missed if there is no event yet to go on from.
+    position = client.get("/events", urlencode([("after", "now"), ("limit", 1)]))["position"]
+    conditions = dict.fromkeys(_CONDITIONS)
+    for document in _stories(client.stories, arguments):
+        uuid = document["uuid"]
+        for event in document["events"]:
+            position = event["position"]
+            conditions["consumer" if event["kind"] == "consumer" else "provider"] = uuid
+            yield event
+    if conditions["consumer"] and conditions["provider"]:  # for the service an event is about one of both
+        conditions = dict.fromkeys(_CONDITIONS)
+    following = {**vars(arguments), **conditions, "after": position, "limit": None}
+    found = _events(client, argparse.Namespace(**following), notice)
+    yield from (event for event in found if event["uuid"] == uuid)
+
+
+def _stories(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Document]:
+    page = min(arguments.limit or _LONGEST_PAGE, _LONGEST_PAGE)
+    query = [("order", "newest" if arguments.newest else "oldest"), ("limit", str(page))]
+    return pages(f"/history/{quote(arguments.object, safe='', errors='surrogateescape')}", query)
+
+
+def lines(found: Iterator[Document], style: Style) -> Iterator[str]:
+    """Yield a line for each event: when, who, what."""
+    event = None
+    for event in found:
+        at, who, request, what, changes = map(plain, fact(event))
+        yield "  ".join(
+            filter(None, (style.dim(at), style.bold(who), f"{what}:" if changes else what, changes, style.dim(request)))
+        )
+    if event is None:
+        yield "No event."
+
+
+def json_lines(found: Iterator[Document]) -> Iterator[str]:
+    """Yield a line with the document of each event."""
+    return map(json.dumps, found)
+
+
+def facts(found: Iterator[Document]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each event."""
+    return map(fact, found)
+
+
+def fact(event: Document) -> tuple[str, str, str, str, str]:
+    """Return the columns of an event."""
+    request = event["request"] or {}
+    return (
+        seconds(event["at"]) or "",
+        request.get("user") or request.get("api") or "unknown",
+        request.get("route", ""),
+        _what(event),
+        ", ".join(_changes(event)),
+    )
+
+
+def _what(event: Document) -> str:
+    """Return which object was created, deleted or changed."""
+    named = event["name"] or event["uuid"]
+    if event["uuid"] and event["name"]:
+        named = f"{event['name']} ({event['uuid']})"
+    return f"{event['kind'].replace('_', ' ')} {named} {_verb(event)}"
+
+
+def _verb(event: Document) -> str:
+    before, after = event["generation"]
+    # Nodes, resource classes and traits have no generation; what they always have is new or gone with them.
+    if before is None and after is None:
+        before, after = event["changes"].get("driver" if event["kind"] == "node" else "name", (None, None))
+    if before is None and after is not None:
+        return "created"
+    return "deleted" if before is not None and after is None else "changed"
+
+
+def _changes(event: Document) -> Iterator[str]:
+    """Yield each value that was changed, in words."""
+    for name, value in event["changes"].items():
+        if name == "allocations":
+            side = "for" if event["kind"] == "provider" else "on"
+            for uuid, amounts in value.items():
+                yield from (f"{class_} {_pair(pair)} {side} {uuid}" for class_, pair in amounts.items())
+        elif name in ("traits", "aggregates"):
+            yield from (f"{name} +{each}" for each in value.get("added", ()))
+            yield from (f"{name} -{each}" for each in value.get("removed", ()))
+        elif name == "consumers":
+            pass  # those that came and went are in the allocations
+        elif name != "name" or None not in value or _verb(event) == "changed":
+            yield from _pairs((name,), value)
+
+
+def _pairs(path: Sequence[str], value: Any) -> Iterator[str]:
+    """Yield the pairs below a path; inventories are named by their class."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _pairs((*path, name), inner)
+    else:
+        named = path[1:] if path[0] == "inventories" else path
+        yield f"{'.'.join(named)} {_pair(value)}"
+
+
+def _pair(pair: Sequence[Any]) -> str:
+    old, new = pair
+    if old is None:
+        return f"{new}"
+    return f"{old} -> {'none' if new is None else new}"

@@ -1,0 +1,22 @@
+"""What the terminal client adds to the service: a hint."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from placement import package
+from placement.extension import Extension
+
+_ASK = """\
+In another terminal, in this directory, try:
+
+  {program} overview
+
+"""
+
+
+def _greeting(_conf: cfg.ConfigOpts, _url: str) -> str:
+    return _ASK.format(program=package.as_found("placement-ask")) if package.ADDRESS_FILE.exists() else ""
+
+
+EXTENSION = Extension(name="terminal", requires=("v1",), greeting=_greeting)

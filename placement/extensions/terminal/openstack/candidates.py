@@ -1,0 +1,35 @@
+"""openstack allocation candidate explain, openstack allocation candidate count"""
+
+from __future__ import annotations
+
+import argparse
+
+from placement.extensions.terminal import capacity, explain, filters
+from placement.extensions.terminal.openstack.commands import AskingForPlaces, Rows
+
+
+class ExplainCandidates(AskingForPlaces):
+    """Show why a query finds allocation candidates, or none: what each rule leaves, and what would help.
+
+    Like "count" it ends with 1 if nothing fits.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        document = self.get("/explain", self.query_of(parsed_args))
+        self.fits = explain.fits(document)
+        return explain.FACTS, list(explain.facts(document))
+
+
+class CountCandidates(AskingForPlaces):
+    """Show how many times a query could be placed, in total, by tree and by aggregate."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        until = "" if parsed_args.until is None else f"&until={parsed_args.until}"
+        document = self.get("/capacity", self.query_of(parsed_args) + until)
+        self.fits = capacity.fits(document)
+        return capacity.FACTS, list(capacity.facts(document))

@@ -1,0 +1,72 @@
+"""openstack allocation claim, openstack allocation extend, openstack allocation release"""
+
+from __future__ import annotations
+
+import argparse
+from urllib.parse import urlencode
+
+from osc_lib import exceptions
+
+from placement.extensions.terminal import claiming, claims, releasing
+from placement.extensions.terminal.client import Pairs
+from placement.extensions.terminal.openstack.commands import Asking, Document, NoAnswer, Rows
+from placement.extensions.terminal.style import Style
+
+
+class ClaimAllocations(Asking):
+    """Find a place for a query and take it; several places in one call with --file.
+
+    It ends with 1 if a request is refused.
+    """
+
+    granted = True
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return int(super().run(parsed_args) or not self.granted)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        claiming.add_claim(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        body = claiming.claim(parsed_args, self.owner, lambda consumer: self.get(f"/claims/{consumer}"))
+        try:
+            document = self.send("POST", "/claims", "dry_run=true" if parsed_args.dry_run else "", body)
+        except NoAnswer as error:
+            if parsed_args.dry_run:
+                raise
+            raise exceptions.CommandError(f"{error}  {claiming.repetition(parsed_args, body)}") from error
+        self.granted = claims.granted(document)
+        return claims.FACTS, list(claims.facts(claims.results(document)))
+
+
+class ExtendClaim(Asking):
+    """Change when the claim of a consumer ends, counted from now."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        claiming.add_extend(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        document = self.send("POST", f"/claims/{parsed_args.consumer}/extend", "", claiming.extend(parsed_args))
+        return claims.FACTS, list(claims.facts([document]))
+
+
+class ReleaseAllocations(Asking):
+    """Give back all that consumers hold: of those that are named, or, after a question, of those that are chosen."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        releasing.add_release(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        released = releasing.release(self._delete, self.pages, parsed_args, Style())
+        if released is None:
+            raise exceptions.CommandError("Nothing was released.")
+        return claims.RELEASED, list(claims.released(released))
+
+    def _delete(self, query: Pairs) -> Document:
+        return self.send("DELETE", "/claims", urlencode(query))

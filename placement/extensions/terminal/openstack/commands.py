@@ -1,0 +1,107 @@
+"""What the commands have in common: requests with the session of the client, and how failures are shown."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as keystoneauth
+from osc_lib import exceptions
+from osc_lib.command import command
+
+from placement.extensions.terminal import failures, paging, query
+
+Document = Mapping[str, Any]
+Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
+
+
+class NoAnswer(exceptions.CommandError):
+    """Whether a request was done is not known."""
+
+
+class Asking(command.Lister):
+    """A command that shows a list from the API below /v1, in any format of the client."""
+
+    def get(self, path: str, query_string: str = "") -> dict[str, Any]:
+        """Return the document below /v1 at this path; raises as ``send`` does."""
+        return self.send("GET", path, query_string)
+
+    def send(self, method: str, path: str, query_string: str, body: Any = None) -> dict[str, Any]:
+        """Return the document of the reply to a request below /v1.
+
+        Raises:
+            CommandError: It is refused; the sentence is that of the service.  That of POST /v1/claims is no refusal,
+                but a document that says so of each request.
+            NoAnswer: There is no reply, or one that says nothing about what was done.
+        """
+        manager = self.app.client_manager
+        service = adapter.Adapter(
+            manager.session,
+            service_type="placement",
+            region_name=manager.region_name,
+            interface=manager.interface,
+            raise_exc=False,
+        )
+        try:
+            reply = service.request(f"/v1{path}{'?' if query_string else ''}{query_string}", method, json=body)
+        except keystoneauth.ClientException as error:
+            raise NoAnswer(str(error)) from error
+        document = _document(reply)
+        if reply.status_code >= HTTPStatus.MULTIPLE_CHOICES and "results" not in document:
+            kind = NoAnswer if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
+            raise kind(f"{_detail(reply, document)} (HTTP {reply.status_code})")
+        if not document:
+            raise exceptions.CommandError(f"{reply.url} does not answer with JSON.")
+        return document
+
+    @property
+    def owner(self) -> dict[str, str]:
+        """The project and the user of who asks, as members of a claim; those that the authentication knows."""
+        access = self.app.client_manager.auth_ref
+        known = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
+        return {name: value for name, value in known.items() if value}
+
+    def pages(self, path: str, pairs: Sequence[tuple[str, str]]) -> Iterator[Document]:
+        """Return the documents of a list, page by page; raises CommandError."""
+        return paging.pages(self.get, path, pairs)
+
+
+class AskingForPlaces(Asking):
+    """A command whose options are those of a query for allocation candidates; it ends with 1 if nothing fits."""
+
+    fits = True
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        return int(super().run(parsed_args) or not self.fits)
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        query.add_arguments(parser)
+        return parser
+
+    @staticmethod
+    def query_of(parsed: argparse.Namespace) -> str:
+        """Return the query string; raises CommandError if there is none."""
+        text = query.query_string(parsed.query, parsed.terms)
+        if not text:
+            raise exceptions.CommandError("There is no query: use --resource, or give a query string.")
+        return text
+
+
+def _document(reply: Any) -> dict[str, Any]:
+    """Return the document of a reply; empty if it has none."""
+    try:
+        document = reply.json()
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _detail(reply: Any, document: Document) -> str:
+    try:
+        return failures.message(str(document["errors"][0]["detail"]))
+    except (KeyError, IndexError, TypeError):
+        return str(reply.reason)

@@ -1,0 +1,46 @@
+"""openstack resource provider overview, openstack resource provider consumers, openstack resource provider history"""
+
+from __future__ import annotations
+
+import argparse
+
+from placement.extensions.terminal import consumers, events, filters, overview
+from placement.extensions.terminal.openstack.commands import Asking, Rows
+
+
+class ShowOverview(Asking):
+    """Show all resource providers as trees, with what they have and what is used."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        filters.add_overview(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        found = filters.overview(self.pages, parsed_args)
+        return overview.HEADER, list(overview.rows(found, everywhere=True))
+
+
+class ListConsumers(Asking):
+    """Show which consumers hold what of which resource providers."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        filters.add_consumers(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        found = filters.consumers(self.pages, parsed_args)
+        return consumers.HEADER, list(consumers.rows(found, everywhere=True))
+
+
+class ShowHistory(Asking):
+    """Show what has happened to a resource provider, a node or a consumer, also to one that is gone."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        events.add_history(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        return events.HEADER, list(events.facts(events.history(self.pages, parsed_args)))

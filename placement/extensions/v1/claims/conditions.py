@@ -1,0 +1,106 @@
+"""Where the consumers of a call may get their places: apart from others, together with them, not where it failed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from placement.db.writes.transaction import Reading
+from placement.extensions.v1.claims.request import ClaimCall
+from placement.extensions.v1.claims.writing import ChosenPlace
+from placement.extensions.v1.pick.allowance import Allowance
+from placement.extensions.v1.pick.picker import Picker
+from placement.index.snapshot import SHARES, Snapshot
+from placement.objects.claims.claim_batch import ClaimBatch
+from placement.search.find import Settings
+
+
+class NowhereError(Exception):
+    """No tree meets the conditions."""
+
+
+@dataclass(slots=True)
+class Conditions:
+    """The trees that a call may use, as they are known so far."""
+
+    call: ClaimCall
+    #: Ids of the providers on which the consumers that the conditions are about hold something.
+    relied_on: dict[str, set[int]] = field(default_factory=dict)
+    #: The same of the places that the call has taken; those of a dry run are not there to be read.
+    _taken: dict[str, set[int]] = field(default_factory=dict)
+    #: Places that were refused, by the uuids of their trees' roots.
+    _failed: dict[frozenset[str], ChosenPlace] = field(default_factory=dict)
+
+    @property
+    def named(self) -> Collection[str]:
+        """The consumers whose places matter to those of others; some of the call have theirs since an earlier one."""
+        return {*self.call.apart_from, *self.call.together_with, *self._others}
+
+    @property
+    def _others(self) -> set[str]:
+        """The consumers of the call that those of it which are listed in ``apart_from`` are apart from."""
+        of_call = {request.consumer for request in self.call.requests}
+        listed = of_call & self.call.apart_from
+        return of_call - listed if listed else listed
+
+    def read(self, db: Reading) -> None:
+        """Read what these consumers hold.  An index that is read later knows the providers."""
+        self.relied_on = ClaimBatch.providers_of(db, self.named)
+        if self.call.dry_run:
+            self.relied_on |= {consumer: ids for consumer, ids in self._taken.items() if consumer in self.relied_on}
+
+    def note_taken(self, place: ChosenPlace) -> None:
+        """Take into account that a consumer of the call has its place."""
+        consumer = place.request.consumer
+        if consumer in self.relied_on:
+            self._taken[consumer] = self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
+
+    def note_failed(self, place: ChosenPlace) -> None:
+        """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
+        self._failed[frozenset(place.roots)] = place
+
+    def picker(self, snapshot: Snapshot, settings: Settings, allowance: Allowance, waiting: Collection[str]) -> Picker:
+        """Return what chooses places in a snapshot.
+
+        Args:
+            allowance: The operations that the call has left.
+            waiting: The consumers that have no place yet.
+
+        Raises:
+            NowhereError: No tree meets the conditions.
+        """
+        apart, together = self.call.apart_from, self.call.together_with
+        join = any(consumer in waiting for consumer in together)
+        present = [self._roots(snapshot, self.relied_on[each]) for each in together if each not in waiting]
+        trees = [roots for roots in present if roots]
+        if together and not join and not trees:
+            raise NowhereError
+        held = (self._roots(snapshot, self.relied_on[consumer]) for consumer in apart)
+        others = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
+        return Picker(
+            snapshot,
+            self.call.strategy,
+            settings,
+            avoid=set[int]().union(*held, self._failed_roots(snapshot)),
+            occupied=set[int]().union(*others),
+            within=set[int].intersection(*trees) if trees else None,
+            join=join,
+            allowance=allowance,
+        )
+
+    def _roots(self, snapshot: Snapshot, provider_ids: Iterable[int]) -> set[int]:
+        """Return the roots of the trees of providers, but not of those that share what they have with other trees."""
+        slots = [snapshot.by_id[id_] for id_ in provider_ids if id_ in snapshot.by_id]
+        providers = [snapshot.provider(slot) for slot in slots]
+        return {provider.root for provider in providers if SHARES not in provider.traits}
+
+    def _failed_roots(self, snapshot: Snapshot) -> set[int]:
+        """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
+        failed = (roots for roots, place in self._failed.items() if place.is_unchanged(snapshot))
+        return {snapshot.by_uuid[uuid] for uuid in itertools.chain(*failed) if uuid in snapshot.by_uuid}
+
+
+def consumers_of(places: Sequence[ChosenPlace]) -> set[str]:
+    """Return the consumers that places were chosen for."""
+    return {place.request.consumer for place in places}

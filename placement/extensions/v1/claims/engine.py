@@ -1,0 +1,361 @@
+"""From a call to its results: places are chosen in the index and claimed; places that others took are replaced.
+
+A round chooses a place for every request that is left, on a current snapshot of the index, and claims these places in
+transactions of bounded size.  A claim decides from the database, by the one fit rule, so a place that was taken
+meanwhile is refused there.  Such a request goes into the next round, on a newer snapshot.  A request is refused for
+want of room in a round in which nothing was found for it, in which every place that was found for others was taken,
+and none of them moved there: then the index without these places is what was searched, and is current.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from placement import errors, signals
+from placement.db.database import Database
+from placement.db.dry_run import DryRun
+from placement.db.writes import retry
+from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.conditions import Conditions, NowhereError, consumers_of
+from placement.extensions.v1.claims.reasons import RecentReasons
+from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
+from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
+from placement.extensions.v1.claims.uncommitted import UncommittedUsage
+from placement.extensions.v1.claims.writing import ChosenPlace, TakenPlace, Written, write
+from placement.extensions.v1.failures import HeldOtherwise, NoRoom, NothingPlaced, Undecided
+from placement.extensions.v1.pick.allowance import Allowance
+from placement.extensions.v1.pick.picker import Picker, PickRequest
+from placement.index.live import LiveIndex
+from placement.index.snapshot import Snapshot
+from placement.search.find import Settings
+
+LOG = logging.getLogger(__name__)
+
+#: Consumers in one transaction.
+BATCH = 500
+#: Queries that are explained in one call: an explanation takes much longer than a place.
+EXPLAINED = 10
+#: Why a request is refused whose query has candidates.
+_BESIDE_OTHERS = (
+    "there is room for the query, but not for as many copies, beside the other requests, or under the conditions of "
+    "this call."
+)
+_UNEXPLAINED = "GET /v1/explain says why."
+_NOBODY_TO_JOIN = "none of the consumers in together_with holds anything, and none is in the call."
+#: Most requests that lose a place get another one in the next round, or the one after it; pauses spread out the others.
+_ROUNDS_WITHOUT_PAUSE = 3
+
+
+class Claiming:
+    """One call, while it is carried out."""
+
+    def __init__(
+        self,
+        call: ClaimCall,
+        database: Database | DryRun[object],
+        index: LiveIndex,
+        settings: Settings,
+        *,
+        attempts: int,
+        snapshot: Snapshot | None = None,
+        reasons: RecentReasons | None = None,
+    ) -> None:
+        """Prepare a call.
+
+        Args:
+            database: Takes the writes.
+            settings: Of the searches.
+            attempts: The largest number of attempts at one transaction.
+            snapshot: One that the index gave for this call, for the first round; None: none yet.
+            reasons: Those of requests that were refused a moment ago.
+        """
+        self._call = call
+        self._database = database
+        self._index = index
+        self._settings = settings
+        #: Of all rounds.
+        self._allowance = Allowance(settings.operations, len(call.requests))
+        self._attempts = attempts
+        self._snapshot = snapshot
+        self._reasons = reasons or RecentReasons()
+        #: Whether all places are taken by one transaction, or none.
+        self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
+        self._conditions = Conditions(call)
+        self._open = {request.consumer: request for request in _by_query(call.requests)}
+        self._results: dict[str, ClaimResult] = {}
+        #: What the consumers to be moved hold.
+        self._own: Mapping[str, HeldClaim] = {}
+        #: Of a dry run.
+        self._uncommitted = UncommittedUsage()
+        #: Consumers that were read after a search without a place for them, and held nothing.
+        self._without_holding: set[str] = set()
+
+    def run(self) -> list[ClaimResult]:
+        """Carry out the call, and return the results in the order of its requests.
+
+        Raises:
+            OutcomeUnknown: The connection was lost during a COMMIT; a call that is repeated says what is held.
+            Unavailable: The database does not answer.
+        """
+        deadline = retry.new_deadline()
+        for number in itertools.count(1):
+            if not self._open:
+                break
+            self._run_round(number)
+            if retry.is_over(deadline):
+                self._refuse(self._open, errors.AllocationsChanged())
+            elif self._open and number >= _ROUNDS_WITHOUT_PAUSE:
+                retry.pause(number)
+        results = [self._results[request.consumer] for request in self._call.requests]
+        if not self._call.dry_run:
+            _publish(results)
+        return results
+
+    def guess(self, snapshot: Snapshot) -> tuple[Mapping[str, ClaimResult], int]:
+        """Try once to claim places that were there a moment ago, on single providers that have not changed since.
+
+        To bring the index up to date takes as many statements as half of a claim.
+
+        Returns:
+            The results of the consumers that have got their places, and the number of places that were found.  The
+            other consumers may have a place.
+
+        Raises:
+            Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
+        """
+        # A search that needs more than a request's own operations is not to be done twice.
+        few = Allowance(0, len(self._open))
+        chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, few, self._open.keys()), snapshot)
+        guessed = [place for place in chosen if place.depends_on_one_provider]
+        if guessed:
+            written = self._written(guessed, unchanged=True, skip_locked=True)
+            for place, outcome in zip(guessed, written, strict=True):
+                if isinstance(outcome, TakenPlace):
+                    self._end_taken(place, outcome)
+        _publish(self._results.values())
+        return self._results, len(chosen)
+
+    # --- a round ---
+
+    def _run_round(self, number: int) -> None:
+        self._read_present()
+        if not self._open:
+            return
+        snapshot = self._next_snapshot()
+        try:
+            picker = self._conditions.picker(snapshot, self._settings, self._allowance, self._open.keys())
+        except NowhereError:
+            if not self._end_held(self._open):
+                self._refuse(self._open, NoRoom(reason=_NOBODY_TO_JOIN))
+            return
+        chosen, cut_short = self._choose(picker, snapshot)
+        missing = self._open.keys() - consumers_of(chosen)
+        if missing and self._call.all_or_nothing:
+            self._end_missing(self._open, missing, cut_short, snapshot)
+        # Of a call for several, some can go on in the first round, while others wait for what is locked.
+        elif self._write(
+            [place for place in chosen if not place.request.dry_run],
+            skip_locked=number == 1 and len(chosen) > 1 and not self._together,
+        ):
+            for place in chosen:
+                if place.request.dry_run:
+                    self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
+            if missing:
+                self._end_missing(missing, missing, cut_short, snapshot)
+
+    def _end_missing(
+        self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Snapshot
+    ) -> None:
+        """End requests for which there is no place; if some of those concerned hold something already, these only.
+
+        What a consumer held when the snapshot was taken is not free there.  If it holds nothing any more, the next
+        round searches beside nothing of it; no round is added where the database has not changed.  While expired leases
+        are given back, each round has more room.
+        """
+        if self._end_held(concerned):
+            return
+        current = self._index.current()
+        if self._index.has_leases_left:
+            return
+        # Those for which the search was cut short are not searched for again: the rounds have one allowance.
+        if current is searched or self._without_holding.issuperset(set(missing).difference(cut_short)):
+            self._refuse_for_room(missing, cut_short, current)
+        self._without_holding.update(missing)
+
+    def _next_snapshot(self) -> Snapshot:
+        """Return a snapshot that was current after the call began, and after what consumers hold was read.
+
+        In a dry run it shows what was taken and given back so far.
+        """
+        given, self._snapshot = self._snapshot, None
+        current = self._index.current() if given is None or self._own or self._conditions.named else given
+        return self._uncommitted.beside(current)
+
+    def _read_present(self) -> None:
+        """Read what consumers hold that are moved, only tried, or named by conditions, and end what that decides."""
+        consumers = [one.consumer for one in self._open.values() if not one.keep or one.dry_run]
+        self._own = self._held(consumers) if consumers else {}
+        for consumer in consumers:
+            if consumer in self._open:
+                self._end_if_decided(self._open[consumer], self._own.get(consumer))
+        if self._conditions.named:
+            self._database.read(self._conditions.read)
+
+    @signals.timed("pick")
+    def _choose(self, picker: Picker, snapshot: Snapshot) -> tuple[list[ChosenPlace], set[str]]:
+        """Return a place for each request that has one, and the consumers for which the search was cut short."""
+        requests = list(self._open.values())
+        picks = picker.pick([self._pick_request(request, snapshot) for request in requests])
+        chosen = [
+            ChosenPlace.of(request, pick, snapshot)
+            for request, pick in zip(requests, picks, strict=True)
+            if pick is not None
+        ]
+        return chosen, {requests[position].consumer for position in picker.cut_short}
+
+    def _pick_request(self, request: ClaimRequest, snapshot: Snapshot) -> PickRequest:
+        own = {}
+        if request.consumer in self._own:
+            for uuid, amounts in self._own[request.consumer].resources.items():
+                for name, amount in amounts.items():
+                    if uuid in snapshot.by_uuid and name in snapshot.class_ids:
+                        own[snapshot.provider(snapshot.by_uuid[uuid]).id, snapshot.class_ids[name]] = amount
+        return PickRequest(
+            request.query,
+            request.count,
+            own,
+            listed=request.consumer in self._call.apart_from,
+            dry=request.dry_run,
+        )
+
+    def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
+        """Claim the places, and return whether each of them was taken and nothing given back for it."""
+        size = len(chosen) if self._together else BATCH
+        complete = True
+        for start in range(0, len(chosen), size or 1):
+            batch = [place for place in chosen[start : start + size] if place.request.consumer in self._open]
+            if batch:
+                complete &= self._write_batch(batch, skip_locked=skip_locked)
+        return complete
+
+    def _write_batch(self, batch: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
+        """Claim places by one transaction, and return the same as ``_write``."""
+        complete, existing = True, False
+        written = self._written(batch, skip_locked=skip_locked)
+        for place, outcome in zip(batch, written, strict=True):
+            if isinstance(outcome, TakenPlace):
+                self._end_taken(place, outcome)
+                # What a consumer that moved gave back is room for those without a place.
+                complete = complete and not outcome.moved
+                continue
+            complete = False
+            if isinstance(outcome, errors.ConsumerGenerationConflict):
+                existing = True
+            elif not isinstance(outcome, errors.AllocationsChanged):
+                self._conditions.note_failed(place)
+        if existing:
+            # In a call that is repeated, others hold something, too, also those for which no place was found: without
+            # this, each round would end as many of them as there is room for once more.
+            self._end_held(self._open)
+        return complete
+
+    def _written(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:
+        relied_on = dict(self._conditions.relied_on)  # a dry run does it again, when they have their places
+        return write(
+            *(self._database, self._call, batch, relied_on),
+            together=self._together,
+            unchanged=unchanged,
+            skip_locked=skip_locked,
+            attempts=self._attempts,
+        )
+
+    def _end_taken(self, place: ChosenPlace, taken: TakenPlace) -> None:
+        outcome = RequestOutcome.MOVED if taken.moved else RequestOutcome.CLAIMED
+        self._end(ClaimResult(place.request.consumer, outcome, taken.place))
+        self._conditions.note_taken(place)
+        if self._call.dry_run:
+            self._uncommitted.note(place, self._own.get(place.request.consumer))
+
+    # --- what is held already ---
+
+    def _end_held(self, consumers: Collection[str]) -> bool:
+        """End the requests of those of these consumers that hold something already; return whether there are some."""
+        found = self._held(consumers)
+        before = len(self._open)
+        for consumer in list(consumers):
+            if consumer in self._open:
+                self._end_if_decided(self._open[consumer], found.get(consumer))
+        return len(self._open) < before
+
+    def _end_if_decided(self, request: ClaimRequest, held: HeldClaim | None) -> None:
+        """End the request if what its consumer holds decides it."""
+        generation = None if held is None else held.consumer_generation
+        if held is not None and held.content == request.content:
+            self._end(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
+        elif request.generation == generation:
+            return
+        elif request.generation is None:
+            self._refuse([request.consumer], HeldOtherwise(consumer=request.consumer))
+        else:
+            shown = "null" if generation is None else generation
+            conflict = errors.ConsumerGenerationConflict(expected=shown, given=request.generation)
+            self._refuse([request.consumer], conflict)
+
+    def _held(self, consumers: Collection[str]) -> Mapping[str, HeldClaim]:
+        return self._database.read(lambda db: HeldClaim.of_consumers(db, consumers))
+
+    # --- results ---
+
+    def _end(self, result: ClaimResult) -> None:
+        self._results[result.consumer] = result
+        del self._open[result.consumer]
+
+    def _refuse(self, consumers: Iterable[str], failure: errors.Failure) -> None:
+        for consumer in list(consumers):
+            self._end(refused(consumer, failure))
+        if self._call.all_or_nothing:
+            # Also those that hold what they ask for since an earlier call: the outcome does not depend on the order.
+            held = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
+            self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *held])
+            self._open.clear()
+
+    def _refuse_for_room(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:
+        """Refuse the requests, with an explanation for the first one of each query.
+
+        Args:
+            cut_short: Those of them that there may be room for, which the search had no budget to find.
+            snapshot: The current one.
+        """
+        said: dict[str, str] = {}
+        if undecided := len(set(cut_short).intersection(consumers)):
+            LOG.warning("The search for places was cut short: %d requests have none, and there may be some.", undecided)
+        for request in [one for one in self._open.values() if one.consumer in consumers]:
+            if request.consumer in cut_short:
+                self._end(refused(request.consumer, Undecided()))
+                continue
+            reason = None
+            if request.query_text not in said and len(said) < EXPLAINED:
+                reason = self._reasons.find(request, snapshot, self._settings, self._allowance)
+                if reason is not None:
+                    said[request.query_text] = _BESIDE_OTHERS if reason.found else reason.summary
+            why = said.get(request.query_text, _UNEXPLAINED)
+            self._end(refused(request.consumer, NoRoom(reason=why), reason))
+        if self._call.all_or_nothing:
+            self._refuse(list(self._open), NothingPlaced())
+
+
+def _publish(results: Iterable[ClaimResult]) -> None:
+    outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
+    for outcome, ended in outcomes.items():
+        signals.places_claimed(outcome, ended)
+
+
+def _by_query(requests: Sequence[ClaimRequest]) -> list[ClaimRequest]:
+    """Return the requests with those of equal queries together, in the order of the first of each."""
+    groups: dict[str, list[ClaimRequest]] = {}
+    for request in requests:
+        groups.setdefault(request.query_text, []).append(request)
+    return list(itertools.chain.from_iterable(groups.values()))

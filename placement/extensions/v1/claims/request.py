@@ -1,0 +1,106 @@
+"""What a call asks for, and the digest by which a repeated request is known."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from placement.db.writes import origin
+from placement.db.writes.origin import Origin
+from placement.extensions.v1.pick.strategy import Preference, Strategy
+from placement.objects.consumer import Owner
+from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
+
+
+@dataclass(frozen=True)
+class ClaimRequest:
+    """A place that one consumer asks for."""
+
+    consumer: str
+    owner: Owner
+    query: SearchQuery
+    #: The canonical text of the query: equal for queries that ask for the same.
+    query_text: str
+    #: How many times the consumer gets what the query asks for, each time in another tree.
+    count: int = 1
+    #: Whether the consumer keeps what it holds; then it must hold nothing yet.  Otherwise it is moved.
+    keep: bool = True
+    #: The generation that the client states; None: there is no such consumer.
+    generation: int | None = None
+    #: Whether the place is only searched for.
+    dry_run: bool = False
+    #: Who asks for it.
+    origin: Origin | None = field(default_factory=origin.current, compare=False)
+
+    @cached_property
+    def content(self) -> str:
+        """The digest of everything that the consumer would hold, and of what it is known by."""
+        owner = [self.owner.project, self.owner.user, self.owner.consumer_type]
+        text = json.dumps([self.query_text, self.count, owner, self.keep, self.generation])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCall:
+    """All that one call asks for."""
+
+    requests: Sequence[ClaimRequest]
+    strategy: Strategy
+    #: Whether nothing is written if one of the requests cannot be placed.
+    all_or_nothing: bool = False
+    #: Seconds after which what was claimed is given back; None: never.
+    expires_in: int | None = None
+    #: Whether the client says how long; if not, a consumer that is moved keeps its end.
+    sets_end: bool = False
+    #: No consumer of the call gets a place in a tree where one of these holds something.
+    apart_from: frozenset[str] = frozenset()
+    #: Each consumer of the call gets a place in a tree where each of these holds something.
+    together_with: frozenset[str] = frozenset()
+    #: Whether all of the call is only tried.
+    dry_run: bool = False
+
+    @property
+    def may_guess(self) -> bool:
+        """Whether a place may be taken that was the right one a moment ago, if its provider is still the same.
+
+        So it is for one consumer whose place depends on that provider alone, or on it and its root
+        (``ChosenPlace.depends_on_one_provider``).  To pack is to depend on all others.
+        """
+        [first, *others] = self.requests
+        return (
+            not (others or self.dry_run or self.all_or_nothing or self.apart_from or self.together_with)
+            and (self.strategy.spread_over is None and self.strategy.preference is not Preference.PACK)
+            and (first.keep and not first.dry_run and first.count == 1)
+            and _names_no_trees(first.query)
+        )
+
+
+def _names_no_trees(query: SearchQuery) -> bool:
+    """Return whether the query is about amounts and traits, and not about certain trees or aggregates."""
+    [first, *others] = query.groups
+    return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names
+
+
+def canonical(query: SearchQuery) -> str:
+    """Return a text that is equal for queries that have the same candidates, however they are written."""
+    return json.dumps(
+        [
+            [_group(group) for group in sorted(query.groups, key=lambda group: group.suffix)],
+            query.isolate,
+            sorted(sorted(suffixes) for suffixes in query.same_subtrees),
+            _names(query.root_traits),
+        ]
+    )
+
+
+def _group(group: Group) -> list[Any]:
+    resources = sorted(group.resources.items())
+    return [group.suffix, resources, _names(group.traits), _names(group.aggregates), group.in_tree]
+
+
+def _names(condition: NameCondition) -> list[Any]:
+    return [sorted(sorted(names) for names in condition.any_of), sorted(condition.none_of)]

@@ -1,0 +1,89 @@
+"""What became of each request of a call."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+from placement import errors
+from placement.extensions.v1.claims.claim_record import HeldClaim, Mappings
+from placement.extensions.v1.explain.explanation import Explanation, Relaxation
+
+
+class RequestOutcome(StrEnum):
+    """How a request ended."""
+
+    CLAIMED = "claimed"
+    #: It has another place than before.
+    MOVED = "moved"
+    #: An earlier request with the same content was placed.
+    HELD = "held"
+    #: A place was found by a dry run.
+    FOUND = "found"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a consumer holds, or would hold, and where."""
+
+    #: Amounts by provider uuid and class.
+    resources: Mapping[str, Mapping[str, int]]
+    #: By provider uuid, as all that follows about providers.
+    provider_names: Mapping[str, str | None]
+    provider_generations: Mapping[str, int]
+    #: None if they are not known.
+    mappings: Mappings | None
+    #: None where nothing was written.
+    consumer_generation: int | None = None
+    #: By the database's clock, UTC, naive; None: it has no end.
+    expires_at: datetime.datetime | None = None
+
+    @classmethod
+    def of_held(cls, held: HeldClaim) -> Place:
+        """Return what a consumer holds."""
+        return cls(
+            resources=held.resources,
+            provider_names=held.provider_names,
+            provider_generations=held.provider_generations,
+            mappings=held.mappings,
+            consumer_generation=held.consumer_generation,
+            expires_at=held.expires_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What a result shows of the explanation of its query; it needs no snapshot."""
+
+    #: The number of candidates; there may be some where they are not enough.
+    found: int
+    summary: str
+    #: As of ``Explanation``.
+    obstacle: tuple[str, str | None] | None
+    relaxations: Sequence[Relaxation]
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> Self:
+        """Return the reason that an explanation gives."""
+        return cls(explanation.found, explanation.summary, explanation.obstacle, explanation.relaxations)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimResult:
+    """The result of one request: a place, or a failure."""
+
+    consumer: str
+    outcome: RequestOutcome
+    place: Place | None = None
+    failure: errors.Failure | None = None
+    #: Why nothing fits; with the first result of each query only.
+    reason: Reason | None = None
+
+
+def refused(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
+    """Return the result of a request that was refused."""
+    return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, reason=reason)

@@ -1,0 +1,36 @@
+"""What the places of a dry run change: its transactions are rolled back, so that the index never shows them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.writing import ChosenPlace
+from placement.index.edit import with_used
+from placement.index.snapshot import Snapshot
+
+
+class UncommittedUsage:
+    """The usage that a dry run has added and given back so far."""
+
+    def __init__(self) -> None:
+        #: By provider uuid and class.
+        self._changes: Counter[tuple[str, str]] = Counter()
+
+    def note(self, place: ChosenPlace, own: HeldClaim | None) -> None:
+        """Take into account that a consumer got a place, and gave back what it held."""
+        for resources, times in ((place.resources, 1), (own.resources if own else {}, -1)):
+            for uuid, amounts in resources.items():
+                for name, amount in amounts.items():
+                    self._changes[uuid, name] += times * amount
+
+    def beside(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with this usage beside its own."""
+        used: dict[int, dict[int, int]] = defaultdict(dict)
+        for (uuid, name), change in self._changes.items():
+            slot, column = snapshot.by_uuid.get(uuid), snapshot.column(name)
+            if change and slot is not None and column is not None:
+                class_id = snapshot.class_ids[name]
+                if class_id in snapshot.provider(slot).classes:
+                    used[class_id][slot] = int(column.amounts(slot).used) + change
+        return with_used(snapshot, used) if used else snapshot

@@ -1,0 +1,193 @@
+"""The transactions of a call: claims on chosen places, with their records."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from placement import errors
+from placement.db.database import Database
+from placement.db.dry_run import DryRun
+from placement.db.writes.transaction import Transaction
+from placement.extensions.v1.claims.claim_record import ClaimRecord, Mappings
+from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
+from placement.extensions.v1.claims.result import Place
+from placement.extensions.v1.pick.picker import Pick
+from placement.index.snapshot import Snapshot
+from placement.objects.claims import leases
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_batch import ClaimBatch, ClaimOutcome, PlacedClaim
+
+
+class ChosenPlace(NamedTuple):
+    """A request, and the place that was chosen for it."""
+
+    request: ClaimRequest
+    #: Amounts by provider uuid and class.
+    resources: Mapping[str, Mapping[str, int]]
+    mappings: Mappings
+    #: Ids, names and generations of these providers as they are in the snapshot, by uuid.
+    provider_ids: Mapping[str, int]
+    provider_names: Mapping[str, str | None]
+    provider_generations: Mapping[str, int]
+    #: The uuids of the roots of the trees that it was found in.
+    roots: Sequence[str]
+
+    @classmethod
+    def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
+        """Return the place that a pick names; amounts of several copies on one provider are added up."""
+        resources: dict[str, dict[str, int]] = {}
+        ids: dict[str, int] = {}
+        names: dict[str, str | None] = {}
+        generations: dict[str, int] = {}
+        for candidate in pick.candidates:
+            for slot, amounts in candidate.amounts.items():
+                provider = snapshot.provider(slot)
+                ids[provider.uuid] = provider.id
+                names[provider.uuid] = provider.name
+                generations[provider.uuid] = int(snapshot.generations[slot])
+                held = resources.setdefault(provider.uuid, {})
+                for name, amount in amounts.items():
+                    held[name] = held.get(name, 0) + amount
+        mappings = [
+            {suffix: [snapshot.provider(slot).uuid for slot in slots] for suffix, slots in candidate.mappings.items()}
+            for candidate in pick.candidates
+        ]
+        roots = [snapshot.provider(root).uuid for root in pick.roots]
+        return cls(request, resources, mappings, ids, names, generations, roots)
+
+    @property
+    def claim(self) -> Claim:
+        """The claim on the place."""
+        request = self.request
+        return Claim(
+            request.consumer, self.resources, request.owner, generation=request.generation, origin=request.origin
+        )
+
+    @property
+    def depends_on_one_provider(self) -> bool:
+        """Whether its provider, unchanged, is all that it needs: it is the only one, and the root if that has rules."""
+        query = self.request.query
+        has_rules = query.root_traits.names or query.avoided
+        return len(self.provider_ids) == 1 and (not has_rules or [*self.provider_ids] == [*self.roots])
+
+    def is_unchanged(self, snapshot: Snapshot) -> bool:
+        """Return whether its providers are in another snapshot as they were; one created again has another id."""
+        slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
+        ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
+        generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}
+        return (ids, generations) == (self.provider_ids, self.provider_generations)
+
+    def found(self) -> Place:
+        """Return the place as it is shown where nothing was written."""
+        return Place(self.resources, self.provider_names, self.provider_generations, self.mappings)
+
+
+class NothingWrittenError(Exception):
+    """The transaction was rolled back, because claims were refused."""
+
+    def __init__(self, outcomes: Sequence[ClaimOutcome]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class TakenPlace:
+    """A chosen place that its consumer has now."""
+
+    place: Place
+    moved: bool
+
+
+#: What became of a chosen place: its consumer has it, or this is why not.
+Written = TakenPlace | errors.Failure
+
+
+def write(
+    database: Database | DryRun[object],
+    call: ClaimCall,
+    chosen: Sequence[ChosenPlace],
+    relied_on: Mapping[str, Collection[int]],
+    *,
+    together: bool,
+    unchanged: bool = False,
+    skip_locked: bool,
+    attempts: int,
+) -> list[Written]:
+    """Claim the places in one transaction, each after those before it, and return what became of each.
+
+    Args:
+        relied_on: As of ``ClaimBatch``.
+        together: Whether nothing is written if one of them is refused.
+        unchanged: Whether places are only taken of providers that are as they were when the places were chosen, and
+            only by the first attempt.
+        skip_locked: As of ``ClaimBatch.place``.
+        attempts: The largest number of attempts.
+    """
+
+    # A provider that was deleted and created again has another id, and is found by the next search.
+    ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()}
+    as_chosen = {uuid: number for place in chosen for uuid, number in place.provider_generations.items()}
+    generations = as_chosen if unchanged else None
+
+    def work(db: Transaction) -> list[Written]:
+        if unchanged and db.attempt > 1:
+            raise NothingWrittenError([errors.AllocationsChanged()] * len(chosen))
+        batch = ClaimBatch(db, [place.claim for place in chosen], relied_on)
+        outcomes = batch.place(ids, generations=generations, skip_locked=skip_locked)
+        refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
+        if refused == len(outcomes) or (together and refused):
+            raise NothingWrittenError(outcomes)
+        return _write_records(db, call, chosen, outcomes)
+
+    try:
+        return database.write(work, attempts=attempts, exhausted=errors.AllocationsChanged)
+    except errors.AllocationsChanged as changed:  # each attempt collided; what earlier transactions did is still told
+        return [changed] * len(chosen)
+    except NothingWrittenError as nothing:
+        return [
+            outcome if isinstance(outcome, errors.Failure) else errors.AllocationsChanged()
+            for outcome in nothing.outcomes
+        ]
+
+
+def _write_records(
+    db: Transaction, call: ClaimCall, chosen: Sequence[ChosenPlace], outcomes: Sequence[ClaimOutcome]
+) -> list[Written]:
+    """Write the records of the claims that were placed."""
+    expires_at = leases.end_after(db, call.expires_in)
+    written: list[Written] = []
+    new: list[ClaimRecord] = []
+    for place, outcome in zip(chosen, outcomes, strict=True):
+        if isinstance(outcome, errors.Failure):
+            written.append(outcome)
+            continue
+        record = _record(place, outcome, expires_at)
+        if outcome.existed:
+            record = record.replace(db, keep_end=outcome.moved and not call.sets_end)
+        else:
+            new.append(record)
+        shown = Place(
+            resources=place.resources,
+            provider_names=place.provider_names,
+            provider_generations=outcome.provider_generations,
+            mappings=place.mappings,
+            consumer_generation=outcome.consumer_generation,
+            expires_at=record.expires_at,
+        )
+        written.append(TakenPlace(shown, outcome.moved))
+    ClaimRecord.insert_all(db, new)
+    return written
+
+
+def _record(place: ChosenPlace, outcome: PlacedClaim, expires_at: datetime.datetime | None) -> ClaimRecord:
+    return ClaimRecord(
+        consumer=place.request.consumer,
+        content=place.request.content,
+        generation=outcome.consumer_generation,
+        mappings=place.mappings,
+        expires_at=expires_at,
+        origin=place.request.origin,
+    )

@@ -1,0 +1,135 @@
+"""The count of every tree at once, by arithmetic.
+
+``flat`` is the count of trees of one provider, for any query.  ``bounds`` is a number that the count of a tree does not
+exceed, and it is the count where the kinds of demands are ``separable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from placement.extensions.v1.count.supply import MOST, Integers, Kind, Supply
+from placement.index.slots import Slots, SlotSet
+from placement.index.snapshot import Snapshot
+from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
+from placement.search.solver.problem import Requirements
+
+#: The rule where each class is supplied, but no longer all classes of a group by one provider.
+GROUP = "group"
+
+
+class Least:
+    """The least of several numbers for each tree, and the rule that it comes from.
+
+    Attributes:
+        counts: The number of each tree.
+        rules: Rules in the words of refusals: ``resources:VCPU``, ``group_policy``.
+        ending: For each tree the position of its rule in ``rules``.
+    """
+
+    __slots__ = ("counts", "ending", "rules")
+
+    def __init__(self, trees: int) -> None:
+        self.counts = np.full(trees, MOST, np.int64)
+        self.ending = np.zeros(trees, np.int64)
+        self.rules: list[str] = []
+
+    def limit(self, rule: str, most: Integers | int) -> None:
+        """Apply the numbers that a rule allows; of equal numbers the first rule counts."""
+        if rule not in self.rules:
+            self.rules.append(rule)
+        self.ending[most < self.counts] = self.rules.index(rule)
+        np.minimum(self.counts, most, out=self.counts)
+
+
+def separable(requirements: Requirements, kinds: Sequence[Kind]) -> bool:
+    """Whether the bound of a tree is its count, because each kind can be placed as if there were no other.
+
+    No two kinds share a class, or a provider that isolation gives to one of them only.
+    """
+    if requirements.same_subtrees or requirements.required or not requirements.nested:
+        return False
+    if any(one.amounts.keys() & other.amounts.keys() for one, other in combinations(kinds, 2)):
+        return False
+    isolated = [kind.eligible.local for kind in kinds if requirements.isolate and kind.suffixed]
+    return not any(one & other for one, other in combinations(isolated, 2))
+
+
+def flat(snapshot: Snapshot, requirements: Requirements, supply: Supply, roots: Slots) -> Least:
+    """Return the counts of trees of one provider, which supplies the total of all demands each time."""
+    least = Least(len(roots))
+    for name, amount in requirements.total.items():
+        copies = supply.free[name][roots] // amount
+        copies[supply.largest[name][roots] < amount] = 0
+        least.limit(SummedAmounts.name_for(name), copies)
+    for any_of in requirements.required:
+        having = SlotSet.union([snapshot.with_trait(trait) for trait in any_of], supply.size).mask(supply.size)
+        least.limit(RequiredTraits.name, np.where(having[roots], MOST, 0))
+    if requirements.isolate and requirements.suffixed_count > 1:
+        least.limit(Isolation.name, 0)
+    return least
+
+
+def bounds(
+    requirements: Requirements,
+    kinds: Sequence[Kind],
+    supply: Supply,
+    domains: Sequence[tuple[Slots, Slots]],
+    trees: int,
+) -> Least:
+    """Return numbers that the counts of trees do not exceed.
+
+    Args:
+        domains: For each kind the providers that can supply it, and the number of the tree that each is counted in.
+        trees: How many trees there are.
+    """
+    least = Least(trees)
+    for name, amount in requirements.total.items():
+        concerned = [domain for kind, domain in zip(kinds, domains, strict=True) if name in kind.amounts]
+        if len(concerned) > 1:
+            slots, first = np.unique(np.concatenate([slots for slots, _ in concerned]), return_index=True)
+            tree = np.concatenate([tree for _, tree in concerned])[first]
+            least.limit(SummedAmounts.name_for(name), _sums(supply.free[name][slots], tree, trees) // amount)
+    for kind, (slots, tree) in zip(kinds, domains, strict=True):
+        parts = [(SummedAmounts.name_for(name), {name: amount}) for name, amount in kind.amounts.items()]
+        for rule, amounts in [*parts, (GROUP, kind.amounts)] if len(parts) != 1 else parts:
+            copies, at_once = supply.copies(amounts, slots), supply.at_once(amounts, slots)
+            least.limit(rule, rounds(copies, at_once, kind.times, tree, trees))
+        if requirements.isolate and kind.suffixed and kind.times > 1:
+            least.limit(Isolation.name, rounds(copies, np.ones_like(copies), kind.times, tree, trees))
+    return least
+
+
+def rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, trees: int) -> Integers:
+    """Return how many rounds each tree has copies for, where a round takes a number of copies.
+
+    n rounds are possible if and only if the sum of min(copies, at_once * n) over the providers of the tree is at least
+    times * n: the copies that count, provider by provider, are dealt to the rounds in turn, so that no round gets more
+    than ``at_once`` of a provider (the wrap-around rule of McNaughton, "Scheduling with deadlines and loss functions",
+    Management Science 6, 1959).  The sum is concave in n, so bisection finds the largest.
+
+    Args:
+        copies: What each provider has.
+        at_once: What each provider may give to one round, at least 1.
+        times: How many copies a round takes.
+        tree: The number of the tree of each provider.
+        trees: How many trees there are.
+    """
+    low, high = np.zeros(trees, np.int64), _sums(copies, tree, trees) // times
+    if times == 1:
+        return high
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        dealt = np.minimum(copies, at_once.astype(np.float64) * middle[tree])
+        enough = np.bincount(tree, weights=dealt, minlength=trees) >= times * middle
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle - 1)
+    return low
+
+
+def _sums(numbers: Integers, tree: Slots, trees: int) -> Integers:
+    """Return the sum of the numbers of each tree."""
+    sums: Integers = np.bincount(tree, weights=numbers, minlength=trees).astype(np.int64)
+    return sums

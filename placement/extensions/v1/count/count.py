@@ -1,0 +1,110 @@
+"""The entry to a count: how many times a query could be placed, one after another, on one snapshot of the index."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Literal
+
+from placement import signals
+from placement.extensions.v1.count.counting import Counting
+from placement.index.snapshot import Snapshot
+from placement.search.budget import Budget, Exhausted
+from placement.search.find import Settings
+from placement.search.narrow.narrowing import narrow
+from placement.search.query.query import SearchQuery
+from placement.search.refusals import Refusals
+
+#: Why the count is what it is.  It is exact because no tree takes room from another, or because placing reached a bound
+#: that no way to place exceeds.  It is not exact because of combinations within trees, of sharing providers, or because
+#: the count ended early: at ``until``, or for lack of operations or memory.  Or amounts are too large for exact sums.
+Reason = Literal["independent", "reached", "combinations", "sharing", "until", "operations", "memory", "amounts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many times a query could be placed."""
+
+    snapshot: Snapshot
+    count: int
+    reason: Reason
+    #: The rule that ends the count, in most trees if there are several, as refusals name it: ``resources:VCPU``,
+    #: ``same_subtree``.  Without any tree, the rule that left none.  None if ``until`` was reached.
+    ending: str | None
+    #: The trees with at least one, most first, as if nothing was placed elsewhere: slots of roots, counts, and rules.
+    roots: list[int]
+    counts: list[int]
+    endings: list[str]
+    #: By aggregate, most first: how many times in the trees that have a member in it.  Empty if ``until`` was reached.
+    aggregates: list[tuple[str, int]]
+    #: Whether neither the count nor that of the aggregates was cut short for lack of operations or memory.
+    complete: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether no way to place has more."""
+        return self.reason in ("independent", "reached")
+
+    @property
+    def obstacle(self) -> str:
+        """Why not even one can be placed, in a word; empty if one can."""
+        return "" if self.count or self.roots or self.ending is None else self.ending.partition(":")[0]
+
+
+@signals.timed("count")
+def count(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None, until: int | None = None) -> Count:
+    """Return how many times the query could be placed, one after another, each time for another consumer.
+
+    The names in the query must exist (``existence.check``).
+
+    Args:
+        settings: The budget is that of a search; the other settings do not matter.
+        until: Where to stop.
+    """
+    settings = Settings() if settings is None else settings
+    budget, refusals = Budget(settings.operations, settings.memory), Refusals()
+    counting = None
+    with contextlib.suppress(Exhausted):
+        narrowed = narrow(query, snapshot, budget, refusals)
+        if narrowed.eligible and narrowed.roots:
+            counting = Counting(narrowed, budget, until)
+            counting.run()
+    shortage = _shortage(budget)
+    if counting is None:
+        return Count(snapshot, 0, shortage or "independent", refusals.rule, [], [], [], [], not shortage)
+    # Aggregates come last: without them the count is what it is.
+    reason, aggregates = _reason(counting, shortage), []
+    if not shortage and not counting.reached:
+        with contextlib.suppress(Exhausted):
+            aggregates = counting.aggregates()
+    roots, counts, endings = counting.trees()
+    return Count(
+        snapshot=snapshot,
+        count=counting.total if until is None else min(counting.total, until),
+        reason=reason,
+        ending=None if counting.reached else counting.ending(),
+        roots=roots,
+        counts=counts,
+        endings=endings,
+        aggregates=aggregates,
+        complete=budget.shortage is None,
+    )
+
+
+def _reason(counting: Counting, shortage: Literal["operations", "memory"] | None) -> Reason:
+    if counting.reached:
+        return "until"
+    if shortage:
+        return shortage
+    if counting.rounded:
+        return "amounts"
+    if counting.total == counting.bound:
+        return "reached" if counting.placed else "independent"
+    return "sharing" if counting.shared else "combinations"
+
+
+def _shortage(budget: Budget) -> Literal["operations", "memory"] | None:
+    """Return what the budget had too little of."""
+    if budget.shortage is None:
+        return None
+    return "operations" if budget.shortage == "operations" else "memory"

@@ -1,0 +1,154 @@
+"""Trees that are equal in all that a query asks, but for what is free: they have the same patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from placement.extensions.v1.count.packing import distinct
+from placement.extensions.v1.count.supply import Integers, Supply
+from placement.index.slots import Slots, SlotSet
+from placement.search.budget import Budget
+from placement.search.narrow.narrowing import Narrowed
+from placement.search.narrow.tree_problems import TreeProblems
+from placement.search.solver.canonical_form import canonical_form
+from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
+
+#: One operation compares so many providers of trees.
+_AT_ONCE = 20
+#: Operations to compare a tree with others, and for each provider that can supply a demand.
+_TREE, _PROVIDER = 20, 2
+
+
+class Shape(NamedTuple):
+    """Trees of one shape.
+
+    Attributes:
+        form: What the trees have in common.
+        problem: That of the first tree if nothing was used.
+        roots: Their roots.
+        providers: By tree, the providers that can supply demands, those of all trees in the same order.
+        places: What is free matters of these: an index of ``providers``, and a class.
+    """
+
+    form: Hashable
+    problem: TreeProblem
+    roots: Slots
+    providers: npt.NDArray[np.intp]
+    places: tuple[tuple[int, str], ...]
+
+
+class Shapes:
+    """Makes the problems of trees, and groups trees by shape."""
+
+    def __init__(
+        self, narrowed: Narrowed, requirements: Requirements, supply: Supply, sharing: SlotSet, budget: Budget
+    ) -> None:
+        """Prepare masks.
+
+        Args:
+            sharing: The roots of the trees that use sharing providers.
+        """
+        self._snapshot = narrowed.snapshot
+        self._forest = narrowed.snapshot.forest
+        self._requirements = requirements
+        self._supply = supply
+        self._budget = budget
+        self._problems = TreeProblems(narrowed, None, budget)
+        self._sharing = sharing.mask(supply.size)
+        traits = [narrowed.snapshot.with_trait(name) for name in requirements.named_traits]
+        sets = [*traits, *(each.local for each in dict.fromkeys(narrowed.eligible))]
+        self._masks = [each.mask(supply.size) for each in sets]
+        self._facts: dict[int, ProviderFacts] = {}
+
+    def problem(self, root: int) -> TreeProblem:
+        """Return the problem of one tree if nothing was used: only the largest amount of one consumer is a limit.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        problem = self._problems.alone(root)
+        self._budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
+        if not self._requirements.summed_classes:
+            return problem
+        for domain in problem.domains:
+            for provider in domain:
+                if provider not in self._facts:
+                    largest = {name: self._supply.largest[name].item(provider) for name in self._requirements.total}
+                    self._facts[provider] = problem.facts[provider]._replace(available=largest)
+        return problem._replace(facts=self._facts)
+
+    def of(self, roots: Slots) -> Iterator[Shape]:
+        """Yield the trees by shape.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        first: dict[Hashable, TreeProblem] = {}
+        trees: dict[Hashable, list[tuple[Slots, Slots]]] = {}
+        for members in self._alike(roots):
+            problem = self.problem(members.item(0, 0))
+            form, providers = canonical_form(problem, self._budget)
+            if form not in trees:
+                self._budget.hold(form.nbytes)
+                first[form], trees[form] = problem, []
+            places = {slot: place for place, slot in enumerate(members[0].tolist())}
+            if all(provider in places for provider in providers):
+                trees[form].append((members[:, 0], members[:, [places[provider] for provider in providers]]))
+            else:
+                trees[form].append((members[:, 0], np.array([providers], np.intp)))
+        for key, alike in trees.items():
+            providers_of = np.concatenate([providers for _, providers in alike])
+            places_of = self._places(first[key], tuple(providers_of[0].tolist()))
+            yield Shape(key, first[key], np.concatenate([each for each, _ in alike]), providers_of, places_of)
+
+    def _alike(self, roots: Slots) -> Iterator[Slots]:
+        """Yield the providers of trees that are equal in what the solver reads; their order is the same in each tree.
+
+        The root is the first provider.  A tree that uses sharing providers is yielded by itself.
+        """
+        members: dict[int, list[tuple[int, ...]]] = {}
+        for root, shares in zip(roots.tolist(), self._sharing[roots].tolist(), strict=True):
+            tree = self._forest.tree(root)
+            tree = (root, *(slot for slot in tree if slot != root)) if tree[0] != root else tree
+            if shares:
+                yield np.array([tree], np.intp)
+            else:
+                members.setdefault(len(tree), []).append(tree)
+        for size, several in members.items():
+            self._budget.spend(len(several) * size // _AT_ONCE)
+            slots = np.array(several, np.intp)
+            _, _, inverse = distinct(self._facts_of(slots))
+            order = np.argsort(inverse, kind="stable")
+            yield from (slots[each] for each in np.split(order, np.bincount(inverse)[:-1].cumsum()))
+
+    def _facts_of(self, slots: Slots) -> Integers:
+        """Return what the solver reads of each tree, if nothing was used, as numbers.
+
+        Args:
+            slots: The providers, by tree and place in it.
+        """
+        facts: list[Integers] = [mask[slots].astype(np.int64) for mask in self._masks]
+        for name in self._requirements.summed_classes:
+            facts.append(np.minimum(self._supply.largest[name][slots], self._requirements.total[name]))
+        if self._requirements.same_subtrees or not self._requirements.nested:
+            # By slot; the last one is for the parent of a root, -1.
+            place = np.full(self._supply.size + 1, -1, np.int64)
+            place[slots] = np.arange(slots.shape[1])
+            parents = [self._snapshot.provider(slot).parent for slot in slots.ravel().tolist()]
+            facts.append(place[parents].reshape(slots.shape))
+        return np.concatenate(facts, axis=1)
+
+    def _places(self, problem: TreeProblem, providers: tuple[int, ...]) -> tuple[tuple[int, str], ...]:
+        numbers = {provider: number for number, provider in enumerate(providers)}
+        demands = zip(self._requirements.demands, problem.domains, strict=True)
+        places = {(numbers[one], name): None for demand, domain in demands for one in domain for name in demand.amounts}
+        return tuple(places)
+
+    def free(self, shape: Shape) -> Integers:
+        """Return what is free, by tree and place."""
+        columns = [self._supply.free[name][shape.providers[:, number]] for number, name in shape.places]
+        return np.stack(columns, axis=1)

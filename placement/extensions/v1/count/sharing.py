@@ -1,0 +1,143 @@
+"""Sharing providers: which trees they connect, and what these trees can have together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from placement.extensions.v1.count.closed import GROUP, Least, bounds
+from placement.extensions.v1.count.supply import Integers, Kind, Supply
+from placement.index.slots import EMPTY, Slots, SlotSet
+from placement.search.budget import Budget
+from placement.search.narrow.narrowing import Narrowed
+from placement.search.solver.constraints import SummedAmounts
+from placement.search.solver.problem import Requirements
+
+#: Operations to find what one sharing provider reaches, and for so many trees of it one more.
+_REACH, _AT_ONCE = 30, 100
+#: Pairs of a sharing provider and a tree that it reaches: so many are in arrays at once; one operation is for so many.
+PAIRS, _PAIRS_AT_ONCE = 300_000, 10
+
+
+class Sharing:
+    """The sharing providers that can supply demands of one query.
+
+    Attributes:
+        roots: The roots of the trees that use them, their own included.
+    """
+
+    def __init__(
+        self, narrowed: Narrowed, requirements: Requirements, kinds: Sequence[Kind], supply: Supply, budget: Budget
+    ) -> None:
+        """Find the trees.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        self._snapshot = narrowed.snapshot
+        self._requirements = requirements
+        self._kinds = kinds
+        self._supply = supply
+        self._budget = budget
+        providers = SlotSet.union([kind.eligible.sharing for kind in kinds], supply.size)
+        self._providers = providers.slots()
+        #: By provider, without its own tree unless another provider of that shares its aggregates.
+        self._reached: dict[int, SlotSet] = {}
+        self.roots = EMPTY
+        for slot in self._providers.tolist():
+            budget.spend(_REACH + narrowed.roots.count // _AT_ONCE)
+            aggregates = self._snapshot.provider(slot).aggregates
+            members = SlotSet.union([self._snapshot.in_aggregate(name) for name in aggregates], supply.size)
+            self._reached[slot] = narrowed.roots & self._snapshot.forest.roots_of(members)
+            self.roots |= self._reached[slot]
+        own = SlotSet.of(np.unique(self._snapshot.forest.roots(self._providers)), supply.size)
+        self.roots |= narrowed.roots & own
+
+    @property
+    def trees_at_once(self) -> int:
+        """The number of trees whose domains are held at once: all sharing providers may reach each of them."""
+        return max(1, PAIRS // max(1, len(self._providers)))
+
+    def domain(self, kind: Kind, among: SlotSet) -> tuple[Slots, Slots]:
+        """Return each sharing provider that can supply a kind once for each other tree, and the root of that tree.
+
+        Args:
+            kind: The demands.
+            among: The roots of the trees that matter.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        for slot in kind.eligible.sharing.slots().tolist():
+            others = (self._reached[slot] & among).slots()
+            self._budget.spend(1 + len(others) // _PAIRS_AT_ONCE)
+            others = others[others != self._snapshot.provider(slot).root]
+            slots.append(np.full(len(others), slot))
+            roots.append(others)
+        return np.concatenate(slots), np.concatenate(roots)
+
+    def connected(self) -> Iterator[tuple[Slots, Slots]]:
+        """Yield sharing providers, and the roots of trees, that no other sharing provider connects with others.
+
+        Raises:
+            Exhausted: The budget is used up.
+        """
+        component = np.full(self._supply.size, -1, np.intp)
+        of_provider = {}
+        for slot in self._providers.tolist():
+            self._budget.spend(_REACH + self._supply.size // _AT_ONCE)
+            used = np.append(self._reached[slot].slots(), self._snapshot.provider(slot).root)
+            joined = np.unique(component[used])
+            component[np.isin(component, joined[joined >= 0])] = slot
+            component[used] = slot
+            of_provider[slot] = used[0]
+        roots = self.roots.slots()
+        for name in np.unique(component[roots]).tolist():
+            providers = [slot for slot, used in of_provider.items() if component[used] == name]
+            yield np.array(providers, np.intp), roots[component[roots] == name]
+
+    def enough(self, count: int, providers: Slots) -> bool:
+        """Whether the sharing providers have enough for so many, even if each took all from any one of them."""
+        for kind in self._kinds:
+            slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
+            for name in kind.amounts:
+                if (self._supply.free[name][slots] < count * self._requirements.total[name]).any():
+                    return False
+        return True
+
+    def bound(self, roots: Slots, each: Integers, providers: Slots) -> Least:
+        """Return a number that trees together do not exceed, and the rule that it comes from.
+
+        What exceeds the local copies of a tree comes from the sharing providers: all trees together take no more of a
+        kind than the least of both in each, and all that is shared.
+
+        Args:
+            each: A number that each tree does not exceed alone.
+            providers: The sharing providers that reach the trees.
+        """
+        forest = self._snapshot.forest
+        trees = forest.trees_of(SlotSet.of(roots, self._supply.size))
+        shared = SlotSet.sparse(providers)
+        inside = [
+            (kind, (kind.eligible.local & trees) - shared, kind.eligible.sharing & shared) for kind in self._kinds
+        ]
+        domains = [(local | sharing).slots() for _, local, sharing in inside]
+        least = bounds(
+            self._requirements,
+            self._kinds,
+            self._supply,
+            [(slots, np.zeros(len(slots), np.intp)) for slots in domains],
+            1,
+        )
+        for kind, local, sharing in inside:
+            slots = local.slots()
+            copies = np.bincount(
+                forest.roots(slots), weights=self._supply.copies(kind.amounts, slots), minlength=self._supply.size
+            )
+            own = np.minimum(copies[roots], kind.times * each).sum()
+            pooled = self._supply.copies(kind.amounts, sharing.slots()).sum()
+            rule = SummedAmounts.name_for(*kind.amounts) if len(kind.amounts) == 1 else GROUP
+            least.limit(rule, (own + pooled).astype(np.int64) // kind.times)
+        return least

@@ -1,0 +1,181 @@
+"""Reading of events for requests: at once, after a wait, or as a stream of server-sent events (docs: v1-events)."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from placement import errors, signals
+from placement.db.database import Database
+from placement.db.history.event_watch import EventWatch
+from placement.extensions.v1.events.recent_pages import AGE, RecentPages
+from placement.extensions.v1.failures import PositionLost
+from placement.extensions.v1.history import event
+from placement.extensions.v1.history.event import Event, EventFilter, EventPage
+from placement.extensions.v1.schemas import event as schema
+from placement.http.response import encode
+
+#: The media type of a stream.
+EVENT_STREAM = "text/event-stream"
+#: Seconds after which a stream ends, so that its thread serves others; clients come again by themselves.  It is less
+#: than worker-reload-mercy and harakiri of etc/uwsgi/placement.ini, after which uWSGI kills the worker.
+LONGEST_STREAM = 75.0
+#: Seconds without an event after which a stream says that it is alive.
+_HEARTBEAT = 15.0
+#: Milliseconds after which a client comes again.
+_RETRY = 5000
+
+#: By what the requests of a process wait with.
+_RECENT: weakref.WeakKeyDictionary[EventWatch, RecentPages] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A reader of events: which of them, and how many at once."""
+
+    database: Database
+    wanted: EventFilter
+    limit: int
+
+    def start(self, after: str | None) -> str | None:
+        """Return the mark to begin after, of a parameter that may ask for the newest."""
+        if after != schema.NOW:
+            return after
+        self.database.history.order()
+        return self.database.read(event.newest)[1]
+
+    def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
+        """Return the next events, of all that is committed; raises PositionLost."""
+        self.database.history.order()
+        try:
+            return self.database.snapshot(
+                lambda db: event.page(db, self.wanted, self.limit, after, newest_first=newest_first)
+            )
+        except event.UnknownMark:
+            signals.position_lost()
+            raise PositionLost() from None
+
+    def wait(self, after: str | None, seconds: float) -> EventPage:
+        """Return the next events; if there are none, wait for one, if there is a place among those that wait."""
+        if not seconds:
+            return self.page(after)
+        until = time.monotonic() + seconds
+        page = self.first(after)
+        watch = self.database.history.watch
+        if page.events or not watch.enter():
+            return page
+        try:
+            while not page.events and time.monotonic() < until:
+                if page.more or watch.wait(page.number, until):
+                    page = self.next(page, until)
+        finally:
+            watch.leave()
+        return page
+
+    def first(self, after: str | None) -> EventPage:
+        """Return the page with which a request begins to wait; raises PositionLost.
+
+        For one that may not wait it may be as old as what those that wait know.
+        """
+        watch = self.database.history.watch
+        if not watch.is_full:
+            return self._read(after)
+        with self._recent.turn(time.monotonic() + AGE):
+            known = self._recent.find(self._asked(after))
+            is_good = known is not None and (known.events or known.number >= watch.newest)
+            return known if known is not None and is_good else self._read(after)
+
+    def next(self, page: EventPage, until: float) -> EventPage:
+        """Return the page after one, for a request that was woken; one without events if its turn does not come.
+
+        Args:
+            until: How long to wait for the turn, by the monotonic clock.
+
+        Raises:
+            PositionLost: As of ``page``.
+        """
+        with self._recent.turn(until) as mine:
+            if not mine:
+                return page._replace(events=[])
+            known = self._recent.find(self._asked(page.mark))
+            return known if known is not None and known.number > page.number else self._read(page.mark)
+
+    def _read(self, after: str | None) -> EventPage:
+        began = time.monotonic()
+        page = self.page(after)
+        self._recent.note(self._asked(after), began, page)
+        return page
+
+    @property
+    def _recent(self) -> RecentPages:
+        watch = self.database.history.watch
+        return _RECENT.get(watch) or _RECENT.setdefault(watch, RecentPages())
+
+    def _asked(self, after: str | None) -> Hashable:
+        return self.wanted, self.limit, after
+
+
+class Stream:
+    """Server-sent events, in pieces.
+
+    It holds a place among those that wait until it is closed.  Without one it has a page of the events that are there,
+    and ends: so a client that comes again by itself gets all events, only later.
+    """
+
+    def __init__(self, following: Following, after: str | None) -> None:
+        """Raises PositionLost."""
+        self._following = following
+        self._watch = following.database.history.watch
+        self._page = following.first(after)
+        self._waits = self._watch.enter()
+        self._pieces = self._made()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        """Give the place back; the server calls it at the end, however the stream has ended."""
+        self._pieces = iter(())
+        if self._waits:
+            self._waits = False
+            self._watch.leave()
+
+    def _made(self) -> Iterator[bytes]:
+        until = time.monotonic() + LONGEST_STREAM
+        yield b"retry: %d\n\n" % _RETRY
+        said = time.monotonic()
+        try:
+            while True:
+                if self._page.events:
+                    yield b"".join(map(_message, self._page.events))
+                    said = time.monotonic()
+                now = time.monotonic()
+                if now - said >= _HEARTBEAT:
+                    yield _alive(self._page)
+                    said = now
+                if now > until or not self._waits:
+                    break
+                soon = min(until, said + _HEARTBEAT)
+                if self._page.more or self._watch.wait(self._page.number, soon):
+                    self._page = self._following.next(self._page, soon)
+                else:
+                    self._page = self._page._replace(events=[])
+        except errors.Failure:
+            pass  # the status is sent; the client comes again with the position, and is told then
+        yield _alive(self._page)
+
+
+def _message(one: Event) -> bytes:
+    """Return an event as a message; its JSON has no line breaks."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        one.mark.encode(),
+        one.kind.encode(),
+        encode(schema.document(one)),
+    )
+
+
+def _alive(page: EventPage) -> bytes:
+    """Return a comment, and the position that was reached without an event; a client keeps it, and shows nothing."""
+    return b": \nid: %s\n\n" % page.mark.encode()

@@ -1,0 +1,25 @@
+"""/v1/capacity"""
+
+from __future__ import annotations
+
+from placement.conf.searches import settings_of
+from placement.extensions.v1 import searching
+from placement.extensions.v1.count.count import count
+from placement.extensions.v1.schemas import capacity as schema
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+from placement.search.query import existence, terms
+
+
+@endpoint(policy="placement:v1:capacity:show", query=schema.SHOW, replies=schema.REPLIES)
+def show(req: Request) -> Reply:
+    """Show how many times a request could be placed, one after another."""
+    snapshot = req.index.current()
+    query = searching.query_of(req, snapshot)
+    existence.check(query, snapshot, req.database)
+    until = req.parameters.get("until")
+    counted = count(query, snapshot, settings_of(req.conf), None if until is None else terms.limit(until))
+    req.log_search(counted.count, counted.obstacle)
+    limit = schema.SHOWN if query.limit is None else query.limit
+    return ok(schema.document(counted, limit), modified=NOW)

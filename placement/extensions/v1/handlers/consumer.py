@@ -1,0 +1,28 @@
+"""/v1/consumers"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.extensions.v1.schemas import consumer as schema
+from placement.extensions.v1.schemas import replies
+from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+from placement.objects.claims import holders
+
+
+def _project(req: Request) -> dict[str, Any]:
+    """Return what the rule is asked about, the project of the query: an operator may let readers see their own."""
+    return {"project_id": req.unchecked_parameter("project")}
+
+
+@endpoint(policy="placement:v1:consumers:list", target=_project, query=schema.LIST, replies=replies.CONSUMERS)
+def list_consumers(req: Request) -> Reply:
+    """List the consumers that meet every condition, with all that they hold, a page at a time."""
+    wanted = schema.consumer_filter(req, req.parameters)
+    limit, after = consumers_of_page(req)
+    shown = req.read(lambda db: holders.page(db, wanted, limit, after))
+    documents = [schema.document(holder) for holder in shown.holders]
+    return ok({"consumers": documents, "next": next_page(req, "/consumers", shown.next)}, modified=NOW)

@@ -1,0 +1,16 @@
+"""/v1/doctor"""
+
+from __future__ import annotations
+
+from placement.extensions.doctor.document import document
+from placement.extensions.v1.examining import examined
+from placement.extensions.v1.schemas import doctor as schema
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+
+
+@endpoint(policy="placement:v1:doctor", query=schema.SHOW, replies=schema.REPLIES)
+def show(req: Request) -> Reply:
+    """Show what is wrong with the configuration, the database and its data, as this worker sees it."""
+    return ok(document(examined(req, schema.names(req.parameters)), schema.SHOWN), modified=NOW)

@@ -1,0 +1,52 @@
+"""/v1/events"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from placement.extensions.v1.events import story
+from placement.extensions.v1.events.following import EVENT_STREAM, Following, Stream
+from placement.extensions.v1.failures import InvalidPosition
+from placement.extensions.v1.history.event import MARK
+from placement.extensions.v1.schemas import event as schema
+from placement.http.endpoint import endpoint, preferred_type
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok, stream
+
+
+def _project(req: Request) -> dict[str, Any]:
+    """Return what the rule is asked about, the project of the query: an operator may let readers see their own."""
+    return {"project_id": req.unchecked_parameter("project")}
+
+
+@endpoint(
+    policy=story.EVENTS_RULE,
+    target=_project,
+    query=schema.LIST,
+    other_types=(EVENT_STREAM,),
+    replies=schema.LIST_REPLIES,
+    may_be_gone=True,
+)
+def list_events(req: Request) -> Reply:
+    """List the events that meet every condition, in their order; wait for them, or stream them."""
+    parameters = req.parameters
+    following = Following(req.database, story.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL)))
+    after = following.start(_last_event(req) or parameters.get("after"))
+    if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:
+        reply = stream(Stream(following, after), EVENT_STREAM)
+        # For nginx, which would send nothing before it has much.
+        reply.headers["x-accel-buffering"] = "no"
+    else:
+        page = following.wait(after, int(parameters.get("wait", 0)))
+        reply = ok({"events": [schema.document(one) for one in page.events], "position": page.mark})
+    reply.modified = NOW
+    return reply
+
+
+def _last_event(req: Request) -> str | None:
+    """Return the position that a client of a stream had reached before it came again."""
+    given: str | None = req.environ.get("HTTP_LAST_EVENT_ID")
+    if given and not re.fullmatch(MARK, given):
+        raise InvalidPosition(given=given)
+    return given or None

@@ -1,0 +1,66 @@
+"""/v1/overview"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+
+from placement.extensions.v1.failures import TimeUnknown, TooManyChanges
+from placement.extensions.v1.history.past import PastState, state_at
+from placement.extensions.v1.history.past_events import TooManyEvents, UnknownTime
+from placement.extensions.v1.overview.trees import depth_first, find_trees
+from placement.extensions.v1.schemas import date, replies
+from placement.extensions.v1.schemas import overview as schema
+from placement.extensions.v1.schemas.paging import next_page
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import JSON, NOW, Reply, page, stream
+from placement.index.snapshot import Snapshot
+from placement.objects.claims import holders
+from placement.schemas.dates import precise
+
+#: The consumers of so many providers are counted by a statement of their own, and the reply is made at once.
+MANY = 1000
+
+
+@endpoint(policy="placement:v1:overview:show", query=schema.SHOW, replies=replies.OVERVIEW, may_be_gone=True)
+def show(req: Request) -> Reply:
+    """Show all providers as trees, or a page of them."""
+    parameters = req.parameters
+    at = date.moment("at", parameters.get("at"), req.now) if "at" in parameters else None
+    past = None if at is None else _past(req, at)
+    snapshot = req.index.current() if past is None else past.snapshot
+    wanted = schema.tree_filter(parameters, snapshot, req.database)
+    limit = int(parameters.get("limit")) if "limit" in parameters else None
+    trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
+    slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
+    consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
+    following = next_page(req, "/overview", trees.last and schema.text(trees.last), at=precise(at))
+    pieces = schema.pieces(snapshot, slots, consumers, following)
+    reply = stream(pieces, JSON) if len(slots) > MANY else page(b"".join(pieces), JSON)
+    reply.modified = NOW
+    return reply
+
+
+def _past(req: Request, at: datetime.datetime) -> PastState:
+    """Return the state of a time (naive, UTC).
+
+    Raises:
+        TimeUnknown, TooManyChanges: There is no such state.
+    """
+    try:
+        return state_at(req.database, at)
+    except UnknownTime as unknown:
+        raise TimeUnknown(begins=precise(unknown.begins) or "no event") from None
+    except TooManyEvents as refused:
+        most = req.database.history.settings.max_undone_events
+        raise TooManyChanges(most=most, reached=precise(refused.reached)) from None
+
+
+def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:
+    """Return how many consumers hold something on these providers, by the id of the provider."""
+    if len(slots) <= MANY:
+        ids = [snapshot.provider(slot).id for slot in slots]
+        return req.read(lambda db: holders.count_by_provider(db, ids))
+    counts = req.index.consumers.of(snapshot).tolist()
+    return {snapshot.provider(slot).id: counts[slot] for slot in slots}

@@ -1,0 +1,43 @@
+"""/v1/providers/{provider}"""
+
+from __future__ import annotations
+
+from placement.db.writes.transaction import Reading
+from placement.extensions.v1 import lookup
+from placement.extensions.v1.overview.trees import depth_first, shared_by, shares_with
+from placement.extensions.v1.schemas import provider as schema
+from placement.extensions.v1.schemas import replies
+from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+from placement.objects.claims import holders
+from placement.objects.claims.holders import ConsumerFilter, ConsumerPage
+
+
+@endpoint(policy="placement:v1:providers:show", query=schema.SHOW, replies=replies.SHOW_PROVIDER)
+def show(req: Request, provider: str) -> Reply:
+    """Show a provider, its tree, and who holds what in it."""
+    snapshot = req.index.current()
+    slot = lookup.of_path(snapshot, provider)
+    root = snapshot.provider(slot).root
+    slots = [*depth_first(snapshot, root)]
+    members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in slots}
+    limit, after = consumers_of_page(req)
+
+    def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
+        counts = holders.count_by_provider(db, [*members])
+        return counts, holders.page(db, ConsumerFilter(providers=members.keys()), limit, after)
+
+    counts, shown = req.read(work)
+    tree = schema.documents(snapshot, slots, counts)
+    path = f"/providers/{snapshot.provider(slot).uuid}"
+    document = {
+        "provider": tree[slots.index(slot)],
+        "tree": tree,
+        "shares_with": schema.some_of(snapshot, shares_with(snapshot, root)),
+        "shared_by": schema.some_of(snapshot, shared_by(snapshot, root)),
+        "holders": schema.holders(shown.holders, frozenset(members.values())),
+        "next": next_page(req, path, shown.next),
+    }
+    return ok(document, modified=NOW)

@@ -1,0 +1,30 @@
+"""DELETE /v1/claims"""
+
+from __future__ import annotations
+
+from placement.extensions.v1.failures import NothingNamed
+from placement.extensions.v1.releasing import release_matching, release_named
+from placement.extensions.v1.schemas import release as schema
+from placement.extensions.v1.schemas.consumer import consumer_filter
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import Reply, ok
+from placement.objects.consumer import canonical_uuid
+
+
+@endpoint(policy="placement:v1:claims:delete", query=schema.QUERY, dry_run=lambda _req: (), replies=schema.REPLIES)
+def release(req: Request) -> Reply:
+    """Release all that several consumers hold: those that are named, or those that meet every condition."""
+    named = req.parameters.all("consumer")
+    by_conditions = any(name in schema.CONDITION_NAMES for name in req.parameters)
+    if bool(named) == by_conditions or (named and "limit" in req.parameters):
+        raise NothingNamed()
+    for uuid in named:
+        canonical_uuid(uuid)  # the schema is about the last value only
+    if named:
+        released = release_named(req.writes_to, named)
+    else:
+        wanted = consumer_filter(req, req.parameters)
+        released = release_matching(req.writes_to, wanted, int(req.parameters.get("limit", schema.MOST)))
+    req.log_released(len(released.released))
+    return ok(schema.document(released))

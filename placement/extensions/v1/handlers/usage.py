@@ -1,0 +1,24 @@
+"""/v1/usage"""
+
+from __future__ import annotations
+
+from placement.extensions.v1 import lookup
+from placement.extensions.v1.overview import usage
+from placement.extensions.v1.schemas import usage as schema
+from placement.http.endpoint import endpoint
+from placement.http.request import Request
+from placement.http.response import NOW, Reply, ok
+
+
+@endpoint(policy="placement:v1:usage:show", query=schema.SHOW, replies=schema.REPLIES)
+def show(req: Request) -> Reply:
+    """Show what all providers together had of each class over time, and what was used of it."""
+    parameters = req.parameters
+    since, until, present = schema.period(parameters, req.now())
+    named = parameters.get("class")
+    most = int(parameters.get("limit", schema.USUAL))
+    found = usage.over_time(req, since, until, most, resource_class=named, present=present)
+    if not found:
+        # A class that is gone may have samples; one that never was has none.
+        lookup.resource_class(req.index.current(), named)
+    return ok(schema.document(found), modified=NOW)

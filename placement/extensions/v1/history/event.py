@@ -1,0 +1,346 @@
+"""Events of the history, in the order of their positions, page by page (docs/adr/0042).
+
+A reader passes on the *mark* of the position that it has reached: the number, and a check of its transaction.
+If another transaction has the number now, or none, the database was restored from a backup, or events were removed that
+the reader has not seen.
+
+The cost of a page does not depend on the age of the history: it looks at a bounded number of events, and where few of
+them are wanted it may have none and still not be the last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement.db.history.event_order import NEWEST_POSITION
+from placement.db.schema.tables import baremetal_nodes, consumers, event_order, events, resource_providers
+from placement.db.writes.notes import NODE, PROVIDER
+from placement.db.writes.transaction import Reading
+
+#: How many events one page looks at.
+WINDOW = 20_000
+#: The mark of a history without events, before its first one.
+ORIGIN = "0-00000000"
+#: Marks of positions; a number of more digits is none.
+MARK = "[0-9]{1,18}-[0-9a-f]{8}"
+#: How much clocks of the servers of one database may differ: a moment is looked for so much earlier.
+_TOLERANCE = datetime.timedelta(minutes=1)
+
+
+class UnknownMark(Exception):
+    """A mark is of no position, or events after it cannot be read without a gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events: those that meet every condition; None is no condition."""
+
+    #: That of the provider, node or consumer, in each spelling that it may have.
+    uuids: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    #: The owner of a consumer.
+    project: str | None = None
+    #: Whether what consumers were while another project owned them is left out.
+    only_owned: bool = False
+    #: Naive, UTC.
+    since: datetime.datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What one request has changed of one object."""
+
+    number: int
+    mark: str
+    #: By the clock of the database: naive, UTC.
+    at: datetime.datetime
+    kind: str
+    #: None for resource classes and traits.
+    uuid: str | None
+    #: Where the event creates, names or deletes the object: the new name, or the last.
+    name: str | None
+    #: Before and after; both None if it did not move.
+    generations: tuple[int | None, int | None]
+    changes: dict[str, Any]
+    #: The owner of a consumer.
+    project: str | None
+    #: In whose name; None if that is not known.
+    request: dict[str, Any] | None
+
+    def to_owner(self) -> Event:
+        """Return what its project may see of it: if another one owned the consumer before, no value of that time."""
+        project, _ = self.changes.get("project", (None, None))
+        if project in (None, self.project):
+            return self
+        user, _ = self.changes.get("user", (None, None))
+        request = self.request and {name: value for name, value in self.request.items() if value not in (project, user)}
+        generations = None, self.generations[1]
+        return dataclasses.replace(self, generations=generations, changes=_without_old(self.changes), request=request)
+
+
+class EventPage(NamedTuple):
+    """Some events, and where the next page begins."""
+
+    events: list[Event]
+    #: The position that was reached.
+    number: int
+    mark: str
+    #: Whether there are events beyond it.
+    more: bool
+
+
+def newest(db: Reading) -> tuple[int, str]:
+    """Return the number and the mark of the newest position."""
+    row = db.execute(NEWEST_POSITION).first()
+    return (0, ORIGIN) if row is None else (_last(row), _mark(_last(row), row))
+
+
+def page(
+    db: Connection, wanted: EventFilter, limit: int, after: str | None = None, *, newest_first: bool = False
+) -> EventPage:
+    """Return events that have a position, in their order.
+
+    Args:
+        db: A connection that sees one committed state.
+        wanted: Which of them.
+        limit: How many at most.
+        after: The mark of the position that was reached; None to begin with the first.
+        newest_first: Whether they come in the opposite order.
+
+    Raises:
+        UnknownMark: The mark is of no position, or of one that is lost.
+    """
+    last, first = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
+    if last is None or first is None:
+        if after not in (None, ORIGIN):
+            raise UnknownMark
+        return EventPage([], 0, ORIGIN, False)
+    if after is not None:
+        number = _number(db, after, first.position)
+    elif newest_first:
+        number = _last(last) + 1
+    else:
+        number = first.position - 1 if wanted.since is None else _before(db, wanted.since, last)
+    lowest, highest = (first.position, number - 1) if newest_first else (number + 1, _last(last))
+    if lowest > highest:
+        return EventPage([], number, after or _mark_of(db, number), False)
+    conditions = [*_conditions(wanted)]
+    indexed = [*_indexed(wanted)]
+    # Of a reader that has nearly reached the end, not even all events of one object are looked at.
+    most = min(WINDOW, highest - lowest)
+    rare = next((column for column, values in indexed if _is_rare(db, column, values, most)), None)
+    # Not by another index, in which these values may have very many rows.
+    conditions += (
+        (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
+    )
+    if rare is not None:
+        conditions.append(POSITION.between(lowest, highest))
+    else:
+        window = limit if wanted == _ALL else WINDOW
+        lowest, highest = (
+            (max(lowest, number - window), highest) if newest_first else (lowest, min(highest, number + window))
+        )
+        conditions += _within(lowest, highest)
+    found = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
+    reached = lowest if newest_first else highest
+    if len(found) == limit:
+        reached = found[-1].number
+    found = _of_project(found, wanted)
+    more = first.position < reached if newest_first else reached < _last(last)
+    return EventPage(found, reached, _mark_of(db, reached), more)
+
+
+def named(db: Reading, name: str) -> str | None:
+    """Return the uuid of the provider or node that had a name last; None if the history knows none."""
+    query = _NAMED.where(events.c.name == name)
+    row = db.execute(query).first()
+    return None if row is None else row.uuid
+
+
+def node_named(db: Reading, name: str) -> str | None:
+    """Return the uuid of the node that has a name; None if there is none."""
+    uuid: str | None = db.execute(sa.select(baremetal_nodes.c.uuid).where(baremetal_nodes.c.name == name)).scalar()
+    return uuid
+
+
+def written(db: Reading, uuid: str) -> str | None:
+    """Return a uuid as it is written in the database; None if nothing there has it, and no event.
+
+    Clients write uuids of consumers with capitals or without dashes, too, and some collations find them in any case.
+    """
+    for table in (resource_providers, baremetal_nodes, consumers, events):
+        found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == uuid).limit(1)).scalar()
+        if found is not None:
+            return found
+    return None
+
+
+def is_present(db: Reading, uuid: str) -> bool:
+    """Return whether there is a provider, a node or a consumer of this uuid."""
+    tables = (resource_providers, baremetal_nodes, consumers)
+    found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
+    return bool(found.scalar_one())
+
+
+def _of_project(found: list[Event], wanted: EventFilter) -> list[Event]:
+    """Return the events of exactly the project, if one is wanted; some collations find it with spaces at its end."""
+    if wanted.project is not None:
+        found = [one for one in found if one.project == wanted.project]
+    return [one.to_owner() for one in found] if wanted.only_owned else found
+
+
+def _without_old(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return pairs, in objects of any depth, with null for each old value, without those that have no new one."""
+    found: dict[str, Any] = {}
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            if rest := _without_old(value):
+                found[name] = rest
+        elif value[1] is not None:
+            found[name] = [None, value[1]]
+    return found
+
+
+# --- marks -----------------------------------------------------------------------------------------------------------
+
+
+def _last(row: Any) -> int:
+    """Return the position of the last event of a transaction."""
+    number: int = row.position + row.events - 1
+    return number
+
+
+def _mark(number: int, row: Any) -> str:
+    """Return the mark of a position of a transaction."""
+    return f"{number}-{zlib.crc32(f'{row.writer_id}.{row.seq}'.encode()):08x}"
+
+
+def _mark_of(db: Reading, number: int) -> str:
+    row = db.execute(_HOLDER, {"number": number}).first()
+    return ORIGIN if row is None else _mark(number, row)
+
+
+def _number(db: Reading, mark: str, first: int) -> int:
+    """Return the number of a mark; raises UnknownMark."""
+    number = int(mark.partition("-")[0])
+    if mark == ORIGIN and first == 1:
+        return number
+    row = db.execute(_HOLDER, {"number": number}).first()
+    if row is None or number > _last(row) or mark != _mark(number, row):
+        raise UnknownMark
+    return number
+
+
+def _before(db: Reading, since: datetime.datetime, last: Any) -> int:
+    """Return the number before the first transaction since a moment."""
+    earliest = max(since, datetime.datetime.min + _TOLERANCE) - _TOLERANCE
+    position = db.execute(_SINCE, {"since": earliest}).scalar()
+    return _last(last) if position is None else position - 1
+
+
+# --- statements ------------------------------------------------------------------------------------------------------
+
+_ALL = EventFilter()
+#: The position of an event whose transaction is joined by OF_ORDER.
+POSITION = event_order.c.position + events.c.ordinal
+#: The oldest transaction that is left.
+OLDEST = sa.select(event_order).order_by(event_order.c.position).limit(1)
+#: The transaction that has a position, if any has it.
+_HOLDER = (
+    sa.select(event_order)
+    .where(event_order.c.position <= sa.bindparam("number"))
+    .order_by(event_order.c.position.desc())
+    .limit(1)
+)
+_SINCE = (
+    sa.select(event_order.c.position)
+    .where(event_order.c.at >= sa.bindparam("since"))
+    .order_by(event_order.c.at, event_order.c.position)
+    .limit(1)
+)
+OF_ORDER = sa.and_(event_order.c.writer_id == events.c.writer_id, event_order.c.seq == events.c.seq)
+_NAMED = (
+    sa.select(events.c.uuid)
+    .join(event_order, OF_ORDER)
+    .where(events.c.kind.in_((PROVIDER, NODE)))
+    .order_by(POSITION.desc())
+    .limit(1)
+)
+_FIRST = events.alias("of_request")
+
+
+def _conditions(wanted: EventFilter) -> Iterator[sa.ColumnElement[bool]]:
+    if wanted.kinds:
+        yield events.c.kind.in_(wanted.kinds)
+    if wanted.since is not None:
+        yield events.c.at >= wanted.since
+
+
+def _indexed(wanted: EventFilter) -> Iterator[tuple[sa.Column[Any], tuple[str, ...]]]:
+    """Yield the columns that have an index, with the values that are wanted."""
+    if wanted.uuids:
+        yield events.c.uuid, wanted.uuids
+    if wanted.project is not None:
+        yield events.c.project, (wanted.project,)
+
+
+def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], most: int) -> bool:
+    """Return whether the history has so few events with one of the values that all of them can be looked at."""
+    some = sa.select(events.c.seq).where(column.in_(values)).limit(most + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= most)
+
+
+def _within(lowest: int, highest: int) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield the conditions for the transactions that have positions between two numbers."""
+    begin = sa.select(sa.func.max(event_order.c.position)).where(event_order.c.position <= lowest).scalar_subquery()
+    yield event_order.c.position >= sa.func.coalesce(begin, 0)
+    yield event_order.c.position <= highest
+    yield POSITION.between(lowest, highest)
+
+
+def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:
+    """Return the statement of a page: its events, each with the request of the first row that has it.
+
+    The events of the page are found first, in indexes if those are enough, and only then all of their columns are read.
+    The order is that of an expression, so that no database reads all transactions in their order to find a few events.
+    """
+    number = POSITION.desc() if newest_first else POSITION
+    found = (
+        sa.select(POSITION.label("number"), *events.primary_key.columns)
+        .select_from(event_order)
+        .join(events, OF_ORDER)
+        .where(*conditions)
+        .order_by(number)
+        .limit(limit)
+        .subquery("found")
+    )
+    same_event = sa.and_(*(found.c[column.name] == column for column in events.primary_key.columns))
+    same_transaction = sa.and_(_FIRST.c.writer_id == events.c.writer_id, _FIRST.c.seq == events.c.seq)
+    return (
+        sa.select(found.c.number, events, _FIRST.c.request.label("asked"))
+        .select_from(found)
+        .join(events, same_event)
+        .outerjoin(_FIRST, sa.and_(same_transaction, _FIRST.c.ordinal == events.c.request_ordinal))
+        .order_by(found.c.number.desc() if newest_first else found.c.number)
+    )
+
+
+def _event(row: Any) -> Event:
+    changes = orjson.loads(row.changes)
+    _, new_name = changes.get("name", (None, None))
+    return Event(
+        *(row.number, _mark(row.number, row), row.at, row.kind, row.uuid, new_name or row.name),
+        (row.before_generation, row.generation),
+        changes,
+        row.project,
+        None if row.asked is None else orjson.loads(row.asked),
+    )

@@ -1,0 +1,68 @@
+"""What a request names: providers, by uuid or name (docs: v1-names), resource classes and traits."""
+
+from __future__ import annotations
+
+from placement import errors
+from placement.db.database import Database
+from placement.extensions.v1.failures import NoSuchProvider, UnknownProvider
+from placement.index.snapshot import Snapshot
+from placement.search.query import existence
+from placement.uuids import canonical
+
+
+def find(snapshot: Snapshot, ident: str) -> int | None:
+    """Return the slot of the provider with exactly this uuid, exactly this name, or this uuid in another spelling.
+
+    The first of these that there is goes first: a provider whose name is the uuid of another one is found by its own
+    uuid only.  None if there is none.
+    """
+    slot = snapshot.by_uuid.get(ident)
+    if slot is None:
+        slot = snapshot.by_name.get(ident)
+    return snapshot.by_uuid.get(canonical(ident) or ident) if slot is None else slot
+
+
+def of_path(snapshot: Snapshot, ident: str) -> int:
+    """Return the slot of the provider that a path names.
+
+    Raises:
+        NoSuchProvider: There is none (404).
+    """
+    slot = find(snapshot, ident)
+    if slot is None:
+        raise NoSuchProvider(provider=ident)
+    return slot
+
+
+def of_parameter(snapshot: Snapshot, parameter: str, ident: str) -> int:
+    """Return the slot of the provider that a parameter of the query names.
+
+    Raises:
+        UnknownProvider: There is none (400).
+    """
+    slot = find(snapshot, ident)
+    if slot is None:
+        raise UnknownProvider(parameter=parameter, provider=ident)
+    return slot
+
+
+def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
+    """Return the name of a resource class that a parameter names; None if it is not there.
+
+    Raises:
+        UnknownResourceClass: There is no such class.
+    """
+    if name is not None and name not in snapshot.class_ids:
+        raise errors.UnknownResourceClass(name=name)
+    return name
+
+
+def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | None:
+    """Return the name of a trait that a parameter names; None if it is not there.
+
+    Raises:
+        UnknownTraits: There is no such trait.
+    """
+    if name is not None and existence.unknown_traits([name], snapshot, database):
+        raise errors.UnknownTraits(names=name)
+    return name

@@ -1,0 +1,107 @@
+"""The OpenAPI document of an API at one version."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from placement.extensions.v1.openapi import examples, parameters, replies
+from placement.extensions.v1.openapi.components import Components
+from placement.extensions.v1.openapi.examples import Example
+from placement.http.api import Api, Methods
+from placement.http.endpoint import Endpoint
+from placement.http.response import JSON
+from placement.version_history import Version
+
+JSONObject = dict[str, Any]
+
+#: What identifies a caller; the configuration of the service decides which of them it takes.
+_SECURITY: dict[str, JSONObject] = {
+    "token": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Auth-Token",
+        "description": "A token of the Identity service, or what noauth2 takes for one.",
+    },
+    "basic": {"type": "http", "scheme": "basic", "description": "A user of the service's own password file."},
+}
+
+
+def describe(api: Api, version: Version, *, label: str) -> JSONObject:
+    """Return the OpenAPI document of an API, without ``servers``.
+
+    Args:
+        api: The API; its paths in the document begin after its prefix.
+        version: The version of the API that is described; ``OLDEST`` for an API without versions.
+        label: The version of the document: that of the API, or of the service if the API has none.
+    """
+    paths: JSONObject = {}
+    components = Components()
+    failure = functools.cache(functools.partial(replies.failure, api, version, components))
+    for path, methods in api.routes.items():
+        for method, endpoint in endpoints_at(methods, version):
+            shown = examples.of(api, version, method, path, endpoint)
+            operation = _operation(api, version, path, endpoint, shown, components)
+            name = _class_name(operation["operationId"])
+            failing = sorted(replies.failing(api, version, path, method, endpoint))
+            operation["responses"] = {
+                **replies.succeeding(api, version, endpoint, shown, name, components),
+                **{str(status.value): failure(status) for status in failing},
+                **replies.conflict(api, version, endpoint, name, components),
+            }
+            paths.setdefault(path, {})[method.lower()] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": api.name, "version": label, "description": _about(api, version)},
+        "paths": paths,
+        "components": {"securitySchemes": _SECURITY, **components.rendered()},
+    }
+
+
+def _about(api: Api, version: Version) -> str:
+    if not api.versioning.headers(version):
+        return "This API has no versions: routes, parameters and fields are added, and none changes its meaning."
+    return f"Version {version}.  Requests ask for it by a header; other versions have documents of their own."
+
+
+def endpoints_at(methods: Methods, version: Version) -> Iterator[tuple[str, Endpoint]]:
+    """Yield each method that the path has in this version, with its endpoint."""
+    for method, served in methods.items():
+        for endpoint in served if isinstance(served, tuple) else (served,):
+            if endpoint.since <= version and (endpoint.until is None or version < endpoint.until):
+                yield method, endpoint
+
+
+def _operation(
+    api: Api, version: Version, path: str, endpoint: Endpoint, shown: list[Example], components: Components
+) -> JSONObject:
+    noun = endpoint.handler.__module__.rpartition(".")[2]
+    sentence = (endpoint.handler.__doc__ or "").partition("\n")[0]
+    operation: JSONObject = {
+        "operationId": f"{noun}.{endpoint.handler.__name__}",
+        "summary": sentence.rstrip("."),
+        "tags": [noun],
+        "parameters": [
+            *parameters.of_versions(api, version),
+            *parameters.of_path(path, shown),
+            *parameters.of_query(endpoint, version, shown),
+            *parameters.of_dry_runs(endpoint),
+        ],
+    }
+    if endpoint.policy:
+        operation["description"] = f"{sentence} Needs the policy rule `{endpoint.policy}`."
+        operation["x-policy-rule"] = endpoint.policy
+    if endpoint.body is not None:
+        name = f"{_class_name(operation['operationId'])}Body"
+        content: JSONObject = {"schema": components.schema(name, endpoint.body.render(version))}
+        if bodies := {example.name: {"value": example.body} for example in shown}:
+            content["examples"] = bodies
+        operation["requestBody"] = {"required": True, "content": {JSON: content}}
+    operation["security"] = [] if path in api.open_paths else [{name: []} for name in _SECURITY]
+    return operation
+
+
+def _class_name(operation_id: str) -> str:
+    """Return the name of an operation as the name of a class, ``ResourceClassShow``."""
+    return "".join(word.capitalize() for word in operation_id.replace(".", "_").split("_"))

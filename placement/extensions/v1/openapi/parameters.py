@@ -1,0 +1,93 @@
+"""The parameters of an operation: in its path, its query and its headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from placement.extensions.v1.openapi.examples import Example
+from placement.http import dry_run
+from placement.http.api import Api
+from placement.http.endpoint import Endpoint
+from placement.schemas.declarations import JSONSchema
+from placement.version_history import Version
+
+_IN_PATH = re.compile(r"\{(\w+)\}")
+#: A parameter whose name may end with the suffix of a group: the name, and the expression of suffixes.
+_GROUPED = re.compile(r"\^(\w+)\((.+)\)\?\$")
+
+
+def of_versions(api: Api, version: Version) -> Iterator[dict[str, Any]]:
+    """Yield the header that asks for the version; none for an API without versions."""
+    for name, value in api.versioning.headers(version):
+        if name != "vary":
+            # Generators of clients take no ``const`` in a header.
+            schema = {"type": "string", "enum": [value], "default": value}
+            yield {"name": name, "in": "header", "required": True, "schema": schema}
+
+
+def of_path(path: str, examples: Sequence[Example]) -> Iterator[dict[str, Any]]:
+    """Yield the values in the path.  What they must be is for the handler to say: most texts are 404."""
+    for name in _IN_PATH.findall(path):
+        schema = {"type": "string", "minLength": 1}
+        values = {example.name: {"value": example.path[name]} for example in examples}
+        yield {"name": name, "in": "path", "required": True, "schema": schema, **_examples(values)}
+
+
+def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) -> Iterator[dict[str, Any]]:
+    """Yield the parameters of the query.
+
+    Those of suffixed groups have no fixed names.  They are the properties of one object, each of which is sent as a
+    parameter of its own.
+    """
+    if endpoint.query is None:
+        return
+    schema, repeated = endpoint.query.render(version), endpoint.query.repeated(version)
+    texts = endpoint.query.texts(version)
+    named: JSONSchema = dict(schema.get("properties", {}))
+    suffixed: JSONSchema = {}
+    for expression, value in schema.get("patternProperties", {}).items():
+        if grouped := _GROUPED.fullmatch(expression):
+            named[grouped[1]], texts[grouped[1]] = value, texts[expression]
+            suffixed[f"^{grouped[1]}{grouped[2]}$"] = value
+    for name, value in named.items():
+        rendered = {"type": "array", "items": value, "minItems": 1} if name in repeated else value
+        required = {"required": True} if name in schema.get("required", ()) else {}
+        values = {}
+        for example in examples:
+            if given := example.values(name):
+                values[example.name] = {"value": given if name in repeated else given[-1]}
+        meaning = {"description": texts[name]} if texts[name] else {}
+        yield {"name": name, "in": "query", **meaning, **required, "schema": rendered, **_examples(values)}
+    if suffixed:
+        groups = {"type": "object", "patternProperties": suffixed, "additionalProperties": False}
+        text = (
+            "Parameters of suffixed groups, such as resources1: each is a parameter of its own. "
+            "What may be given several times without a suffix may be so with one."
+        )
+        shape = {"style": "form", "explode": True, "schema": groups}
+        yield {"name": "groups", "in": "query", "description": text, **shape, **_examples(_groups(suffixed, examples))}
+
+
+def _groups(suffixed: Iterable[str], examples: Sequence[Example]) -> dict[str, Any]:
+    """Return the parameters of suffixed groups that examples have, by the name of the example."""
+    found = {}
+    for example in examples:
+        given = {name: value for name, value in example.query if any(re.search(each, name) for each in suffixed)}
+        if given:
+            found[example.name] = {"value": given}
+    return found
+
+
+def of_dry_runs(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    """Yield the parameter and the header that ask for a dry run, where there is one."""
+    if endpoint.dry_run is not None:
+        text = "Whether the write is only checked and answered, and then rolled back."
+        schema = {"type": "string", "enum": ["true", "false"]}
+        yield {"name": dry_run.PARAMETER, "in": "query", "description": text, "schema": schema}
+        yield {"name": dry_run.HEADER_NAME, "in": "header", "description": text, "schema": schema}
+
+
+def _examples(values: dict[str, Any]) -> dict[str, Any]:
+    return {"examples": values} if values else {}

@@ -1,0 +1,47 @@
+"""The usage over time: samples of the past, and the present."""
+
+from __future__ import annotations
+
+import datetime
+
+from placement.extensions.v1.overview.usage_sample import UsageSample
+from placement.http.request import Request
+from placement.index.snapshot import Snapshot
+
+
+def over_time(
+    req: Request,
+    since: datetime.datetime,
+    until: datetime.datetime,
+    most: int,
+    *,
+    resource_class: str | None = None,
+    present: bool = True,
+) -> dict[str, list[UsageSample]]:
+    """Return the samples of a period, in order, by class, the classes in the order of their names.
+
+    Args:
+        req: The request.
+        since: The beginning of the period (naive, UTC).
+        until: Its end, later than its beginning.
+        most: As of ``UsageSample.between``.
+        resource_class: The name of the only class.
+        present: Whether the present usage is the last sample of each class that some provider has.
+    """
+    found = req.read(lambda db: UsageSample.between(db, since, until, most, resource_class))
+    if present:
+        for name, sample in _present(req.index.current(), resource_class, req.now()).items():
+            found.setdefault(name, []).append(sample)
+    return dict(sorted(found.items()))
+
+
+def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
+    """Return the present usage, as a sample would have it."""
+    found = {}
+    for class_id, column in snapshot.columns.items():
+        name = snapshot.class_names.get(class_id)
+        if name is None or resource_class not in (None, name) or not len(column.inventories().slots):
+            continue
+        totals = column.totals()
+        found[name] = UsageSample(now, min(max(int(totals.capacity), 0), 2**62), int(totals.used))
+    return found

@@ -1,0 +1,130 @@
+"""Several candidates that fit together: the copies of one consumer, or all consumers of a call in one tree.
+
+Depth first, with two refinements.  A state that had no continuation is recorded as a no-good and not entered again; it
+is what was taken of the providers that later choices can need, and these are few.  And a choice that took nothing of
+them is not replaced: what follows it does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from typing import NamedTuple
+
+from placement.extensions.v1.pick.overlay import UsageOverlay
+from placement.search.budget import Budget
+from placement.search.solver.problem import Candidate
+
+#: Operations of one choice; bytes of a state, and of each amount in it.
+_CHOICE, _STATE, _AMOUNT = 5, 200, 150
+
+
+class TreeCandidate(NamedTuple):
+    """A candidate of a tree."""
+
+    root: int
+    candidate: Candidate
+    #: Of the tree, where later choices may use later trees only.
+    position: int = 0
+
+
+#: Returns the candidates for the next place, given the choices so far.
+Alternatives = Callable[[list[TreeCandidate]], Iterator[TreeCandidate]]
+
+
+def combination(
+    count: int, alternatives: Alternatives, contended: Callable[[int], bool], overlay: UsageOverlay, budget: Budget
+) -> list[TreeCandidate] | None:
+    """Return the first sequence of choices that fit together; their amounts stay taken.
+
+    Args:
+        count: How many choices.
+        alternatives: Asked for each place, and again after earlier choices were replaced.
+        contended: Whether several choices may use the provider in a slot.
+
+    Returns:
+        None if there is no such sequence; nothing is taken then.
+
+    Raises:
+        Exhausted: The budget is used up; nothing is taken.
+    """
+    search = _Search(contended, overlay, budget)
+    try:
+        found = search.run(count, alternatives)
+    except BaseException:
+        search.undo_all()
+        raise
+    return search.choices if found else None
+
+
+class _Search:
+    def __init__(self, contended: Callable[[int], bool], overlay: UsageOverlay, budget: Budget) -> None:
+        self._contended = contended
+        self._overlay = overlay
+        self._budget = budget
+        self.choices: list[TreeCandidate] = []
+        #: By slot and class, of contended providers.
+        self._amounts: Counter[tuple[int, str]] = Counter()
+        #: The first position for each state: from later ones there are fewer trees to go on with.
+        self._no_goods: dict[Hashable, int] = {}
+
+    def run(self, count: int, alternatives: Alternatives) -> bool:
+        """Whether there is a sequence; it is in ``choices``."""
+        levels = [alternatives(self.choices)]
+        while levels:
+            choice = next(levels[-1], None)
+            if choice is None:
+                levels.pop()
+                self._add_no_good()
+                if levels and not self._undo():
+                    levels[-1] = iter(())
+                continue
+            self._do(choice)
+            if len(self.choices) == count:
+                return True
+            levels.append(iter(()) if self._is_no_good() else alternatives(self.choices))
+        return False
+
+    def _state(self) -> tuple[Hashable, int]:
+        position = self.choices[-1].position if self.choices else 0
+        return (len(self.choices), frozenset(self._amounts.items())), position
+
+    def _is_no_good(self) -> bool:
+        state, position = self._state()
+        known = self._no_goods.get(state)
+        return known is not None and known <= position
+
+    def _add_no_good(self) -> None:
+        state, position = self._state()
+        if state in self._no_goods:
+            self._no_goods[state] = min(self._no_goods[state], position)
+        elif self._budget.try_hold(_STATE + _AMOUNT * len(self._amounts)):
+            self._no_goods[state] = position
+
+    def _do(self, choice: TreeCandidate) -> None:
+        self._budget.spend(_CHOICE + len(self._amounts))
+        self._overlay.take(choice.candidate)
+        self.choices.append(choice)
+        self._count(choice, 1)
+
+    def _undo(self) -> bool:
+        """Undo the last choice; return whether another in its place could be better."""
+        choice = self.choices.pop()
+        self._overlay.take(choice.candidate, -1)
+        return self._count(choice, -1)
+
+    def _count(self, choice: TreeCandidate, times: int) -> bool:
+        """Count what the choice takes of contended providers; return whether it takes any."""
+        some = False
+        for slot, amounts in choice.candidate.amounts.items():
+            if self._contended(slot):
+                some = True
+                for name, amount in amounts.items():
+                    self._amounts[slot, name] += times * amount
+                    if not self._amounts[slot, name]:
+                        del self._amounts[slot, name]
+        return some
+
+    def undo_all(self) -> None:
+        while self.choices:
+            self._undo()

@@ -1,0 +1,199 @@
+"""/v1/claims (docs: v1-claims)"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.result import ClaimResult, Place, Reason
+from placement.extensions.v1.pick.strategy import Preference
+from placement.extensions.v1.query_text import query_string
+from placement.schemas import success
+from placement.schemas.dates import precise
+from placement.schemas.declarations import (
+    IDENTIFIER,
+    RESOURCE_CLASS_NAME,
+    UUID,
+    Array,
+    Field,
+    Object,
+    OneOf,
+    OrNull,
+    PatternField,
+    SchemaType,
+    boolean,
+    integer,
+    nullable,
+    string,
+)
+from placement.schemas.document import Body
+from placement.schemas.replies.common import AMOUNTS, by_uuid
+
+Document = dict[str, Any]
+
+#: Ten years, in seconds.
+LONGEST = 315_360_000
+#: Characters of a query, as many as an address may have by default: one of 16 MiB has millions of parameters.
+_LONGEST_QUERY = 28 * 1024
+
+_TEXTS = Array(string(minLength=1))
+_SUFFIX = "^([a-zA-Z0-9_-]{1,64})?$"
+_GROUP = Object(
+    Field("resources", Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=1)))),
+    Field("required", _TEXTS),
+    Field("member_of", _TEXTS),
+    Field("in_tree", IDENTIFIER),
+)
+_QUERY_OBJECT = Object(
+    Field("groups", Object(PatternField(_SUFFIX, _GROUP), min_properties=1), required=True),
+    Field("group_policy", string(enum=["none", "isolate"])),
+    Field("same_subtree", Array(Array(string(), min_items=1))),
+    Field("root_required", _TEXTS),
+)
+_REQUEST = Object(
+    Field("consumer", UUID, required=True),
+    Field("consumer_type", string(pattern=RESOURCE_CLASS_NAME, minLength=1, maxLength=255), required=True),
+    Field("project_id", IDENTIFIER, required=True),
+    Field("user_id", IDENTIFIER, required=True),
+    Field("query", OneOf((string(maxLength=_LONGEST_QUERY), _QUERY_OBJECT)), required=True),
+    Field("count", integer(minimum=1, maximum=10_000)),
+    Field("keep", boolean()),
+    Field("consumer_generation", nullable(integer())),
+    Field("dry_run", boolean()),
+)
+_STRATEGIES = [preference.value for preference in Preference]
+_STRATEGY = OneOf((string(enum=_STRATEGIES), Object(Field("spread_over", IDENTIFIER, required=True))))
+EXPIRES_IN = Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)))
+
+CREATE = Body(
+    Object(
+        Field("requests", Array(_REQUEST, min_items=1), required=True),
+        Field("strategy", _STRATEGY),
+        Field("all_or_nothing", boolean()),
+        EXPIRES_IN,
+        Field("apart_from", Array(UUID)),
+        Field("together_with", Array(UUID)),
+    )
+)
+
+EXTEND = Body(Object(Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)), required=True)))
+
+
+def size(document: Document) -> int:
+    """Return how much a valid call asks for: places, and consumers that it takes into account."""
+    places: int = sum(request.get("count", 1) for request in document["requests"])
+    return places + len(document.get("apart_from", ())) + len(document.get("together_with", ()))
+
+
+_NUMBER = integer(minimum=0)
+_ALLOCATIONS = by_uuid(
+    Object(
+        Field("name", nullable(string()), required=True),
+        Field("resources", AMOUNTS, required=True),
+        Field("generation", _NUMBER, required=True),
+    )
+)
+_MAPPINGS = Array(Object(PatternField(_SUFFIX, Array(string()))))
+_DATE = nullable(string(format="date-time"))
+
+
+def _object(**types: SchemaType) -> Object:
+    """Return the type of an object that has all these fields."""
+    return Object(*(Field(name, kind, required=True) for name, kind in types.items()))
+
+
+_RESULT = Object(
+    Field("consumer", string(), required=True),
+    Field("status", integer(), required=True),
+    Field("outcome", string(), required=True),
+    Field("allocations", _ALLOCATIONS),
+    Field("mappings", OrNull(_MAPPINGS)),
+    Field("consumer_generation", _NUMBER),
+    Field("expires_at", _DATE),
+    Field("error", _object(code=string(), detail=string())),
+    Field(
+        "explanation",
+        _object(
+            summary=string(),
+            obstacle=OrNull(_object(rule=string(), group=nullable(string()))),
+            relaxations=Array(_object(text=string(), query=string(), found=_NUMBER)),
+        ),
+    ),
+)
+RESULTS = _object(results=Array(_RESULT), claimed=_NUMBER)
+CREATE_REPLIES = success.ok(RESULTS, dated=success.Dated.NEVER)
+SHOW_REPLIES = success.ok(
+    _object(
+        consumer=string(),
+        consumer_type=string(),
+        project_id=nullable(string()),
+        user_id=nullable(string()),
+        consumer_generation=_NUMBER,
+        allocations=_ALLOCATIONS,
+        mappings=OrNull(_MAPPINGS),
+        expires_at=_DATE,
+    )
+)
+
+
+def results(ended: Sequence[ClaimResult]) -> Document:
+    """Return the document of the results of a call."""
+    return {
+        "results": [_result(one) for one in ended],
+        "claimed": sum(one.failure is None for one in ended),
+    }
+
+
+def document(held: HeldClaim) -> Document:
+    """Return the document of what a consumer holds."""
+    return {
+        "consumer": held.consumer,
+        "consumer_type": held.consumer_type,
+        "project_id": held.project,
+        "user_id": held.user,
+        **_place(Place.of_held(held)),
+    }
+
+
+def _result(result: ClaimResult) -> Document:
+    shown: Document = {
+        "consumer": result.consumer,
+        "status": 200 if result.failure is None else 409,
+        "outcome": result.outcome,
+    }
+    if result.place is not None:
+        shown |= _place(result.place)
+    if result.failure is not None:
+        shown["error"] = {"code": result.failure.code, "detail": result.failure.sentence}
+    if result.reason is not None:
+        shown["explanation"] = _explanation(result.reason)
+    return shown
+
+
+def _place(place: Place) -> Document:
+    shown: Document = {
+        "allocations": {
+            uuid: {
+                "name": place.provider_names[uuid],
+                "resources": dict(amounts),
+                "generation": place.provider_generations[uuid],
+            }
+            for uuid, amounts in place.resources.items()
+        },
+        "mappings": place.mappings,
+    }
+    if place.consumer_generation is not None:
+        shown |= {"consumer_generation": place.consumer_generation, "expires_at": precise(place.expires_at)}
+    return shown
+
+
+def _explanation(reason: Reason) -> Document:
+    obstacle = reason.obstacle
+    return {
+        "summary": reason.summary,
+        "obstacle": None if obstacle is None else {"rule": obstacle[0], "group": obstacle[1]},
+        "relaxations": [
+            {"text": one.text, "query": query_string(one.query), "found": one.found} for one in reason.relaxations
+        ],
+    }

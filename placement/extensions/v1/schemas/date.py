@@ -1,0 +1,35 @@
+"""Dates and ages in queries (docs: v1-dates)."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+
+from placement.extensions.v1.failures import InvalidDate
+from placement.schemas.declarations import string
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGE = "[0-9]{1,5}[smhdw]"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?"
+#: A date in UTC, or an age.
+DATE = string(pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T{_TIME})?|{_AGE})$")
+
+
+def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
+    """Return the moment (naive, UTC) that a parameter names: a date, or how long ago it was.
+
+    Args:
+        parameter: The name of the parameter.
+        value: Conforms to ``DATE``.
+        now: Returns the time by the database's clock (naive, UTC); it is called for an age only.
+
+    Raises:
+        InvalidDate: There is no such date.
+    """
+    if re.fullmatch(_AGE, value):
+        return now() - datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
+    try:
+        return datetime.datetime.fromisoformat(value).replace(tzinfo=None)
+    except ValueError:
+        raise InvalidDate(parameter=parameter, value=value) from None

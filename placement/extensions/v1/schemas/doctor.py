@@ -1,0 +1,50 @@
+"""/v1/doctor"""
+
+from __future__ import annotations
+
+from placement.checks.finding import Severity
+from placement.extensions.doctor import checks
+from placement.extensions.v1.failures import UnknownCheck
+from placement.schemas.declarations import Array, Field, Object, boolean, integer, nullable, number, string
+from placement.schemas.document import Parameters, Query
+from placement.schemas.success import ok
+from placement.version_history import OLDEST
+
+#: How many places of a finding are shown.
+SHOWN = 1000
+
+SHOW = Query(
+    Object(Field("check", string(enum=list(checks.NAMES)), text="Make this check only; may be repeated.")),
+    repeated={"check": OLDEST},
+)
+
+
+def names(parameters: Parameters) -> list[str]:
+    """Return the names of the checks that a query asks for; none for all.
+
+    Raises:
+        UnknownCheck: One of them is no check.
+    """
+    named = parameters.all("check")
+    for name in named:
+        if name not in checks.NAMES:
+            raise UnknownCheck(name=name)
+    return named
+
+
+_FINDING = Object(
+    Field("severity", string(enum=[severity.name.lower() for severity in Severity]), required=True),
+    Field("check", string(), required=True),
+    Field("what", string(), required=True),
+    Field("count", integer(minimum=0), required=True),
+    Field("where", Array(string()), required=True),
+    Field("mend", string(), required=True),
+    Field("fixable", boolean(), required=True),
+)
+_CHECK = Object(
+    Field("name", string(), required=True),
+    Field("seconds", number(minimum=0), required=True),
+    Field("not_made", nullable(string()), required=True),
+)
+
+REPLIES = ok(Object(Field("findings", Array(_FINDING), required=True), Field("checks", Array(_CHECK), required=True)))

@@ -1,0 +1,133 @@
+"""/v1/events and /v1/history/{object}"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.db.writes.notes import KINDS, NODE, PROVIDER
+from placement.extensions.v1.failures import InvalidEventFilter
+from placement.extensions.v1.history.event import MARK, Event, EventFilter
+from placement.extensions.v1.schemas.date import DATE, moment
+from placement.http.request import Request
+from placement.schemas.dates import precise
+from placement.schemas.declarations import (
+    ANYTHING,
+    IDENTIFIER,
+    UUID,
+    Array,
+    Field,
+    Object,
+    OrNull,
+    boolean,
+    integer,
+    nullable,
+    string,
+)
+from placement.schemas.document import Parameters, Query
+from placement.schemas.success import ok
+from placement.schemas.validator import LENIENT
+from placement.uuids import spellings
+
+#: The most events of a page, and their number where the client states none.
+MOST, USUAL = 1000, 100
+#: The longest time that a request waits, in seconds.
+LONGEST_WAIT = 60
+#: Begins at the newest position.
+NOW = "now"
+
+_LIMIT = Field("limit", string(pattern="^([1-9][0-9]{0,2}|1000)$"), text="The most events of a page.")
+LIST = Query(
+    Object(
+        Field(
+            "after",
+            string(pattern=f"^({NOW}|{MARK})$"),
+            text="The position after which to begin; now for the newest. Without it from the oldest event.",
+        ),
+        Field("provider", IDENTIFIER, text="Events of this provider and its node, by uuid or name."),
+        Field("consumer", UUID, text="Events of this consumer."),
+        Field("project", IDENTIFIER, text="Events of consumers that this project owns."),
+        Field("kind", string(enum=[*KINDS]), text="Events of objects of this kind."),
+        Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age: 90m."),
+        _LIMIT,
+        Field("wait", string(pattern="^([0-9]|[1-5][0-9]|60)$"), text="Seconds to wait for an event."),
+    ),
+    formats=LENIENT,
+)
+STORY = Query(
+    Object(
+        Field("order", string(enum=["oldest", "newest"]), text="Which events come first."),
+        _LIMIT,
+        Field("after", string(pattern=f"^{MARK}$"), text="The mark of the page before, as in its field next."),
+    )
+)
+
+_GENERATION = nullable(integer(minimum=0))
+_TEXT = nullable(string())
+EVENT = Object(
+    Field("position", string(), required=True),
+    Field("at", string(format="date-time"), required=True),
+    Field("kind", string(enum=[*KINDS]), required=True),
+    Field("uuid", _TEXT, required=True),
+    Field("name", _TEXT, required=True),
+    Field("generation", Array(_GENERATION), required=True),
+    Field("changes", Object(additional=ANYTHING), required=True),
+    Field("project", _TEXT, required=True),
+    Field("request", OrNull(Object(additional=string())), required=True),
+)
+LIST_REPLIES = ok(
+    Object(Field("events", Array(EVENT), required=True), Field("position", string(), required=True)),
+)
+STORY_REPLIES = ok(
+    Object(
+        Field("uuid", string(), required=True),
+        Field("present", boolean(), required=True),
+        Field("events", Array(EVENT), required=True),
+        Field("next", _TEXT, required=True),
+    )
+)
+
+
+def event_filter(req: Request, parameters: Parameters, provider: str | None, *, only_owned: bool) -> EventFilter:
+    """Return which events a query asks for.
+
+    Args:
+        req: The request.
+        parameters: Its query.
+        provider: The uuid of the provider that it names.
+        only_owned: As the filter has it.
+
+    Raises:
+        InvalidDate: There is no such date.
+        InvalidEventFilter: The conditions exclude each other.
+    """
+    consumer, kind, since = parameters.get("consumer"), parameters.get("kind"), parameters.get("since")
+    if provider is not None and consumer is not None:
+        raise InvalidEventFilter(reason="an event is about a provider or a consumer")
+    kinds: tuple[str, ...] = () if kind is None else (kind,)
+    if provider is not None:
+        kinds = tuple(each for each in (PROVIDER, NODE) if kind in (None, each))
+        if not kinds:
+            raise InvalidEventFilter(reason=f"events of a provider are of the kinds {PROVIDER} and {NODE}")
+    uuids = (provider,) if provider is not None else () if consumer is None else spellings(consumer)
+    return EventFilter(
+        uuids=uuids,
+        kinds=kinds,
+        project=parameters.get("project"),
+        only_owned=only_owned,
+        since=since and moment("since", since, req.now),
+    )
+
+
+def document(event: Event) -> dict[str, Any]:
+    """Return an event."""
+    return {
+        "position": event.mark,
+        "at": precise(event.at),
+        "kind": event.kind,
+        "uuid": event.uuid,
+        "name": event.name,
+        "generation": [*event.generations],
+        "changes": event.changes,
+        "project": event.project,
+        "request": event.request,
+    }

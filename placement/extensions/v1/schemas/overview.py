@@ -1,0 +1,116 @@
+"""/v1/overview"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+
+from placement.db.database import Database
+from placement.extensions.v1 import lookup
+from placement.extensions.v1.failures import InvalidMark
+from placement.extensions.v1.overview.trees import Amount, Mark, TreeFilter, TreeOrder
+from placement.extensions.v1.schemas import paging
+from placement.extensions.v1.schemas.date import DATE
+from placement.extensions.v1.schemas.provider import documents
+from placement.http.response import encode
+from placement.index.snapshot import Snapshot
+from placement.schemas.declarations import IDENTIFIER, Field, Object, string
+from placement.schemas.document import Parameters, Query
+
+#: Providers that are encoded at once.
+_PIECE = 1000
+#: A uuid with or without dashes; aggregates have the form in which they were written (docs: api-bodies).
+_AGGREGATE = string(pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$")
+
+SHOW = Query(
+    Object(
+        Field("limit", string(pattern="^[1-9][0-9]{0,8}$"), text="The most providers of a page of whole trees."),
+        Field("after", string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$"), text=paging.AFTER),
+        Field("root", IDENTIFIER, text="The tree of this provider, by uuid or name."),
+        Field("class", IDENTIFIER, text="Trees with a provider that has inventory of this resource class."),
+        Field("aggregate", _AGGREGATE, text="Trees with a provider that is in this aggregate."),
+        Field("trait", IDENTIFIER, text="Trees with a provider that has this trait."),
+        Field(
+            "sort",
+            string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$"),
+            text="The amount of a resource class by which trees are ordered, most first; with a minus least first.",
+        ),
+        Field("at", DATE, text="A past time, or how long ago: what was there then."),
+        Field(
+            "over_committed",
+            string(enum=["1", "true"]),
+            text="Trees with a provider on which more is used than the capacity.",
+        ),
+    )
+)
+
+
+def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) -> TreeFilter:
+    """Return which trees a query asks for.
+
+    Raises:
+        UnknownProvider, UnknownResourceClass, UnknownTraits: It names what does not exist.
+    """
+    root = parameters.get("root")
+    if root is not None:
+        root = snapshot.provider(lookup.of_parameter(snapshot, "root", root)).root
+    return TreeFilter(
+        root=root,
+        resource_class=lookup.resource_class(snapshot, parameters.get("class")),
+        aggregate=parameters.get("aggregate"),
+        trait=lookup.trait(snapshot, database, parameters.get("trait")),
+        over_committed="over_committed" in parameters,
+    )
+
+
+def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
+    """Return the order that a query asks for; None is that of ids.
+
+    Raises:
+        UnknownResourceClass: It names a class that does not exist.
+    """
+    sort: str | None = parameters.get("sort")
+    if sort is None:
+        return None
+    amount, _, resource_class = sort.removeprefix("-").partition(":")
+    lookup.resource_class(snapshot, resource_class)
+    return TreeOrder(Amount(amount), resource_class, least_first=sort.startswith("-"))
+
+
+def mark(parameters: Parameters) -> Mark | None:
+    """Return the place after which the page begins; None is the beginning.
+
+    Raises:
+        InvalidMark: It is of a list with another order.
+    """
+    after: str | None = parameters.get("after")
+    if after is None:
+        return None
+    total, _, row_id = after.rpartition(":")
+    if bool(total) != ("sort" in parameters):
+        raise InvalidMark(after=after)
+    return Mark(int(total) if total else None, int(row_id))
+
+
+def text(last: Mark) -> str:
+    """Return a mark as it is in a query."""
+    return str(last.id) if last.sum is None else f"{last.sum}:{last.id}"
+
+
+def pieces(
+    snapshot: Snapshot, slots: Iterable[int], consumers: Mapping[int, int], following: str | None
+) -> Iterator[bytes]:
+    """Yield the document of a page, in pieces of many providers.
+
+    Args:
+        snapshot: Has the providers.
+        slots: The providers of the page, in order.
+        consumers: How many consumers hold something on a provider, by its id.
+        following: The URL of the next page.
+    """
+    yield b'{"providers":['
+    remaining, separator = iter(slots), b""
+    while some := [*itertools.islice(remaining, _PIECE)]:
+        yield separator + encode(documents(snapshot, some, consumers))[1:-1]
+        separator = b","
+    yield b'],"next":%s}' % encode(following)

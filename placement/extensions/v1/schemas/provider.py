@@ -1,0 +1,115 @@
+"""The documents of providers (docs: v1-overview), and what of a tree is shown beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from placement.extensions.v1.schemas import paging
+from placement.index.column import Inventories, without_fractions
+from placement.index.snapshot import Snapshot
+from placement.objects.claims.holders import Holder
+from placement.schemas.dates import date
+from placement.schemas.declarations import Object
+from placement.schemas.document import Query
+
+SHOW = Query(Object(*paging.OF_CONSUMERS))
+#: Sharing relations that are named; a pool may serve thousands of trees.
+_NAMED = 100
+
+
+def named(snapshot: Snapshot, slot: int) -> dict[str, Any]:
+    """Return a provider where it is only named."""
+    provider = snapshot.provider(slot)
+    return {"uuid": provider.uuid, "name": provider.name}
+
+
+def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, int]) -> list[dict[str, Any]]:
+    """Return the documents of providers, in the order of the slots.
+
+    Args:
+        snapshot: Has the providers.
+        slots: Where.
+        consumers: How many consumers hold something on a provider, by its id; no entry for none.
+    """
+    traits: dict[frozenset[str], list[str]] = {}
+    shown: dict[int, dict[str, Any]] = {}
+    for slot in slots:
+        provider = snapshot.provider(slot)
+        names = traits.get(provider.traits)
+        if names is None:
+            names = traits[provider.traits] = sorted(provider.traits)
+        shown[slot] = {
+            "uuid": provider.uuid,
+            "name": provider.name,
+            "parent": None if provider.parent < 0 else named(snapshot, provider.parent),
+            "root": named(snapshot, provider.root),
+            "generation": snapshot.generations.item(slot),
+            "traits": names,
+            "aggregates": sorted(provider.aggregates),
+            "consumers": consumers.get(provider.id, 0),
+            "inventories": {},
+        }
+    ascending = np.sort(np.array(slots, dtype=np.intp))
+    for class_id, column in sorted(snapshot.columns.items()):
+        # A client can remove a class while another gives it an inventory; then it has no name.
+        name = snapshot.class_names.get(class_id)
+        if name is not None:
+            for slot, inventory in _inventories(column.inventories_of(ascending)):
+                shown[slot]["inventories"][name] = inventory
+    return [shown[slot] for slot in slots]
+
+
+def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield inventories with their slots."""
+    columns = (
+        *(held.slots, held.total, held.reserved, held.min_unit, held.max_unit, held.step_size, held.allocation_ratio),
+        held.used.astype(np.int64),
+    )
+    for slot, total, reserved, min_unit, max_unit, step_size, ratio, used, capacity in zip(
+        *(column.tolist() for column in columns), without_fractions(held.capacity), strict=True
+    ):
+        yield (
+            slot,
+            {
+                "total": total,
+                "reserved": reserved,
+                "min_unit": min_unit,
+                "max_unit": max_unit,
+                "step_size": step_size,
+                "allocation_ratio": ratio,
+                "capacity": capacity,
+                "used": used,
+                "free": max(capacity - used, 0),
+            },
+        )
+
+
+def holders(found: Iterable[Holder], uuids: frozenset[str]) -> list[dict[str, Any]]:
+    """Return what consumers hold on some providers, with an entry for each consumer and provider.
+
+    Args:
+        found: The consumers.
+        uuids: The uuids of the providers.
+    """
+    return [
+        {
+            "consumer": holder.uuid,
+            "type": holder.consumer_type,
+            "project": holder.project,
+            "user": holder.user,
+            "since": date(holder.created_at),
+            "provider": {"uuid": held.provider, "name": held.name},
+            "resources": held.resources,
+        }
+        for holder in found
+        for held in holder.held.values()
+        if held.provider in uuids
+    ]
+
+
+def some_of(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
+    """Return the number of providers, and the first of them by name and uuid."""
+    return {"count": len(slots), "providers": [named(snapshot, slot) for slot in slots[:_NAMED]]}

@@ -1,0 +1,46 @@
+"""DELETE /v1/claims (docs: v1-claims-release)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from placement.extensions.v1.releasing import Released
+from placement.extensions.v1.schemas.consumer import CONDITIONS
+from placement.schemas import success
+from placement.schemas.declarations import UUID, Array, Field, Object, boolean, string
+from placement.schemas.document import Query
+from placement.schemas.validator import LENIENT
+from placement.version_history import OLDEST
+
+#: Consumers that one request releases by conditions, where the client states no number.
+MOST = 10_000
+
+QUERY = Query(
+    Object(
+        Field("consumer", UUID, text="A consumer to release; may be repeated."),
+        *CONDITIONS,
+        Field(
+            "limit",
+            string(pattern="^([1-9][0-9]{0,4}|100000)$"),
+            text=f"The most consumers to release by conditions; {MOST} by default.",
+        ),
+    ),
+    repeated={"consumer": OLDEST},
+    formats=LENIENT,
+)
+#: The parameters that are conditions.
+CONDITION_NAMES = frozenset(field.name for field in CONDITIONS)
+
+REPLIES = success.ok(
+    Object(
+        Field("released", Array(string()), required=True),
+        Field("missing", Array(string()), required=True),
+        Field("complete", boolean(), required=True),
+    ),
+    dated=success.Dated.NEVER,
+)
+
+
+def document(released: Released) -> dict[str, Any]:
+    """Return the document of a release."""
+    return {"released": released.released, "missing": released.missing, "complete": released.complete}

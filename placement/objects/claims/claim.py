@@ -1,0 +1,43 @@
+"""A claim: all that one consumer is to hold from now on, everywhere or on one provider."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from placement.db.writes import origin
+from placement.db.writes.origin import Origin
+from placement.objects.consumer import Owner
+
+
+class AnyGeneration(enum.Enum):
+    """The type of ``ANY_GENERATION``."""
+
+    ANY_GENERATION = "any generation will do"
+
+
+#: Stands for the consumer generation where the client states none; None is the statement that there is no consumer.
+ANY_GENERATION = AnyGeneration.ANY_GENERATION
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """All that one consumer is to hold from now on; without resources, and if it keeps nothing, it ends."""
+
+    consumer: str
+    #: Amounts by provider uuid and name of the resource class.
+    resources: Mapping[str, Mapping[str, int]]
+    owner: Owner
+    #: The consumer's generation that the client states.
+    generation: int | AnyGeneration | None = ANY_GENERATION
+    #: The uuid of the one provider that the claim is about.  What the consumer holds on others stays as it is, and is
+    #: not judged: it may be more than fits there now.  Such a claim states a generation.  None for all providers.
+    only_on: str | None = None
+    #: Who asks for it.
+    origin: Origin | None = field(default_factory=origin.current, compare=False)
+
+    @property
+    def checks_generation(self) -> bool:
+        """Whether the client states a generation."""
+        return self.generation is not ANY_GENERATION

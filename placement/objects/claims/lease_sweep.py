@@ -1,0 +1,107 @@
+"""Sweeps: all expired leases are given back, in transactions of bounded size.
+
+There is no daemon.  Searches, claims, a worker's requests and a command of operators sweep; several at a time share the
+work, since each skips the consumers that another one has locked.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from placement import errors, signals
+from placement.db.database import Database
+from placement.db.engine import driver_errors
+from placement.db.writes import origin, retry
+from placement.db.writes.origin import Origin
+from placement.objects.claims import leases, release
+
+LOG = logging.getLogger(__name__)
+
+#: Seconds that a worker spends on a sweep after a reply, at most.
+_LONGEST = 5.0
+#: Seconds without another sweep in the process after one that failed, or found all that is due locked.
+_PAUSE = 5.0
+#: Attempts of one transaction.
+ATTEMPTS = 3
+#: Transactions in a row that find all due consumers locked, until a sweep ends.
+MOST_IDLE = 50
+
+
+def sweep(
+    database: Database,
+    most: int | None = None,
+    until: float | None = None,
+    given_back: Callable[[int], object] = lambda _: None,
+) -> bool:
+    """Give back what expired leases hold.
+
+    Args:
+        database: Where they are.
+        most: The most leases; None for all.
+        until: The time, by the monotonic clock, after which no second transaction begins; None for no limit.
+        given_back: Called with the number of leases after each transaction.
+
+    Returns:
+        Whether none is due any more.
+
+    Raises:
+        Failure: As ``Database.write``; what was given back until then stays so.
+    """
+    idle, begun = 0, False
+    while database.read(leases.some_due):
+        if most == 0 or idle == MOST_IDLE or (begun and until is not None and time.monotonic() > until):
+            return False
+        begun = True
+        batch = release.BATCH if most is None else min(most, release.BATCH)
+        ended = database.write(lambda db: leases.give_back(db, batch), attempts=ATTEMPTS)  # noqa: B023
+        given_back(ended)
+        if most is not None:
+            most -= ended
+        idle = 0 if ended else idle + 1
+        if idle:
+            # Other transactions have locked all that is due.
+            retry.pause(idle)
+    return True
+
+
+class LeaseSweeper:
+    """Sweeps on behalf of requests: it fails none of them, and holds none up for long.  Shared by all threads."""
+
+    def __init__(self, database: Database, longest: float = _LONGEST) -> None:
+        """Prepare sweeps that take at most ``longest`` seconds."""
+        self._database = database
+        self._longest = longest
+        #: The time, by the monotonic clock, before which this process does not sweep.
+        self._not_before = 0.0
+        #: Whether the last sweep had no time for all that was due: the next one gives back more.
+        self.is_behind = False
+
+    def sweep(self) -> bool:
+        """Give back what expired leases hold, within its time; return whether that was tried."""
+        self.is_behind = False
+        with origin.acting(Origin(api="placement", route="leases")):
+            return self._sweep()
+
+    def _sweep(self) -> bool:
+        now = time.monotonic()
+        if now < self._not_before:
+            return False
+        ended: list[int] = []
+        try:
+            due = self._database.read(leases.count_due)
+            signals.leases_due(due)
+            if due and not sweep(self._database, until=now + self._longest, given_back=ended.append):
+                self.is_behind = any(ended)
+                if not self.is_behind:
+                    self._not_before = time.monotonic() + _PAUSE
+                signals.leases_due(self._database.read(leases.count_due))
+            elif due:
+                signals.leases_due(0)
+        except Exception as error:
+            # The database may take no writes; searches are answered all the same, without this room.
+            self._not_before = time.monotonic() + _PAUSE
+            reason = driver_errors.cause_of(error) if isinstance(error, errors.Failure) else None
+            LOG.warning("Expired leases are not given back: %s", reason or error)
+        return True

@@ -1,0 +1,163 @@
+"""Leases: claims that have an end, after which what they hold is given back.
+
+The end is a time of the database's clock, and is compared with no other, so that the clocks of workers do not matter.
+A lease belongs to the consumer's row: it ends when that is deleted, and a consumer that is created again has none.
+
+Every transaction that decides by the end of a lease writes the consumer's row, and reads the end once it has the lock
+on it.  So of an extension and the end of the time exactly one takes effect, and a lease is given back once (ADR 39).
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement import errors
+from placement.db.schema.clock import CLOCK
+from placement.db.schema.tables import LEASE_IS_OVER, allocations, claims, consumers, touch_of, touched
+from placement.db.writes.notes import CONSUMER, Pair, Path
+from placement.db.writes.transaction import Prerequisite, Reading, Transaction
+from placement.objects.claims import release
+from placement.objects.claims.consumer_state import ConsumerState, written
+from placement.objects.consumer import Consumer
+
+#: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
+_NO_GENERATION = -1
+
+
+def now(db: Reading) -> datetime.datetime:
+    """Return the time of the database's clock: UTC, naive."""
+    time: datetime.datetime = db.execute(_NOW).scalar_one()
+    return time
+
+
+def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
+    """Return the time so many seconds from now, for ``claims.expires_at``; None if there is to be no end."""
+    return None if seconds is None else now(db) + datetime.timedelta(seconds=seconds)
+
+
+def some_due(db: Reading) -> bool:
+    """Return whether there is a lease whose time is over."""
+    return db.execute(SOME_DUE).first() is not None
+
+
+def count_due(db: Reading) -> int:
+    """Return the number of leases whose time is over, and that are not given back yet."""
+    return int(db.execute(_COUNT_DUE).scalar_one())
+
+
+def overdue(db: Reading, seconds: float) -> list[tuple[str, datetime.datetime]]:
+    """Return the consumers of the leases whose time has been over for so long, with the ends, the oldest first."""
+    before = now(db) - datetime.timedelta(seconds=seconds)
+    return [(row.uuid, row.expires_at) for row in db.execute(_OVERDUE, {"before": before})]
+
+
+def give_back(db: Transaction, most: int = release.BATCH) -> int:
+    """Give back what expired leases hold, at most so many of them, those that ended first before others.
+
+    Where the server can skip locked rows, consumers that another transaction has locked are left to that one.
+
+    Returns:
+        The number of consumers that ended.
+    """
+    return _end_due(db, db.execute(_DUE, {"most": min(most, release.BATCH)}).scalars().all(), skip_locked=True)
+
+
+def give_back_first(db: Transaction, providers: Collection[int]) -> None:
+    """Have an attempt run again once what expired leases hold on these providers is given back; return if none does.
+
+    Call it where an attempt is about to be refused because of what is held there.
+
+    Args:
+        providers: Ids.
+
+    Raises:
+        Prerequisite: There is an expired lease.
+    """
+    if db.execute(_DUE_ON, {"providers": sorted(providers), "most": 1}).first() is not None:
+        raise Prerequisite(lambda first: _give_back_on(first, providers))
+
+
+def give_back_over(found: Iterable[Consumer]) -> None:
+    """Have an attempt run again once those of these consumers are ended whose lease is over; return if none is.
+
+    Raises:
+        Prerequisite: There is an expired lease.
+    """
+    over = [consumer.uuid for consumer in found if consumer.is_over]
+    if over:
+        raise Prerequisite(lambda first: _end_due(first, over, skip_locked=False))
+
+
+def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
+    due = db.execute(_DUE_ON, {"providers": sorted(providers), "most": release.BATCH})
+    _end_due(db, due.scalars().all(), skip_locked=False)
+
+
+def _end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
+    # An extension may have been committed before the lock was ours.
+    return release.end_over(db, release.lock(db, uuids, skip_locked=skip_locked))
+
+
+def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
+    """Give a consumer's claim an end so many seconds from now, or none; also if another program has claimed for it.
+
+    Raises:
+        NoAllocations: The consumer holds nothing, or the time of its lease is over.
+    """
+    db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
+    consumer = Consumer.read_all(db, [consumer_uuid])[consumer_uuid]
+    if not consumer.exists:
+        raise errors.NoAllocations(uuid=consumer_uuid)
+    expires_at = end_after(db, seconds)
+    if db.has_history:
+        [before] = ConsumerState.read_all(db, [consumer_uuid]).values()
+        changes: dict[Path, Pair] = {("lease",): (written(before.lease), written(expires_at))}
+        generations = before.generation, before.generation
+        db.note(CONSUMER, consumer_uuid, changes, generations=generations, project=before.project)
+    is_claimed = db.execute(_EXTEND, {"consumer": consumer.id, "ends": expires_at}).rowcount
+    if not is_claimed and expires_at is not None:
+        new: dict[str, Any] = {
+            "consumer_id": consumer.id,
+            "generation": _NO_GENERATION,
+            "mappings": [],
+            "expires_at": expires_at,
+        }
+        db.execute(sa.insert(claims), new)
+
+
+def _among(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, expanding=True)
+
+
+_C = claims.c
+_NOW = sa.select(CLOCK)
+_DUE = (
+    sa.select(consumers.c.uuid)
+    .join(claims, _C.consumer_id == consumers.c.id)
+    .where(LEASE_IS_OVER)
+    .order_by(_C.expires_at, _C.consumer_id)
+    .limit(sa.bindparam("most"))
+)
+_DUE_ON = _DUE.where(
+    sa.exists().where(
+        allocations.c.consumer_id == consumers.c.uuid,
+        allocations.c.resource_provider_id.in_(_among("providers")),
+    )
+)
+#: One row if there is a lease whose time is over.  The join leaves out claims whose consumer a program has deleted on
+#: SQLite without its foreign keys.
+SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_IS_OVER).limit(1)
+_COUNT_DUE = SOME_DUE.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
+_TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
+_OVERDUE = (
+    sa.select(consumers.c.uuid, _C.expires_at)
+    .join(claims, _C.consumer_id == consumers.c.id)
+    .where(_C.expires_at < sa.bindparam("before"))
+    .order_by(_C.expires_at, _C.consumer_id)
+)
+_OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
+_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))

@@ -1,0 +1,144 @@
+"""Releases: consumers that end, many in one transaction.
+
+A consumer's row is locked before anything else is decided: from then on no other transaction can change what it holds.
+Providers are not locked, since giving back only makes room (placement/objects/claims/claim_set.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from placement import signals
+from placement.db.schema.tables import consumers
+from placement.db.writes.notes import CONSUMER
+from placement.db.writes.transaction import Transaction
+from placement.objects.claims import allocation_rows, holders
+from placement.objects.claims.consumer_state import ConsumerState, note_end
+from placement.objects.claims.holders import Holder
+from placement.objects.consumer import Consumer
+
+LOG = logging.getLogger(__name__)
+
+#: Consumers that one transaction releases; MariaDB makes a table of a list of a thousand or more.
+BATCH = 500
+
+
+def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Consumer]:
+    """Lock the rows of consumers in the order of their uuids, and return those that have one, with what they hold.
+
+    Args:
+        skip_locked: Whether to leave out consumers that other transactions have locked, where the server can do so.
+    """
+    statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
+    locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(uuids)})] if uuids else []
+    return [*Consumer.read_all(db, locked).values()] if locked else []
+
+
+def release(db: Transaction, uuids: Collection[str]) -> list[str]:
+    """End those of the consumers that hold something, and return their uuids."""
+    return _end_holding(db, lock(db, uuids))
+
+
+def release_unchanged(db: Transaction, read: Iterable[Holder]) -> list[str]:
+    """End those of the consumers that are what they were when they were read, and return their uuids.
+
+    All that was read is compared.  A uuid and a generation are no identity: a consumer that ended, and that another
+    project has created again, begins with the same generation.  Neither is an id: SQLite uses the highest one again.
+    """
+    expected = {holder.uuid: holder for holder in read}
+    locked = lock(db, expected)
+    present = holders.of_uuids(db, [consumer.uuid for consumer in locked])
+    return _end_holding(db, [one for one in locked if expected.get(one.uuid) == present.get(one.uuid)])
+
+
+def _end_holding(db: Transaction, locked: Collection[Consumer]) -> list[str]:
+    """End locked consumers that hold something.
+
+    A consumer whose lease is over counts as one that holds nothing, as in every reply; it is given back as expired.
+    """
+    end_over(db, locked)
+    ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_over]
+    end(db, ending)
+    return [consumer.uuid for consumer in ending]
+
+
+def end_over(db: Transaction, locked: Collection[Consumer]) -> int:
+    """End those of these locked consumers whose lease is over, and return their number."""
+    ending = [consumer for consumer in locked if consumer.is_over]
+    if ending:
+        end(db, ending, reason="expired")
+        db.on_commit(lambda: _publish_expired(len(ending)))
+    return len(ending)
+
+
+def _publish_expired(ended: int) -> None:
+    LOG.info("Gave back what %d expired leases held.", ended)
+    signals.leases_expired(ended)
+
+
+def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = None) -> None:
+    """Delete locked consumers with all that they hold, and record it in the feed and in the history.
+
+    The row is deleted, and not only locked, because between Galera nodes a lock excludes nothing: of two transactions
+    about one consumer the later one is refused only where both have written its row (docs/adr/0012).
+
+    Args:
+        reason: Why, for the history, if nobody asked for it.
+    """
+    if not ending:
+        return
+    if db.has_history:
+        for state in ConsumerState.read_all(db, {consumer.uuid for consumer in ending}).values():
+            note_end(db, state, reason=reason)
+    allocation_rows.delete_all(db, ending)
+    db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
+
+
+def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
+    """Delete the rows of those consumers that hold nothing, and return their number.
+
+    Their rows are locked, so none of them comes to hold something meanwhile.
+    """
+    idle = [consumer for consumer in lock(db, uuids) if not consumer.held_on]
+    for consumer in idle:
+        db.note(CONSUMER, consumer.uuid, {("reason",): (None, "idle")}, generations=(consumer.generation, None))
+    end(db, idle)
+    return len(idle)
+
+
+def release_lost(db: Transaction, uuids: Collection[str]) -> int:
+    """Delete what consumers hold of providers and custom classes that do not exist; return how many held such.
+
+    A consumer that holds nothing else ends.  The rows of consumers are written first, as by claims, and created for the
+    length of the transaction where there is none.
+    """
+    if not uuids:
+        return 0
+    Consumer.lock_named(db, uuids)
+    before = ConsumerState.read_all(db, uuids) if db.has_history else {}
+    lost = allocation_rows.delete_lost(db, uuids)
+    Consumer.delete_created(db, uuids)
+    ending = [consumer for consumer in lock(db, lost) if not consumer.held_on]
+    end(db, ending)
+    if before:
+        ended = {consumer.uuid for consumer in ending}
+        for uuid in lost:
+            if uuid in ended:
+                note_end(db, before[uuid], reason="lost")
+            else:
+                db.note(CONSUMER, uuid, {("reason",): (None, "lost")}, project=before[uuid].project)
+    return len(lost)
+
+
+def _among(name: str) -> sa.BindParameter[Any]:
+    return sa.bindparam(name, expanding=True)
+
+
+_ROWS = sa.select(consumers.c.uuid).where(consumers.c.uuid.in_(_among("uuids"))).order_by(consumers.c.uuid)
+_LOCK = _ROWS.with_for_update()
+_LOCK_FREE = _ROWS.with_for_update(skip_locked=True)
+_DELETE_ROWS = sa.delete(consumers).where(consumers.c.id.in_(_among("ids")))

@@ -1,0 +1,61 @@
+"""Room: what consumers can still take from an inventory, as a transaction sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Self
+
+import sqlalchemy as sa
+
+from placement.db.schema.tables import inventories, resource_classes
+from placement.db.writes.transaction import Reading
+from placement.objects import capacity
+from placement.objects.provider import ResourceProvider
+from placement.objects.usage import USED
+
+#: Ids in one statement.
+MANY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The room in one inventory, in units of its class."""
+
+    #: The amount that consumers can hold together, cut to a whole number (docs: api-capacity).
+    capacity: int
+    #: The amount that they hold.
+    used: int
+
+    @property
+    def free(self) -> int:
+        """The amount that fits beside what is used; 0 where more is used than fits."""
+        return max(self.capacity - self.used, 0)
+
+    @classmethod
+    def of_providers(cls, db: Reading, ids: Collection[int]) -> dict[str, dict[str, Self]]:
+        """The room in all inventories of these providers, by provider uuid and class, in the order of the ids."""
+        ordered = sorted(ids)
+        rooms: dict[str, dict[str, Self]] = {}
+        for start in range(0, len(ordered), MANY):
+            batch = ordered[start : start + MANY]
+            uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, batch)}
+            rooms |= {uuid: {} for uuid in uuids.values()}
+            for row in db.execute(_INVENTORIES, {"providers": batch}):
+                amount = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
+                rooms[uuids[row.provider_id]][row.resource_class] = cls(amount, int(row.used))
+        return rooms
+
+
+_I = inventories.c
+_INVENTORIES = (
+    sa.select(
+        _I.resource_provider_id.label("provider_id"),
+        resource_classes.c.name.label("resource_class"),
+        *(_I.total, _I.reserved, _I.allocation_ratio),
+        sa.func.coalesce(USED, 0).label("used"),
+    )
+    .join(resource_classes, resource_classes.c.id == _I.resource_class_id)
+    .where(_I.resource_provider_id.in_(sa.bindparam("providers", expanding=True)))
+    .order_by(_I.resource_provider_id, resource_classes.c.id)
+)

@@ -1,0 +1,7 @@
+"""All APIs of the service, whether a configuration asks for them or not."""
+
+from __future__ import annotations
+
+from placement import extension, routes
+
+ALL = (routes.PLACEMENT, *(each.api() for each in extension.installed().values() if each.api))
