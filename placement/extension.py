@@ -111,8 +111,16 @@ def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[
         yield from each.options.items()
 
 
-def forget_others(conf: cfg.ConfigOpts) -> None:
-    """Take the options of extensions that are not enabled from a configuration that was read; raises cfg.Error."""
-    kept = enabled(conf)
+def forget_others(conf: cfg.ConfigOpts, read: cfg.ConfigOpts) -> None:
+    """Take the options of extensions that are not enabled from a configuration that has not been read yet.
+
+    Args:
+        conf: Has the options of all extensions.
+        read: Has ``OPTIONS``, and was read.
+
+    Raises:
+        cfg.Error: As :func:`enabled`.
+    """
+    kept = enabled(read)
     for group, options in options_of(each for each in installed().values() if each not in kept):
         conf.unregister_opts(options, group=group)

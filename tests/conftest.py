@@ -127,7 +127,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item in remaining]
     for item in items:
         services = {"service", "services"} & {*item.fixturenames}
-        shared = item.path.parent.name in ("gabbi", "live", "load") and services
+        shared = {"gabbi", "live", "load"} & {*item.path.parts} and services
         # Tests with `clients` share one service across modules.
         group = item.path.stem if shared else "clients" if "clients" in item.fixturenames else None
         if group and not item.get_closest_marker("xdist_group"):

@@ -1,4 +1,4 @@
-"""The findings of the doctor that tests plant; ``tests/unit/doctor/test_checks.py`` compares them with the checks."""
+"""The findings of the doctor that tests plant; unit/extensions/doctor/test_checks.py compares them with the checks."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def generated() -> dict[str, str]:
 
 
 def recorded(name: str, example: examples.Example) -> Iterator[dict[str, Any]]:
-    """Yield the example as ``placement/extensions/v1/openapi/examples.py`` reads it; nothing for one that is of no use there."""
+    """Yield the example as the module ``openapi/examples.py`` reads it; nothing for one that is of no use there."""
     request, reply = example.request, example.reply
     if reply is None or not reply.status.startswith("2"):
         return

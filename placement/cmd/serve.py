@@ -17,6 +17,7 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 import waitress
@@ -137,8 +138,9 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     conf.set_default("max_retries", 0, group="placement_database")
     if database:
         conf.set_override("connection", database, group="placement_database")
-    conf([], project=options.PROJECT, default_config_files=[], default_config_dirs=[])
-    extension.forget_others(conf)
+    files: dict[str, Any] = {"project": options.PROJECT, "default_config_files": [], "default_config_dirs": []}
+    options.forget_other_extensions(conf, [], **files)
+    conf([], **files)
     options.check(conf)
     if conf.placement_database.connection.startswith("sqlite:///"):
         # The file belongs to this program, so it may be upgraded without an operator.

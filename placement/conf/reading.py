@@ -55,11 +55,11 @@ def check(conf: cfg.ConfigOpts, defaults: cfg.ConfigOpts, never_empty: Iterable[
 
     Args:
         conf: The configuration that was read.
-        defaults: The same options, with their defaults.
+        defaults: The same options, with their defaults; it may have others, too.
         never_empty: The options of type string, or list of strings, that must not be empty.
     """
-    strings = set(never_empty)
-    for group, name in names(defaults):
+    strings, present = set(never_empty), {*names(conf)}
+    for group, name in filter(present.__contains__, names(defaults)):
         value = _value(conf, group, name)
         missing = value is None and _value(defaults, group, name) is not None
         if missing or ((group, name) in strings and value is not None and not all(value or [""])):

@@ -19,9 +19,9 @@ from placement.index.live import LiveIndex
 from tests.children import until
 from tests.clock import PATIENCE
 from tests.db import sql_hooks
+from tests.db.extensions.v1.test_claims import Cloud, request
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
-from tests.db.v1.test_claims import Cloud, request
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
 

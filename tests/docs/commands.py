@@ -50,7 +50,7 @@ _SAMPLES = {path.name for path in (ROOT / "etc").rglob("*")}
 #: The commands of the client, each ``noun_verb``.
 _CLIENT = importlib.metadata.EntryPoints(
     command
-    for group in ("identity.v3", "compute.v2", "placement.extensions.v1", "baremetal.v1")
+    for group in ("identity.v3", "compute.v2", "placement.v1", "baremetal.v1")
     for command in importlib.metadata.entry_points(group=f"openstack.{group}")
 )
 #: What the commands of osc-placement ask for the version of the API.

@@ -6,8 +6,8 @@ over HTTP all gabbits share one, and each uses names and uuids of its own.
 
 With GABBI_URL in the environment the gabbits run against that service.  Its database must be new, because a run leaves
 its data behind.  With GABBI_REFERENCE=1 the service is the reference implementation: the requests in divergences.yaml,
-which it answers differently, are skipped.  OpenStack Placement is that of all gabbits but those of gabbits/baremetal;
-with GABBI_REFERENCE=ironic it is Ironic, for the gabbits of gabbits/baremetal only.
+which it answers differently, are skipped.  OpenStack Placement is that of all gabbits but those of gabbits/extensions;
+with GABBI_REFERENCE=ironic it is Ironic, for the gabbits of gabbits/extensions/baremetal only.
 """
 
 import collections
@@ -53,19 +53,19 @@ DIVERGENCES = parsed((HERE / "divergences.yaml").read_text())
 
 
 def name_of(gabbit):
-    """Return the name of a gabbit, such as inventory/replace_sets_all_inventories."""
-    return str(gabbit.relative_to(DIRECTORY).with_suffix(""))
+    """Return the name of a gabbit, such as inventory/replace_sets_all_inventories, or v1/claim/a_claim_has_a_place."""
+    return str(gabbit.relative_to(DIRECTORY).with_suffix("")).removeprefix("extensions/")
 
 
 def has_reference(gabbit):
     """Whether the reference implementation has what the gabbit is about; it has one API, and Ironic no users here."""
-    api, noun = gabbit.relative_to(DIRECTORY).parts[:2]
+    api, noun = name_of(gabbit).split("/")[:2]
     return api not in {"v1", "console"} and (api == "baremetal") == IS_IRONIC and noun not in {"placement", "policy"}
 
 
 def has_document(gabbit):
     """Whether the API that the gabbit is about is described by a document, which replies are compared with."""
-    return not gabbit.is_relative_to(DIRECTORY / "baremetal")
+    return not gabbit.is_relative_to(DIRECTORY / "extensions/baremetal")
 
 
 #: SQLite is that of the gabbits in process.
@@ -75,9 +75,10 @@ OVER_HTTP = [kind for kind in servers.KINDS if kind != servers.SQLite.kind]
 def enabled(gabbit):
     """Return the groups of the optional APIs that are served.  The console has / redirect browsers, so only its own
     gabbits have it."""
-    return ("baremetal", "console") if gabbit.is_relative_to(DIRECTORY / "console") else ("baremetal",)
+    return ("baremetal", "console") if gabbit.is_relative_to(DIRECTORY / "extensions/console") else ("baremetal",)
 
 
+BY_NAME = {name_of(each): each for each in GABBIT_FILES}
 each_gabbit = pytest.mark.parametrize("gabbit", GABBIT_FILES, ids=name_of)
 each_gabbit_or_half = pytest.mark.parametrize(
     "gabbit",
@@ -227,7 +228,7 @@ def successes():
 
 def test_divergences_are_requests_of_gabbits():
     for name, divergences in DIVERGENCES.items():
-        assert divergences.keys() <= set(requests_of(DIRECTORY / f"{name}.yaml"))
+        assert divergences.keys() <= set(requests_of(BY_NAME[name]))
 
 
 def requests_of(gabbit):

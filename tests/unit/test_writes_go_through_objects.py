@@ -41,18 +41,8 @@ PARTIAL_CHANGES = {
 }
 #: The modules of placement/objects that write.  All others are records, which can only be read.
 WRITERS = {
-    *(
-        "allocation_rows",
-        "claim_record",
-        "consumer",
-        "leases",
-        "locked_provider",
-        "provider_rows",
-        "release",
-        "resource_class",
-        "trait",
-    ),
-    "tree",
+    *("claims/allocation_rows", "claims/leases", "claims/release"),
+    *("consumer", "locked_provider", "provider_rows", "resource_class", "trait", "tree"),
 }
 
 
@@ -98,10 +88,10 @@ def test_only_objects_and_the_database_record_in_the_feed():
         if name == "changed" and any(getattr(getattr(one, "value", None), "id", "") == "feed" for one in arguments)
     }
     assert recording == {
-        "db/expired_writers",
-        "db/online",
-        "db/standard",
-        *(f"objects/{name}" for name in WRITERS - {"claim_record", "consumer", "leases", "release"}),
+        "db/writes/expired_writers",
+        "db/upkeep/online",
+        "db/upkeep/standard",
+        *(f"objects/{name}" for name in WRITERS - {"consumer", "claims/leases", "claims/release"}),
     }
 
 
@@ -118,14 +108,14 @@ def test_only_the_listed_modules_write():
 
 def test_unchecked_writes_are_used_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == {
-        *("objects/claim_batch", "objects/claim_set", "objects/locked_provider", "objects/tree"),
+        *("objects/claims/claim_batch", "objects/claims/claim_set", "objects/locked_provider", "objects/tree"),
     }
     assert importers("placement.objects.claims.allocation_rows") == {
-        *("objects/claim_batch", "objects/claim_set", "objects/release"),
+        *("objects/claims/claim_batch", "objects/claims/claim_set", "objects/claims/release"),
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
     assert importers("placement.objects.consumer.Consumer") == {
-        *("objects/allocation_rows", "objects/claim_batch", "objects/claim_set", "objects/leases", "objects/release"),
+        f"objects/claims/{name}" for name in ("allocation_rows", "claim_batch", "claim_set", "leases", "release")
     }
 
 

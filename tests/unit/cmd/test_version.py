@@ -12,7 +12,7 @@ from placement import package
 VERSION = importlib.metadata.version("placement-service")
 
 
-@pytest.mark.parametrize("name", ["ask.main", "cmd.manage", "cmd.metrics", "cmd.serve", "cmd.status"])
+@pytest.mark.parametrize("name", ["extensions.terminal.main", "cmd.manage", "cmd.metrics", "cmd.serve", "cmd.status"])
 def test_a_command_prints_its_version(name, capsys):
     main = importlib.import_module(f"placement.{name}").main
     try:

@@ -169,6 +169,7 @@ def test_every_option_is_listed_and_explained():
         "api",
         "baremetal",
         "console",
+        "extensions",
         "history",
         "metrics",
         "placement",

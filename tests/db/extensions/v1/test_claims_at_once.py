@@ -1,0 +1,220 @@
+"""POST /v1/claims beside other writers: the faster one gets a place, the other one the next (docs: v1-claims)."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.database import opened
+from placement.db.schema.tables import allocations, claims, consumers, resource_providers
+from placement.extensions.v1.claims import engine
+from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
+from tests.db.interleaving import just_before, locking
+
+pytestmark = pytest.mark.every_database
+
+#: SQLite has one writer at a time.
+several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+@pytest.fixture
+def elsewhere(database):
+    """Another process."""
+    with opened(database.url) as other:
+        yield Cloud(other)
+
+
+def put(cloud, host, amount, consumer=None):
+    body = {
+        "allocations": {host: {"resources": {"VCPU": amount}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert cloud("PUT", f"/allocations/{consumer or uuid.uuid4()}", body).status == 204
+
+
+@several_writers
+def test_another_client_takes_some_of_the_places(cloud, elsewhere):
+    """Those who lose get the next places in the same call, until there are no more."""
+    hosts = [cloud.host(name, VCPU=4) for name in "abcd"]
+    asked = [request("resources=VCPU:1") for _ in range(9)]
+    with just_before(cloud.database, locking, lambda: [put(elsewhere, host, 4) for host in hosts[:2]]):
+        results = cloud.claim(*asked).body["results"]
+    placed = [one for one in results if one["status"] == 200]
+    assert len(placed) == 8
+    assert set().union(*map(roots_of, placed)) == set(hosts[2:])
+    assert {one["error"]["code"] for one in results if one not in placed} == {"placement.v1.no_room"}
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [10, 10, 8]
+
+
+@several_writers
+def test_the_last_place_is_taken(cloud, elsewhere):
+    host = cloud.host("a", VCPU=1)
+    with just_before(cloud.database, locking, lambda: put(elsewhere, host, 1)):
+        refused = cloud.claim(request())
+    assert refused.body["errors"][0]["code"] == "placement.v1.no_room"
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1, 1, 0]
+
+
+@several_writers
+def test_nothing_is_placed_of_a_call_for_all(cloud, elsewhere):
+    hosts = [cloud.host(name, VCPU=2) for name in "ab"]
+    with just_before(cloud.database, locking, lambda: put(elsewhere, hosts[0], 1)):
+        refused = cloud.claim(*[request() for _ in range(4)], all_or_nothing=True)
+    assert {one["status"] for one in refused.body["results"]} == {409}
+    assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1, 1, 0]
+
+
+@several_writers
+def test_the_consumer_is_claimed_meanwhile(cloud, elsewhere):
+    cloud.host("a", VCPU=4)
+    asked = request()
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim(asked)):
+        assert cloud.claim(asked).body["results"][0]["outcome"] == "held"
+    asked = request()
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim({**asked, "user_id": "other"})):
+        assert cloud.claim(asked).body["errors"][0]["code"] == "placement.v1.held_otherwise"
+
+
+@several_writers
+def test_a_listed_consumer_gets_a_place_meanwhile(cloud, elsewhere):
+    """In no tree when the places are chosen, and in one of them before they are claimed; another one is in none."""
+    hosts = [cloud.host(name, VCPU=4) for name in "ab"]
+    listed = str(uuid.uuid4())
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: put(elsewhere, hosts[0], 1, listed)):
+        results = cloud.claim(*[request() for _ in range(4)], apart_from=[listed, str(uuid.uuid4())]).body["results"]
+    assert [roots_of(one) for one in results] == [{hosts[1]}] * 4
+
+
+@several_writers
+def test_places_of_another_round_are_apart_from_those_of_the_first(cloud, elsewhere):
+    """The listed consumer loses its place, and there is room only where another consumer of the call is by then."""
+    first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=8)
+    put(cloud, second, 1)  # so that the first one is preferred
+    listed, other = request(), request(f"resources=VCPU:1&in_tree={second}")
+    with just_before(cloud.database, locking, lambda: put(elsewhere, first, 4)):
+        results = cloud.claim(listed, other, apart_from=[listed["consumer"]]).body["results"]
+    assert [one["status"] for one in results] == [409, 200]
+
+
+def test_an_index_that_lacks_what_was_written_without_the_feed(cloud):
+    """The full host is not chosen again and again until the deadline: the other one is."""
+    full, free = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
+    assert cloud("GET", "/v1/overview").status == 200
+    with cloud.database.engine.begin() as connection:
+        known = {"resource_provider_id": sa.select(resource_providers.c.id).where(resource_providers.c.uuid == full)}
+        row = {"consumer_id": str(uuid.uuid4()), "resource_class_id": 0, "used": 8}
+        values = {"resource_provider_id": known["resource_provider_id"].scalar_subquery(), **row}
+        connection.execute(sa.insert(allocations).values(values))
+    assert roots_of(cloud.claim(request("resources=VCPU:1"), strategy="spread").body["results"][0]) == {free}
+    assert cloud.claim(request("resources=VCPU:1")).body["errors"][0]["code"] == "placement.v1.no_room"
+
+
+def test_batches(cloud, monkeypatch):
+    """Listed consumers of different transactions are apart."""
+    monkeypatch.setattr(engine, "BATCH", 2)
+    hosts = {cloud.host(name, VCPU=9) for name in "abcde"}
+    asked = [request() for _ in range(5)]
+    results = cloud.claim(*asked, apart_from=[one["consumer"] for one in asked]).body["results"]
+    assert set().union(*map(roots_of, results)) == hosts
+
+
+@several_writers
+def test_a_call_for_several_places_some_before_it_waits_for_a_provider_that_is_locked(cloud, elsewhere):
+    """The lock is held until the first transaction has placed what it can."""
+    hosts = [cloud.host(name, VCPU=4) for name in "ab"]
+    placed = []
+
+    def release(_connection):
+        placed.append(cloud.count(claims))  # before the COMMIT
+        connection.rollback()
+
+    with elsewhere.database.engine.connect() as connection:
+        row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == hosts[0])
+        connection.execute(row.with_for_update()).one()
+        sa.event.listen(cloud.database.engine, "commit", release)
+        results = cloud.claim(*[request() for _ in range(4)]).body["results"]
+    assert [one["status"] for one in results] == [200] * 4
+    assert set().union(*map(roots_of, results)) == set(hosts)
+    assert len(placed) > 1
+
+
+def test_a_provider_that_was_deleted_while_another_one_got_its_id(cloud, monkeypatch):
+    """SQLite gives the highest id again; the choice is not taken for the other provider."""
+    host, gone = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    written, write = [], engine.write
+
+    def replace_first(*arguments, **options):
+        if not written:
+            assert cloud("DELETE", f"/resource_providers/{gone}").status == 204
+            written.append(cloud.host("c", VCPU=4))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(engine, "write", replace_first)
+    results = cloud.claim(request(f"resources=VCPU:1&in_tree={gone}"), request("resources=VCPU:3")).body["results"]
+    assert [one["status"] for one in results] == [409, 200]
+    assert roots_of(results[1]) <= {host, *written}
+
+
+def test_a_provider_that_was_deleted_and_created_again_is_a_place(cloud, monkeypatch):
+    """It has another id and the same generation as the one that was chosen, and is not taken for what was refused."""
+    host, _, written, write = cloud.host("a", VCPU=4), cloud.host("b", MEMORY_MB=4), [], engine.write
+
+    def replace_first(*arguments, **options):
+        if not written:
+            assert cloud("DELETE", f"/resource_providers/{host}").status == 204
+            written.append(cloud.host("a", host, VCPU=4))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(engine, "write", replace_first)
+    [result] = cloud.claim(request(), strategy="pack").body["results"]
+    assert (result["outcome"], roots_of(result)) == ("claimed", {host})
+
+
+def test_a_place_is_not_taken_that_was_the_right_one_a_moment_ago(cloud, elsewhere):
+    """The index of this process has not seen yet that the host lost its trait."""
+    host = cloud.host("a", VCPU=4)
+    path, trait = f"/resource_providers/{host}/traits", "HW_CPU_X86_AVX"
+    body = {"resource_provider_generation": 1, "traits": [trait]}
+    assert cloud("PUT", path, body).status == 200
+    asked = request(f"resources=VCPU:1&required={trait}")
+    assert cloud("GET", "/v1/overview").status == 200
+    assert cloud.claim(asked).status == 200
+    assert cloud("GET", "/v1/overview").status == 200
+    assert elsewhere("PUT", path, {"resource_provider_generation": 3, "traits": []}).status == 200
+    assert cloud.claim(request(asked["query"])).error["code"] == "placement.v1.no_room"
+
+
+def test_what_was_created_a_moment_ago_is_known(cloud, elsewhere):
+    assert cloud("GET", "/v1/overview").status == 200
+    assert elsewhere("PUT", "/resource_classes/CUSTOM_NEW").status == 201
+    host = elsewhere.host("a", CUSTOM_NEW=1)
+    assert roots_of(cloud.claim(request("resources=CUSTOM_NEW:1")).body["results"][0]) == {host}
+
+
+@pytest.mark.parametrize("all_or_nothing", [False, True])
+def test_what_the_consumer_gives_back_meanwhile_is_room(cloud, elsewhere, monkeypatch, all_or_nothing):
+    """It holds all of the host when the search finds no place, and nothing when that is read: then it is placed."""
+    host, consumer, read = cloud.host("a", VCPU=4), str(uuid.uuid4()), engine.Claiming._held
+    put(cloud, host, 4, consumer)
+    releases = []
+
+    def release_first(claiming, consumers):
+        if not releases:
+            releases.append(elsewhere("DELETE", f"/allocations/{consumer}").status)
+        return read(claiming, consumers)
+
+    monkeypatch.setattr(engine.Claiming, "_held", release_first)
+    asked = {**request("resources=VCPU:3"), "consumer": consumer}
+    [result] = cloud.claim(asked, all_or_nothing=all_or_nothing).body["results"]
+    assert releases == [204]
+    assert result["outcome"] == "claimed"

@@ -1,0 +1,256 @@
+"""Calls of POST /v1/claims that come together are carried out together, and each is answered as if it were alone."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.database import opened
+from placement.db.schema.tables import resource_providers
+from placement.objects.claims import leases
+from tests.db.crowd import call, outcomes_of, results_of, waiting_calls
+from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
+from tests.db.extensions.v1.test_claims_at_once import put, several_writers
+from tests.db.extensions.v1.test_claims_statement_budget import CLAIM
+from tests.db.faults import Plan
+
+TRAIT = "HW_CPU_X86_AVX"
+
+
+@pytest.fixture
+def crowd(database, monkeypatch):
+    with waiting_calls(database, monkeypatch) as crowd:
+        yield crowd
+
+
+@pytest.fixture
+def elsewhere(database):
+    """Another process."""
+    with opened(database.url) as other:
+        yield Cloud(other)
+
+
+def statements_of(crowd, *calls):
+    """Return the statements of the calls that are carried out together, COMMIT among them."""
+    plan = Plan()
+    assert outcomes_of(crowd.claim_each(*calls, plan=plan)) == ["claimed"] * len(calls)
+    seen = plan.counted
+    assert seen.count("COMMIT") == 2
+    return seen[seen.index("COMMIT") + 1 :]
+
+
+@pytest.mark.every_database
+def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd, own_insert):
+    host = crowd.host("a", VCPU=100)
+    crowd.read()
+    statements = statements_of(crowd, *(call() for _ in range(6)))
+    # One more, for the ids of the consumers' rows.
+    assert len(statements) <= CLAIM + own_insert + 1, "\n".join(statements)
+    assert crowd.searches == 2
+    assert crowd.joined == [1, 6]
+    assert crowd.outcomes == {"claimed": 7}
+    assert crowd("GET", f"/resource_providers/{host}").body["generation"] == 2
+
+
+def test_each_request_has_an_event_of_the_generation_that_all_have_moved(crowd):
+    host = crowd.host("a", VCPU=100)
+    crowd.read()
+    assert outcomes_of(crowd.claim_each(*(call() for _ in range(4)))) == ["claimed"] * 4
+    assert crowd.joined == [1, 4]
+    events = crowd("GET", f"/v1/events?provider={host}&limit=1000").body["events"][-4:]
+    assert [event["generation"] for event in events] == [[1, 2]] * 4
+    assert [len(event["changes"]["consumers"]["added"]) for event in events] == [1] * 4
+    assert len({event["request"]["request_id"] for event in events}) == 4
+
+
+@pytest.mark.every_database
+def test_each_has_its_own_place_and_owner(crowd):
+    """Queries and owners differ; some of the owners' names are new."""
+    hosts = [crowd.host("a", VCPU=100), crowd.host("b", MEMORY_MB=100), crowd.host("c", VCPU=100)]
+    body = {"resource_provider_generation": 1, "traits": [TRAIT]}
+    assert crowd("PUT", f"/resource_providers/{hosts[2]}/traits", body).status == 200
+    crowd.read()
+    wanted = [
+        ("resources=VCPU:3&required=!" + TRAIT, hosts[0], {"VCPU": 3}),
+        ("resources=MEMORY_MB:7", hosts[1], {"MEMORY_MB": 7}),
+        ("resources=VCPU:2&required=" + TRAIT, hosts[2], {"VCPU": 2}),
+        ("resources=VCPU:5&required=!" + TRAIT, hosts[0], {"VCPU": 5}),
+        ("resources=VCPU:2&required=" + TRAIT, hosts[2], {"VCPU": 2}),
+    ]
+    owners = [
+        {"project_id": f"p{number}", "user_id": f"u{number % 2}", "consumer_type": f"T{number % 3}"}
+        for number in range(len(wanted))
+    ]
+    asked = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
+    results = results_of(crowd.claim_each(*map(call, asked)))
+    assert crowd.joined == [1, len(wanted)]
+    names = dict(zip(hosts, "abc", strict=True))
+    generations = {hosts[0]: 2, hosts[1]: 2, hosts[2]: 3}
+    for result, one, owner, (_, host, amounts) in zip(results, asked, owners, wanted, strict=True):
+        assert result == {
+            "consumer": one["consumer"],
+            "status": 200,
+            "outcome": "claimed",
+            "allocations": {host: {"name": names[host], "resources": amounts, "generation": generations[host]}},
+            "mappings": [{"": [host]}],
+            "consumer_generation": 1,
+            "expires_at": None,
+        }
+        shown = crowd("GET", f"/v1/claims/{one['consumer']}").body
+        assert {name: shown[name] for name in result if name in shown} == {
+            name: value for name, value in result.items() if name in shown
+        }
+        assert {name: shown[name] for name in owner} == owner
+    assert {"consumer", "allocations", "mappings", "consumer_generation", "expires_at"} <= shown.keys()
+
+
+def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crowd):
+    kinds = {
+        "VCPU": {},
+        "MEMORY_MB": {"strategy": "random"},
+        "PCPU": {"expires_in": 600},
+        "VGPU": {"expires_in": 6000},
+        "IPV4_ADDRESS": {"expires_in": None},
+    }
+    for name in kinds:
+        crowd.host(name, **{name: 100})
+    crowd.read()
+    before = crowd.database.read(leases.now)
+    calls = [call(request(f"resources={name}:1"), **kind) for name, kind in [*kinds.items()] * 2]
+    results = results_of(crowd.claim_each(*calls, first=tuple(kinds.values())))
+    after = crowd.database.read(leases.now)
+    assert sorted(crowd.joined) == [1] * 5 + [2] * 5
+    assert crowd.outcomes == {"claimed": 15}
+    for one, result in zip(calls, results, strict=True):
+        seconds = datetime.timedelta(seconds=one.get("expires_in") or 0)
+        if seconds:
+            end = datetime.datetime.fromisoformat(result["expires_at"]).replace(tzinfo=None)
+            assert before + seconds - datetime.timedelta(seconds=1) <= end <= after + seconds
+        else:
+            assert result["expires_at"] is None
+
+
+def test_calls_with_the_same_end_are_carried_out_together(crowd):
+    crowd.host("a", VCPU=100)
+    crowd.read()
+    ends = {"expires_in": 600}
+    results = results_of(crowd.claim_each(*(call(**ends) for _ in range(3)), first=(ends,)))
+    assert crowd.joined == [1, 3]
+    [end] = {result["expires_at"] for result in results}
+    assert end is not None
+
+
+@pytest.mark.every_database
+def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
+    """The others are not carried out again."""
+    taken, left = crowd.host("a", VCPU=4), crowd.host("b", VCPU=4)
+    quiet = crowd.host("c", MEMORY_MB=9)
+    put(elsewhere, left, 4, held := str(uuid.uuid4()))
+    crowd.read()
+    put(elsewhere, taken, 4)
+    assert elsewhere("DELETE", f"/allocations/{held}").status == 204
+    asked = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
+    asked.insert(1, call(request("resources=VCPU:4")))
+    results = results_of(crowd.claim_each(*asked))
+    assert [roots_of(result) for result in results] == [{quiet}, {left}, {quiet}, {quiet}]
+    assert {result["allocations"][quiet]["generation"] for result in results if quiet in result["allocations"]} == {2}
+    assert crowd.joined == [1, 3, 1]
+    assert crowd.outcomes == {"claimed": 5}
+    assert crowd.searches == 3
+    assert [*crowd.logged.values()] == [{"claimed": 1, "refused": 0}] * 5
+
+
+@pytest.mark.every_database
+@several_writers
+def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhere):
+    locked, quiet = crowd.host("a", VCPU=4), crowd.host("b", MEMORY_MB=9)
+    crowd.read()
+    asked = [call(request(f"resources={name}:1")) for name in ("MEMORY_MB", "VCPU", "MEMORY_MB")]
+    commits = []
+
+    def release(_connection):
+        commits.append(crowd.joined[:])
+        if len(commits) == 2:
+            connection.rollback()
+
+    with elsewhere.database.engine.connect() as connection:
+        row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == locked)
+        connection.execute(row.with_for_update()).one()
+        sa.event.listen(crowd.database.engine, "commit", release)
+        results = results_of(crowd.claim_each(*asked))
+    assert [roots_of(result) for result in results] == [{quiet}, {locked}, {quiet}]
+    assert (len(commits), crowd.joined) == (3, [1, 2, 1])
+    assert crowd.outcomes == {"claimed": 4}
+
+
+def test_one_that_fits_nowhere_is_refused_alone(crowd):
+    crowd.host("a", VCPU=100)
+    crowd.read()
+    answers = crowd.claim_each(call(), call(request("resources=VCPU:101")), call())
+    assert [answer.status for answer in answers] == [200, 409, 200]
+    [refused] = answers[1].body["results"]
+    assert answers[1].error["code"] == refused["error"]["code"] == "placement.v1.no_room"
+    assert refused["explanation"]["obstacle"] == {"rule": "resources", "group": ""}
+    assert crowd.joined == [1, 2]
+    assert crowd.outcomes == {"claimed": 3, "NoRoom": 1}
+    assert crowd.logged["2"] == {"claimed": 0, "refused": 1}
+    assert crowd.logged["3"] == {"claimed": 1, "refused": 0}
+
+
+@pytest.mark.every_database
+def test_a_consumer_that_holds_something_is_answered_by_what_it_holds(crowd):
+    crowd.host("a", VCPU=100)
+    crowd.host("b", MEMORY_MB=100)
+    holding = [request(), request()]
+    assert crowd.claim(*holding).body["claimed"] == 2
+    crowd.read()
+    same, different = holding[0], {**holding[1], "query": "resources=VCPU:2"}
+    others = [request("resources=MEMORY_MB:1") for _ in range(2)]
+    answers = crowd.claim_each(*map(call, (others[0], same, different, others[1])))
+    assert [answer.status for answer in answers] == [200, 200, 409, 200]
+    assert answers[2].error["code"] == "placement.v1.held_otherwise"
+    assert outcomes_of(answers) == ["claimed", "held", "refused", "claimed"]
+    assert answers[1].body["results"][0]["allocations"].keys() == roots_of(results_of(answers)[1])
+    assert crowd.joined == [1, 2]
+    assert crowd.outcomes == {"claimed": 3, "held": 1, "HeldOtherwise": 1}
+    assert crowd.searches == 4
+    assert crowd("GET", f"/v1/claims/{different['consumer']}").body["consumer_generation"] == 1
+
+
+@pytest.mark.every_database
+def test_of_equal_calls_for_a_consumer_one_claims(crowd):
+    crowd.host("a", VCPU=100)
+    crowd.read()
+    twice, other = request(), request()
+    answers = crowd.claim_each(*map(call, (twice, twice, other)))
+    assert [answer.status for answer in answers] == [200] * 3
+    assert outcomes_of(answers) == ["claimed", "held", "claimed"]
+    first, again, _ = results_of(answers)
+    assert again["mappings"] == first["mappings"]
+    assert crowd.outcomes == {"claimed": 3, "held": 1}
+
+
+@pytest.mark.every_database
+def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
+    for name in "abc":
+        crowd.host(name, VCPU=3)
+    crowd.read()
+    answers = crowd.claim_each(*(call() for _ in range(12)))
+    assert sorted(answer.status for answer in answers) == [200] * 9 + [409] * 3
+    assert crowd.outcomes == {"claimed": 10, "NoRoom": 3}
+    used = crowd("GET", "/usages?project_id=p").body["usages"]["INSTANCE"]
+    assert (used["VCPU"], used["DISK_GB"]) == (9, 2)
+
+
+def test_none_that_fits_is_refused_where_all_guesses_are_lost(crowd, elsewhere):
+    """Another process has changed every host since the index was read."""
+    for name in "abc":
+        host = crowd.host(name, VCPU=3)
+        crowd.read()
+        put(elsewhere, host, 1)
+    answers = crowd.claim_each(*(call() for _ in range(8)))
+    assert sorted(answer.status for answer in answers) == [200] * 6 + [409] * 2
+    assert crowd.outcomes == {"claimed": 7, "NoRoom": 2}

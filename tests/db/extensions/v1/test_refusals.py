@@ -1,0 +1,116 @@
+"""Explanations of refused requests of POST /v1/claims serve for half a second."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement.extensions.v1.claims import reasons
+from placement.extensions.v1.handlers import claim
+from tests.clock import Clock
+from tests.db.crowd import waiting_calls
+from tests.db.extensions.v1.test_claims import Cloud, request
+from tests.db.extensions.v1.test_claims_at_once import put
+
+pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(reasons, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def crowd(database, monkeypatch):
+    with waiting_calls(database, monkeypatch) as crowd:
+        yield crowd
+
+
+@pytest.fixture
+def cloud(database):
+    return Cloud(database)
+
+
+def stock(cloud, host, total):
+    """Give a host so many VCPU."""
+    generation = cloud("GET", f"/resource_providers/{host}").body["generation"]
+    body = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": total}}}
+    assert cloud("PUT", f"/resource_providers/{host}/inventories", body).status == 200
+
+
+def refusal(cloud, query):
+    """Return the result of a call that is refused."""
+    [result] = cloud.claim(request(query)).body["results"]
+    assert result["outcome"] == "refused"
+    return result
+
+
+def test_the_explanation_of_an_equal_query_serves_for_half_a_second(cloud, clock):
+    host = cloud.host("h", VCPU=2)
+    first = refusal(cloud, "resources=VCPU:8")
+    stock(cloud, host, 3)
+    clock.now = 0.5
+    again = refusal(cloud, "resources=VCPU:8")
+    assert again["consumer"] != first["consumer"]
+    assert again["explanation"] == first["explanation"]
+    assert again["error"]["detail"] == first["error"]["detail"]
+    assert refusal(cloud, "resources=VCPU:9")["explanation"]["obstacle"] == {"rule": "resources", "group": ""}
+    clock.now = 0.51
+    later = refusal(cloud, "resources=VCPU:8")
+    assert later["explanation"] != first["explanation"]
+    # It serves from the time at which it was made.
+    stock(cloud, host, 4)
+    clock.now = 1.0
+    assert refusal(cloud, "resources=VCPU:8")["explanation"] == later["explanation"]
+
+
+def test_each_query_has_its_own(cloud, clock):
+    host = cloud.host("h", VCPU=2)
+    first = refusal(cloud, "resources=VCPU:8")
+    other = refusal(cloud, "resources=VCPU:8&required=HW_CPU_X86_AVX")
+    assert other["explanation"]["obstacle"]["rule"] == "required"
+    stock(cloud, host, 3)
+    assert refusal(cloud, "required=HW_CPU_X86_AVX&resources=VCPU:8")["explanation"] == other["explanation"]
+    assert refusal(cloud, "resources=VCPU:8")["explanation"] == first["explanation"]
+
+
+def test_where_the_query_has_candidates_the_refusal_serves_for_no_other(cloud, clock):
+    """The first is refused beside others of the call, the second because nothing is left."""
+    cloud.host("h", VCPU=1)
+    cloud.host("full", VCPU=1)
+    beside = cloud.claim(*[request("resources=VCPU:1") for _ in range(3)], all_or_nothing=True).body["results"]
+    [explained] = [result for result in beside if "explanation" in result]
+    assert "beside the other requests" in explained["error"]["detail"]
+    assert explained["explanation"]["obstacle"] is None
+    assert cloud.claim(request(), request()).body["claimed"] == 2
+    alone = refusal(cloud, "resources=VCPU:1")
+    assert alone["explanation"]["obstacle"] == {"rule": "resources", "group": ""}
+    assert "beside the other requests" not in alone["error"]["detail"]
+
+
+def test_a_request_that_fits_is_placed_whatever_was_explained(cloud, clock):
+    host = cloud.host("h", VCPU=2)
+    refusal(cloud, "resources=VCPU:3")
+    stock(cloud, host, 3)
+    assert cloud.claim(request("resources=VCPU:3")).status == 200
+    nothing_left = refusal(cloud, "resources=VCPU:3")
+    assert "explanation" in nothing_left
+    assert nothing_left["explanation"]["obstacle"] is not None
+
+
+def test_a_limited_number_is_remembered_and_none_that_is_old(crowd, clock, monkeypatch):
+    monkeypatch.setattr(reasons, "MOST", 8)
+    host = crowd.host("h", VCPU=1)
+    amounts = range(2, 11)
+    crowd.read()
+    first = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
+    remembered = claim._SHARED[crowd.index].reasons
+    assert len(remembered._found) == 8
+    stock(crowd, host, 20)
+    put(crowd, host, 19)
+    second = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
+    assert [one == two for one, two in zip(first, second, strict=True)] == [True] * 8 + [False]
+    clock.now = 0.6
+    refusal(crowd, "resources=VCPU:11")
+    assert len(remembered._found) == 1

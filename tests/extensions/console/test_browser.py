@@ -1,0 +1,570 @@
+"""The pages in a real Chromium: sign-in, heat map, form and text, keyboard, themes, widths, and what axe finds.
+
+With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment each page is also photographed, in both themes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import zlib
+from pathlib import Path
+
+import bcrypt
+import pytest
+import requests
+
+from tests import children, identity, running, servers
+from tests.extensions.console import chromium
+from tests.extensions.console.conftest import console
+from tests.extensions.console.fleet import CONSUMER, GONE_CONSUMER, HOSTILE, send
+from tests.run_length import LONG
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.xdist_group("console-browser"),
+]
+
+SCREENSHOTS = os.environ.get("PLACEMENT_TEST_SCREENSHOTS")
+CONSOLE = {"enabled": True}
+CANDIDATES = "/query?resources=VCPU:4&resources1=VGPU:1&group_policy=none"
+PAGES = {
+    "overview": "/",
+    "providers": "/providers",
+    "provider": "/providers/cn1",
+    "query": "/query",
+    "candidates": CANDIDATES,
+    "none": "/query?resources=VCPU:4000",
+    "refused": "/query?resources=VCPU:x",
+    "consumers": "/consumers",
+    "consumer": f"/consumers/{CONSUMER}",
+    "gone": f"/consumers/{GONE_CONSUMER}",
+    "usage": "/usage?period=week",
+    "usage of one class": "/usage?period=month&class=VCPU",
+    "events": "/events",
+    "doctor": "/doctor",
+    "api": "/api",
+    "placement": "/api?of=placement&version=1.4",
+    "missing": "/nothing",
+}
+#: Times in a page that was shown a moment later.
+TIMES = r"\d+ \w+ ago|just now|\d{4}-\d\d-\d\d \d\d:\d\d(?!:)"
+#: Widths in CSS pixels, from a telephone to 4K.
+WIDTHS = (360, 768, 1280, 3840)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with contextlib.ExitStack() as stack:
+        opened = stack.enter_context(chromium.launched())
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def url(module_database_url, app, uuids):
+    """The console of a service in a process of its own, with noauth2, on the cloud of the application."""
+    with running.embedded(module_database_url, {"console": CONSOLE}) as service:
+        yield f"{service.url}/console"
+
+
+@pytest.fixture
+def open_page(browser, url):
+    """Return a function that opens a page; at the end, no error and no request to another host may have been."""
+    with contextlib.ExitStack() as stack:
+        problems, hosts = [], set()
+
+        def opened(path="/", address=url, **options):
+            context = stack.enter_context(contextlib.closing(browser.new_context(**options)))
+            page = context.new_page()
+            page.set_default_timeout(1000 * children.PATIENCE)
+            page.on("pageerror", lambda error: problems.append(str(error)))
+            page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
+            page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
+            page.goto(address + path)
+            return page
+
+        yield opened
+        assert problems == []
+        assert {re.sub(r":\d+$", "", host) for host in hosts} <= {"127.0.0.1"}
+
+
+def is_problem(message):
+    """Whether a line of the browser's console is an error; a page that is refused with 4xx is none."""
+    return message.type in ("error", "warning") and not message.text.startswith("Failed to load resource")
+
+
+# --- every page ---
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_and_a_page_fits_each_width(open_page, name):
+    """In a short run each page has one of the two colour schemes: they share their variables."""
+    # No transition, in which axe would measure colours between those of the two schemes.
+    page = open_page(PAGES[name], viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page.wait_for_load_state("networkidle")
+    unfold(page)
+    schemes = ("light", "dark")
+    for scheme in schemes if LONG or SCREENSHOTS else schemes[zlib.crc32(name.encode()) % 2 :][:1]:
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page) == []
+        photograph(page, f"{name}-{scheme}")
+    assert_fits_each_width(page)
+    assert page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)") >= 20  # at 4K
+
+
+def unfold(page):
+    """Open everything that is folded away, which no check of the whole page would see."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+
+
+def wait_for_heading(page, name):
+    """Wait for a page with a heading; all of it, as its heading may have come first."""
+    page.get_by_role("heading", name=name).wait_for()
+    page.wait_for_load_state()
+
+
+def photograph(page, name):
+    """Keep a picture of the page, if that was asked for."""
+    if SCREENSHOTS:
+        page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png", full_page=True)
+
+
+def violations(page):
+    """Return what axe finds: rule, impact, and where."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.wait_for_load_state()  # with its style sheet
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], each["impact"], [node["target"] for node in each["nodes"]]) for each in found]
+
+
+def assert_fits_each_width(page):
+    """No page scrolls sideways.  It is measured with its style sheet: what it says is there before that is loaded."""
+    page.wait_for_load_state()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, width
+
+
+@pytest.mark.parametrize(
+    "name", ["overview", "providers", "provider", "candidates", "consumers", "consumer", "events", "usage"]
+)
+def test_a_page_can_be_read_without_javascript(open_page, name):
+    with_scripts, without = (
+        open_page(PAGES[name], java_script_enabled=enabled).inner_text("main") for enabled in (True, False)
+    )
+    with_scripts, without = (re.sub(TIMES, "", text) for text in (with_scripts, without))
+    lines = [line for line in without.splitlines() if line.strip()]
+    assert len(lines) > 5
+    assert [line for line in lines if line not in with_scripts] == []
+
+
+def test_a_hostile_name_is_text(open_page):
+    page = open_page("/providers")
+    with page.expect_navigation():
+        page.get_by_role("link", name=HOSTILE).click()
+    assert page.inner_text("h1") == HOSTILE
+    assert page.title() == f"{HOSTILE} · Placement"
+
+
+# --- keyboard ---
+
+
+def test_the_first_key_leads_to_the_content(open_page):
+    page = open_page("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_the_heat_map_is_used_with_the_keyboard(open_page, uuids):
+    page = open_page("/")
+    canvas = page.locator("canvas")
+    canvas.wait_for()
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("[data-tip]") == "cn1: 48 of 128 VCPU used"
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("[data-tip]") == f"{HOSTILE}: 16 of 12 VCPU used"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/providers/{uuids['cn1']}")
+
+
+def test_the_heat_map_is_used_with_a_pointer(open_page, uuids):
+    page = open_page("/")
+    page.locator("canvas").hover(position={"x": 5, "y": 5})
+    assert page.inner_text("[data-tip]").startswith(HOSTILE)
+    page.locator("canvas").click(position={"x": 5, "y": 5})
+    page.wait_for_url(f"**/providers/{uuids[HOSTILE]}")
+
+
+def pixel(page, x, y):
+    """Return the colour of a pixel of the heat map: red, green, blue, opacity."""
+    script = """([x, y]) => {
+      const canvas = document.querySelector("canvas");
+      const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
+      const pen = copy.getContext("2d", { willReadFrequently: true });
+      pen.drawImage(canvas, 0, 0);
+      return [...pen.getImageData(x, y, 1, 1).data];
+    }"""
+    return tuple(page.evaluate(script, [x, y]))
+
+
+def test_a_cell_has_the_colour_of_its_tenth_and_the_chosen_one_a_frame(open_page):
+    page = open_page("/", color_scheme="light", viewport={"width": 1280, "height": 900})
+    canvas = page.locator("canvas")
+    canvas.wait_for()
+    canvas.focus()
+    over, third = (0xB3, 0x26, 0x1E, 255), (0x93, 0xC3, 0xDF, 255)  # 16 of 12, 48 of 128
+    ink = (0x1A, 0x1F, 0x27, 255)
+    assert (pixel(page, 1, 1), pixel(page, 29, 1)) == (over, third)
+    page.keyboard.press("Home")
+    assert (pixel(page, 1, 1), pixel(page, 29, 1)) == (ink, third)
+    assert pixel(page, 13, 13) == over
+    page.keyboard.press("End")
+    assert (pixel(page, 1, 1), pixel(page, 29, 1)) == (over, ink)
+    page.get_by_role("button", name="Theme").click()
+    page.get_by_role("button", name="Theme").click()  # light, then dark
+    assert pixel(page, 1, 1) not in (over, third)
+    assert pixel(page, 29, 1) not in (ink, third)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_ten_thousand_cells_have_a_place_each(open_page, width):
+    count = 10_000
+    hosts = {
+        "resource_class": "VCPU",
+        "uuids": [f"u{number}" for number in range(count)],
+        "names": [f"h{number}" for number in range(count)],
+        "capacity": [10] * count,
+        "used": [number % 12 for number in range(count)],
+    }
+    page = open_page("/consumers", viewport={"width": width, "height": 900})
+    page.route("**/hosts?*", lambda route: route.fulfill(json=hosts))
+    page.get_by_role("link", name="Overview").click()
+    canvas = page.locator("canvas")
+    canvas.wait_for()
+    canvas.focus()
+    page.keyboard.press("End")
+    assert page.inner_text("[data-tip]") == "h9999: 3 of 10 VCPU used"
+    box = canvas.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    columns = int(page.inner_text("[data-tip]").removeprefix("h").partition(":")[0])
+    cell = box["width"] // columns
+    assert cell >= 5
+    row, column = divmod(count - 1 - columns, columns)
+    canvas.hover(position={"x": column * cell + 2, "y": row * cell + 2})
+    assert page.inner_text("[data-tip]").startswith(f"h{count - 1 - columns}:")
+
+
+# --- events ---
+
+
+def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
+    from playwright.sync_api import expect
+
+    page = open_page("/events?kind=trait")
+    first = page.locator(".timeline .what").first
+    button = page.get_by_role("button", name="Follow")
+    assert button.get_attribute("aria-pressed") == "false"
+    button.click()
+    try:
+        send(app, "PUT", "/traits/CUSTOM_FOLLOWED")
+        expect(first).to_have_text("Trait CUSTOM_FOLLOWED created")
+        assert button.get_attribute("aria-pressed") == "true"
+        assert page.inner_text("[data-follow-status]") == "Something has changed."
+        assert violations(page) == []
+        button.click()
+        assert button.get_attribute("aria-pressed") == "false"
+    finally:
+        send(app, "DELETE", "/traits/CUSTOM_FOLLOWED")
+    page.wait_for_timeout(1500)
+    expect(first).to_have_text("Trait CUSTOM_FOLLOWED created")
+    page.reload()
+    expect(first).to_have_text("Trait CUSTOM_FOLLOWED deleted")
+
+
+def test_what_has_the_focus_stays_while_events_come(open_page, app):
+    page = open_page("/events?kind=provider")
+    page.get_by_role("button", name="Follow").click()
+    link = page.locator(".timeline a").first
+    link.focus()
+    with page.expect_response("**/events/rows?**"):
+        made = send(app, "POST", "/resource_providers", {"name": "short-lived"})
+    # The next request is sent once this reply has been dealt with.
+    page.wait_for_event("request", lambda request: "/events/rows?" in request.url)
+    assert page.evaluate("document.activeElement.closest('.timeline') !== null")
+    send(app, "DELETE", f"/resource_providers/{made['uuid']}")
+
+
+def test_events_that_cannot_be_followed_say_so(open_page):
+    page = open_page("/events")
+    page.route("**/events/rows?**", lambda route: route.fulfill(status=410, body=""))
+    page.get_by_role("button", name="Follow").click()
+    page.get_by_text("Nothing more can be followed (410).").wait_for()
+    assert page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "false"
+
+
+def test_older_events_are_reached_without_javascript(open_page, database_url):
+    """In a database of its own, with more events than a page has."""
+    app = console(database_url)
+    for number in range(60):
+        send(app, "PUT", f"/traits/CUSTOM_{number}")
+    with running.embedded(database_url, {"console": CONSOLE}) as service:
+        page = open_page("/events", f"{service.url}/console", java_script_enabled=False)
+        assert page.get_by_role("button", name="Follow").count() == 0
+        newest = page.locator(".timeline .what").all_inner_texts()
+        with page.expect_navigation():
+            page.locator("a[rel=next]").click()
+        older = page.locator(".timeline .what").all_inner_texts()
+    assert newest + older == [f"Trait CUSTOM_{number} created" for number in reversed(range(60))]
+    assert older
+
+
+# --- form and text ---
+
+
+def test_the_text_follows_the_form(open_page):
+    page = open_page(CANDIDATES)
+    page.wait_for_load_state("networkidle")  # the script for the form comes last
+    page.fill("#resources-1", "VCPU:2")
+    page.fill("#member_of1-1", "in:a,b")
+    text = page.input_value("#raw")
+    assert text.replace("\n", "") == "resources=VCPU:2&resources1=VGPU:1&member_of1=in:a,b&group_policy=none"
+
+
+def test_the_form_follows_the_text(open_page):
+    page = open_page("/query")
+    page.wait_for_load_state("networkidle")
+    page.fill("#raw", "resources=VCPU:2&resources_GPU=VGPU:1&required_GPU=CUSTOM_RED&group_policy=isolate")
+    page.wait_for_selector("#required_GPU-1")
+    assert page.input_value("#required_GPU-1") == "CUSTOM_RED"
+    assert page.input_value("#resources-1") == "VCPU:2"
+    assert page.input_value("#group_policy") == "isolate"
+    page.locator("form", has=page.locator("#resources-1")).get_by_role("button").click()
+    page.get_by_role("heading", name="4 candidates").wait_for()
+
+
+def test_the_page_of_a_query_begins_with_its_result(open_page):
+    from playwright.sync_api import expect
+
+    page = open_page(PAGES["none"])
+    page.set_viewport_size({"width": 360, "height": 640})
+    for heading, press in (
+        ("No candidate", page.locator("form", has=page.locator("#raw")).get_by_role("button")),
+        ("It fits", page.locator("a.button").first),
+    ):
+        press.click()
+        expect(page.get_by_role("heading", name=heading)).to_be_in_viewport(timeout=60_000)
+
+
+# --- dry runs ---
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_claim_is_tried_from_its_card(open_page, scripts):
+    page = open_page(CANDIDATES, java_script_enabled=scripts)
+    page.get_by_role("button", name="Try this claim: candidate 2").click()
+    wait_for_heading(page, "Dry run: this claim would be accepted")
+    assert page.url.endswith("#dry-run")
+    assert "204 No Content" in page.inner_text("#dry-run")
+    if scripts:
+        assert violations(page) == []
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_service_chooses_a_place(open_page, scripts):
+    page = open_page(CANDIDATES, java_script_enabled=scripts)
+    page.get_by_label("Strategy").select_option("pack")
+    page.get_by_role("button", name="Let the service choose").click()
+    wait_for_heading(page, "Dry run: this claim would be accepted")
+    assert page.url.endswith("#dry-run")
+    assert "takes 4" in page.inner_text("#dry-run")
+    assert page.get_by_label("Strategy").input_value() == "pack"
+    assert_fits_each_width(page)
+    if scripts:
+        assert violations(page) == []
+
+
+def test_an_inventory_is_tried_on_the_page_of_its_provider(open_page):
+    page = open_page("/providers/cn1-numa0")
+    page.locator("summary", has_text="VCPU").click()
+    page.get_by_label("Total").fill("8")
+    page.get_by_role("button", name="Try this inventory").click()
+    wait_for_heading(page, "Dry run: this inventory would be accepted")
+    assert "48 of 16 used" in page.inner_text("#dry-run")
+    assert page.input_value("#VCPU-total") == "32"  # nothing was changed
+    assert violations(page) == []
+
+
+# --- theme ---
+
+
+def test_a_theme_is_chosen_and_kept(open_page):
+    page = open_page("/", color_scheme="light")
+
+    def ground():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    light = ground()
+    page.get_by_role("button", name="Theme: system").click()
+    assert ground() == light
+    page.get_by_role("button", name="Theme: light").click()
+    dark = ground()
+    assert dark != light
+    page.reload()
+    page.get_by_role("button", name="Theme: dark").wait_for()
+    assert ground() == dark
+
+
+# --- sign-in ---
+
+
+@pytest.fixture(scope="module")
+def keystone():
+    with identity.keystone() as started:
+        started.create_project("mine")
+        started.create_user("operator", {"mine": ["admin"]})
+        started.create_user("reader", {"mine": ["reader"]})
+        yield started
+
+
+@pytest.fixture(scope="module")
+def by_token(module_database_url, uuids, keystone):
+    """The console of a service that takes tokens of an Identity service."""
+    access = {
+        "auth_type": "password",
+        "auth_url": keystone.url,
+        "username": "placement",
+        "password": identity.PASSWORD,
+        "user_domain_id": "default",
+        "project_name": "service",
+        "project_domain_id": "default",
+    }
+    options = {"api": {"auth_strategy": "keystone"}, "console": CONSOLE, "keystone_authtoken": access}
+    with running.embedded(module_database_url, options) as service:
+        yield service
+
+
+def signed_in(page, token):
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_a_token_is_sent_in_a_header_and_kept_in_the_tab(open_page, by_token, keystone, uuids):
+    token = keystone.token("operator", "mine")
+    page = open_page("/providers?name=gpu", f"{by_token.url}/console")
+    addresses = []
+    page.on("request", lambda request: addresses.append(request.url))
+    assert page.inner_text("h1") == "Sign in"
+    assert "cn1" not in page.content()
+    signed_in(page, token)
+    page.get_by_role("link", name="cn1-numa0-gpu", exact=True).click()
+    page.wait_for_url(f"**/providers/{uuids['cn1-numa0-gpu']}")
+    assert page.inner_text("h1") == "cn1-numa0-gpu"
+    page.get_by_role("link", name="Overview").click()
+    page.locator("canvas").wait_for()
+    page.get_by_role("link", name="Providers").click()
+    page.get_by_label("Name or uuid").fill("pool")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_url("**/providers?name=pool**")
+    page.go_back()
+    page.wait_for_url("**/providers")
+    page.reload()
+    page.get_by_role("heading", name="Providers").wait_for()
+    assert page.evaluate("sessionStorage.length") == 1
+    assert token not in page.evaluate("JSON.stringify([localStorage, document.cookie, location.href])")
+    assert not [address for address in addresses if token in address]
+    assert token not in by_token.log.read_text()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Token").wait_for()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_claim_is_tried_with_a_token(open_page, by_token, keystone):
+    page = open_page(CANDIDATES, f"{by_token.url}/console")
+    signed_in(page, keystone.token("operator", "mine"))
+    page.get_by_role("button", name="Try this claim: candidate 1").click()
+    wait_for_heading(page, "Dry run: this claim would be accepted")
+    assert page.evaluate("document.activeElement.id") == "dry-run"
+    page.reload()
+    page.get_by_role("heading", name="4 candidates").wait_for()
+    assert page.locator("#dry-run").count() == 0
+
+
+def test_a_token_of_another_tab_is_not_used(open_page, by_token, keystone):
+    signed_in(page := open_page("/", f"{by_token.url}/console"), keystone.token("operator", "mine"))
+    page.get_by_role("heading", name="Overview").wait_for()
+    other = page.context.new_page()
+    other.goto(f"{by_token.url}/console/")
+    assert other.inner_text("h1") == "Sign in"
+
+
+def test_a_token_that_is_not_accepted_is_forgotten(open_page, by_token):
+    page = open_page("/", f"{by_token.url}/console")
+    for wrong in ("nonsense", "not a header\u00e9"):
+        signed_in(page, wrong)
+        page.get_by_role("alert").wait_for()
+        assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_token_without_the_role_sees_the_refusal(open_page, by_token, keystone):
+    page = open_page("/", f"{by_token.url}/console")
+    signed_in(page, keystone.token("reader", "mine"))
+    page.get_by_role("heading", name="Forbidden").wait_for()
+    assert page.get_by_role("button", name="Sign out").is_visible()
+
+
+def test_axe_finds_nothing_in_the_form_to_sign_in(open_page, by_token):
+    page = open_page("/", f"{by_token.url}/console")
+    page.get_by_label("Token").wait_for()
+    assert violations(page) == []
+    photograph(page, "sign-in")
+
+
+@pytest.fixture(scope="module")
+def with_passwords(module_database_url, uuids):
+    """A service that knows ann by her password."""
+    file = children.run_directory() / "console-htpasswd"
+    file.write_text(f"ann:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
+    options = {
+        "api": {"auth_strategy": "http_basic"},
+        "baremetal": {"enabled": True},
+        "oslo_middleware": {"http_basic_auth_user_file": file},
+        "console": CONSOLE,
+    }
+    with running.embedded(module_database_url, options) as service:
+        yield service
+
+
+KNOWN = {"username": "ann", "password": "s3cret"}
+
+
+def test_a_password_is_asked_for_by_the_browser(open_page, with_passwords):
+    address = f"{with_passwords.url}/console"
+    page = open_page("/", address, http_credentials=KNOWN)
+    page.get_by_role("link", name="Providers").click()
+    page.get_by_role("link", name="pool").click()
+    page.get_by_role("heading", name="pool", exact=True, level=1).wait_for()
+    assert "s3cret" not in with_passwords.log.read_text()
+    reply = open_page("/", address, http_credentials={"username": "ann", "password": "x"})
+    assert "a name and a password" in reply.inner_text("main")
+
+
+def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
+    """The browser adds ann's password to it, and a form can be a JSON document."""
+    page = open_page("/", f"{with_passwords.url}/console", http_credentials=KNOWN)
+    nodes = f"{with_passwords.url}/baremetal/v1/nodes"
+    field = """<input type="hidden" name='{"driver": "fake-hardware", "name": "forged' value='"}'>"""
+    page.goto("about:blank")
+    page.set_content(f'<form method="post" enctype="text/plain" action="{nodes}">{field}<button>Win</button></form>')
+    with page.expect_response(lambda reply: reply.url == nodes and reply.status != 401) as sent:
+        page.get_by_role("button").click()
+    assert sent.value.status == 403
+    assert requests.get(nodes, auth=("ann", "s3cret"), timeout=60).json() == {"nodes": []}

@@ -1,0 +1,297 @@
+"""Dry runs from the pages: the answer is that of the API, nothing changes, and no page of another origin can ask."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from tests import servers, web
+from tests.caller import NEW_CONSUMER
+from tests.extensions.console.conftest import console
+from tests.extensions.console.fleet import HOSTILE, send
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+QUERY = "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2"
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+CALLER = {"x-auth-token": "ann:blue", "x-roles": "admin"}
+AMOUNTS = {"reserved": "0", "min_unit": "1", "max_unit": "64", "step_size": "1", "allocation_ratio": "1.5"}
+
+
+def post(app, path, fields, status=200, **headers):
+    """Return the section of the page that shows the answer; the text of the page where there is none."""
+    sent = {**FORM, **CALLER, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    reply = web.ask(app, "POST", f"/console{path}", sent, urlencode(fields).encode())
+    assert reply.status_int == status, reply.text
+    assert reply.headers["cache-control"] == "no-store"
+    found = re.search(r'<section id="dry-run".*?</section>', reply.text, re.DOTALL)
+    return html.unescape(found[0]) if found else reply.text
+
+
+def claims(app, query=QUERY):
+    """Return the claims that the cards of a page offer."""
+    text = web.ask(app, "GET", f"/console{query}", CALLER).text
+    return [html.unescape(claim) for claim in re.findall(r'name="claim" value="([^"]*)"', text)]
+
+
+def rooms(section):
+    """Return used and capacity by class, in the order of the page."""
+    found = re.findall(r"<dt>(\w+)</dt>.*?<b>(\d+)</b> of (\d+) used", section, re.DOTALL)
+    return [(name, int(used), int(capacity)) for name, used, capacity in found]
+
+
+@pytest.fixture
+def unchanged(app, uuids):
+    """Check that the test leaves generations, usages, inventories and consumers as they are."""
+
+    def state():
+        paths = [f"/resource_providers/{uuid}{part}" for uuid in uuids.values() for part in ("/inventories", "/usages")]
+        return [send(app, "GET", path) for path in (*paths, "/v1/consumers", "/resource_providers")]
+
+    before = state()
+    yield
+    assert state() == before
+
+
+# --- claims ---
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_each_candidate_can_be_tried_and_the_room_is_what_the_api_says(app, uuids):
+    offered = claims(app)
+    assert len(offered) == 2
+    for claim in offered:
+        section = post(app, QUERY, {"claim": claim})
+        assert "Dry run: this claim would be accepted" in section
+        assert "204 No Content" in section
+        body = json.loads(claim)
+        assert {amount for each in body["allocations"].values() for amount in each["resources"]} == {"VCPU", "VGPU"}
+        assert body["mappings"].keys() == {"1", "2"}
+        path = "/allocations/0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a099?dry_run=true"
+        room = send(app, "PUT", path, {**body, **NEW_CONSUMER})["room"]
+        expected = sorted(
+            (name, level["used"], level["capacity"]) for of in room.values() for name, level in of.items()
+        )
+        assert sorted(rooms(section)) == expected
+        assert ("VGPU", 1, 4) in expected
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_claim_that_has_no_room_is_refused_with_the_reason_and_the_room_that_there_is(app, uuids):
+    claim = json.loads(claims(app)[0])
+    gpu = next(uuid for uuid, of in claim["allocations"].items() if "VGPU" in of["resources"])
+    claim["allocations"][gpu]["resources"]["VGPU"] = 5
+    section = post(app, QUERY, {"claim": json.dumps(claim)})
+    assert "Dry run: this claim would be refused" in section
+    assert "409 Conflict" in section
+    assert "Unable to allocate inventory" in section
+    assert ("VGPU", 0, 4) in rooms(section)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_command_sends_the_same_dry_run(app, uuids):
+    claim = claims(app)[0]
+    section = post(app, QUERY, {"claim": claim})
+    path, document = re.search(r"'http://localhost:80(/allocations/[^']*)'.*?-d '(.*?)'", section, re.DOTALL).groups()
+    assert path.endswith("?dry_run=true")
+    body = json.loads(document)
+    assert body == json.loads(claim) | {
+        "project_id": "blue",
+        "user_id": "ann",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    assert send(app, "PUT", path, body)["dry_run"]["status"] == 204
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize(
+    "claim", ["", "nonsense", "[]", "null", '"x"', '{"a": "\\u0000"}', "\0", "\ud800".encode("utf-8", "surrogatepass")]
+)
+def test_a_form_without_a_claim_is_refused(app, uuids, claim):
+    text = post(app, QUERY, {"claim": claim}, 400)
+    assert "Bad Request" in text
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("claim", ["{}", '{"allocations": {}, "colour": "red"}', '{"allocations": {"x": {}}}'])
+def test_a_claim_that_makes_no_sense_is_shown_with_the_reason(app, uuids, claim):
+    section = post(app, QUERY, {"claim": claim})
+    assert "would be refused" in section
+    assert "400 Bad Request" in section
+    assert "JSON does not validate" in section
+    assert rooms(section) == []
+
+
+def test_a_name_is_text_in_the_answer_too(app, uuids):
+    reply = web.ask(
+        app,
+        "POST",
+        "/console/query?resources=VCPU:4",
+        {**FORM, **CALLER},
+        urlencode({"claim": json.dumps({"allocations": {uuids[HOSTILE]: {"resources": {"VCPU": 1}}}})}).encode(),
+    )
+    assert 'id="dry-run"' in reply.text
+    assert HOSTILE not in reply.text
+
+
+@pytest.mark.parametrize("claim", ['{"allocations": {"<hostile>": {}}}', '{"allocations": {}, "<hostile>": 1}'])
+def test_a_claim_never_becomes_an_element(app, uuids, claim):
+    reply = web.ask(app, "POST", "/console/query", {**FORM, **CALLER}, urlencode({"claim": claim}).encode())
+    assert 'id="dry-run"' in reply.text
+    assert "&lt;hostile&gt;" in reply.text
+    assert "<hostile" not in reply.text
+
+
+# --- claims whose place the service chooses ---
+
+
+def choice(app, query, **fields):
+    """Return the section with the answer to the form of a strategy."""
+    return post(app, f"/query?{query}", {"strategy": "spread", "spread_over": "", "count": "1", **fields})
+
+
+def takes(section):
+    """Return what is taken, by the name of the provider."""
+    lines = re.findall(r'<li class="depth-\d taking">(.*?)</li>', section, re.DOTALL)
+    return [
+        (re.search(r'<a href="[^"]*">([^<]*)</a>', line)[1], *re.findall(r"<dt>(\w+) <strong[^>]*>takes (\d+)<", line))
+        for line in lines
+    ]
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_place_that_the_service_would_choose_is_drawn_with_the_room_that_would_be_left(app, uuids):
+    query = "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2&limit=1"
+    section = choice(app, query)
+    assert "Dry run: this claim would be accepted" in section
+    assert "What would be taken" in section
+    (numa, cores), (card, gpu) = takes(section)
+    assert (cores, gpu) == (("VCPU", "4"), ("VGPU", "1"))
+    assert card == f"{numa}-gpu"
+    assert sorted(rooms(section.partition("would be left")[2])) in (
+        [("VCPU", 4, 64), ("VGPU", 1, 4)],
+        [("VCPU", 52, 64), ("VGPU", 1, 4)],
+    )
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_form_decides_how_the_service_chooses(app, uuids):
+    packed = choice(app, "resources=MEMORY_MB:1024", strategy="pack")
+    assert '"strategy": "pack"' in packed
+    assert "would be accepted" in packed
+    assert "is not of type" in choice(app, "resources=VCPU:1", count="+1")
+    twice = choice(app, "resources=MEMORY_MB:1024", count="2")
+    assert "would be refused" in twice
+    assert "409 Conflict" in twice
+    assert "not for as many copies" in twice
+    spread = choice(app, "resources=MEMORY_MB:1024", strategy="pack", spread_over=" aggregate ")
+    assert '"spread_over": "aggregate"' in spread
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_the_fields_of_the_form_are_kept(app, uuids):
+    fields = {"strategy": "random", "spread_over": "root", "count": "99999999999999999999"}
+    reply = web.ask(app, "POST", "/console/query?resources=VCPU:1", {**FORM, **CALLER}, urlencode(fields).encode()).text
+    assert '<option value="random" selected>' in reply
+    assert 'name="spread_over" value="root"' in reply
+    assert 'max="60" value="60"' in reply
+
+
+# --- inventories ---
+
+
+def inventory(app, uuids, **given):
+    """Return the answer to a change of the inventory of VCPU of the first NUMA node, which is 32 and used by 48."""
+    generation = send(app, "GET", f"/resource_providers/{uuids['cn1-numa0']}")["generation"]
+    fields = {"resource_class": "VCPU", "resource_provider_generation": str(generation), **AMOUNTS, **given}
+    return post(app, "/providers/cn1-numa0", fields)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_an_inventory_can_be_tried(app, uuids):
+    text = web.ask(app, "GET", "/console/providers/cn1-numa0", CALLER).text
+    given = dict(re.findall(r'<input id="VCPU-\w+" name="(\w+)" value="([^"]*)"', text))
+    assert given["total"] == "32"
+    assert given.keys() == {"total", *AMOUNTS}
+    section = inventory(app, uuids, total="40")
+    assert "Dry run: this inventory would be accepted" in section
+    assert rooms(section) == [("VCPU", 48, 60)]
+    assert rooms(inventory(app, uuids, total="30")) == [("VCPU", 48, 45)]
+    assert "over by 3" in inventory(app, uuids, total="30")
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize(
+    ("given", "status", "reason"),
+    [
+        ({"total": "x"}, "400 Bad Request", "is not of type 'integer'"),
+        ({"total": ""}, "400 Bad Request", "is not of type 'integer'"),
+        ({"total": "nan"}, "400 Bad Request", "is not of type 'integer'"),
+        ({"total": "0"}, "400 Bad Request", "minimum"),
+        ({"total": "8", "resource_provider_generation": "0"}, "409 Conflict", "generation conflict"),
+        ({"total": "8", "reserved": "9"}, "400 Bad Request", "Invalid inventory"),
+        ({"total": "8", "resource_class": "VGPU"}, "400 Bad Request", "No inventory of class VGPU found"),
+    ],
+)
+def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids, given, status, reason):
+    section = inventory(app, uuids, **given)
+    assert "this inventory would be refused" in section
+    assert status in section
+    assert reason in section
+
+
+# --- who may ---
+
+
+def test_only_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path):
+    path = tmp_path / "policy.yaml"
+    seeing = ("allocation_candidates:list", "v1:providers:show")
+    path.write_text("".join(f'"placement:{rule}": "role:reader"\n' for rule in seeing))
+    app = console(module_database_url, oslo_policy__policy_file=str(path))
+    reader = {"x-auth-token": "ann:blue", "x-roles": "reader"}
+    for address, button in ((QUERY, "Try this claim"), ("/providers/cn1-numa0", "Try this inventory")):
+        text = web.ask(app, "GET", f"/console{address}", reader)
+        assert text.status_int == 200
+        assert button not in text.text
+    fields = {"claim": '{"allocations": {}}', "resource_class": "VCPU", "total": "3"}
+    assert "placement:allocations:update" in post(app, QUERY, fields, 403, x_roles="reader")
+    text = post(app, "/providers/cn1-numa0", fields, 403, x_roles="reader")
+    assert "placement:resource_providers:inventories:update" in text
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_form_has_the_limits_of_a_body(app, uuids):
+    assert "values at most" in post(app, "/query", [("a", "")] * 500_002, 413)
+    assert "values at most" in post(app, "/query", {"claim": f"[{'1,' * 500_001}1]"}, 413)
+    assert "nested too deeply" in post(app, "/query", {"claim": '{"a":' * 500 + "1" + "}" * 500}, 400)
+
+
+@pytest.mark.parametrize("path", ["/query", "/providers/pool"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://example.org"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site", "origin": "http://localhost:80"},
+    ],
+)
+def test_a_page_of_another_origin_cannot_try_anything(app, uuids, path, headers):
+    known = web.ask(app, "POST", f"/console{path}", {**FORM, **CALLER, **headers}, b"claim={}")
+    assert known.status_int == 403
+    assert "A page of another origin sent this request." in known.text
+    assert "cn1" not in known.text
+    unknown = web.ask(app, "POST", f"/console{path}", {**FORM, **headers}, b"claim={}")
+    assert unknown.status_int == 403
+
+
+def test_a_page_of_the_console_is_an_administrator_with_noauth2(app, uuids):
+    headers = {**FORM, "origin": "http://localhost:80", "host": "localhost:80"}
+    reply = web.ask(app, "POST", f"/console{QUERY}", headers, urlencode({"claim": claims(app)[0]}).encode())
+    assert reply.status_int == 200
+    assert "would be accepted" in reply.text

@@ -1,0 +1,831 @@
+"""The pages of the console: what they show, to whom, and that no text of a client becomes HTML."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shlex
+import uuid
+from importlib import metadata, resources
+from urllib.parse import parse_qsl, quote
+
+import pytest
+
+from placement import microversion as mv
+from placement.extensions.console import pages
+from placement.extensions.console.api import CONTENT_SECURITY_POLICY
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi import examples
+from placement.extensions.v1.openapi.document import endpoints_at
+from placement.routes import PLACEMENT
+from placement.version_history import OLDEST
+from tests import servers, web
+from tests.clock import Clock
+from tests.extensions.console.conftest import console
+from tests.extensions.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE, send
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+PAGES = [
+    *("", "/", "/providers", "/query", "/query?resources=VCPU:1", "/consumers", "/api", "/?class=DISK_GB"),
+    *(f"/consumers/{CONSUMER}", "/usage", "/usage?period=month&class=VCPU", "/events", "/events?kind=trait", "/doctor"),
+]
+ESCAPED = str(html.escape(HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+
+
+def page(app, path, status=200, **headers):
+    """Return the text of a page."""
+    reply = web.ask(app, "GET", f"/console{path}", headers)
+    assert reply.status_int == status, reply.text
+    assert reply.headers["content-type"] == "text/html; charset=UTF-8"
+    return reply.text
+
+
+# --- every page ---
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_complete_and_names_no_other_host(app, uuids, path):
+    text = page(app, path)
+    assert text.startswith("<!doctype html>")
+    assert text.rstrip().endswith("</html>")
+    assert '<html lang="en"' in text
+    assert len(re.findall("<h1>", text)) == 1
+    addresses = re.findall(r'(?:href|src|action)="([^"]*)"', text)
+    ours = ("/console", "#main", "/v1/openapi")
+    assert {address for address in addresses if not address.startswith(ours)} == set()
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/nothing", "/providers/nothing", "/assets/console.css", "/hosts"])
+def test_a_reply_forbids_what_the_service_does_not_serve(app, uuids, path):
+    reply = web.ask(app, "GET", f"/console{path}")
+    assert reply.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["referrer-policy"] == "same-origin"
+    assert "unsafe" not in CONTENT_SECURITY_POLICY
+    if reply.headers["content-type"].startswith("text/html"):
+        assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=)", reply.text)
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/hosts", "/query/form", "/nothing", "/providers/nothing", "/assets/nothing"])
+@pytest.mark.parametrize("caller", [{}, {"x-auth-token": "stranger"}, {"origin": "https://example.org"}])
+def test_a_page_is_kept_by_no_cache(app, uuids, path, caller):
+    assert web.ask(app, "GET", f"/console{path}", caller).headers.getall("cache-control") == ["no-store"]
+
+
+@pytest.mark.parametrize("path", ["/", "/providers", "/providers?name=script"])
+def test_a_name_is_text_whatever_it_holds(app, uuids, path):
+    text = page(app, path)
+    assert HOSTILE not in text
+    assert ESCAPED in text
+
+
+def test_a_hostile_name_is_text_on_its_own_page_and_in_its_own_error(app, uuids):
+    assert f"<h1>{ESCAPED}</h1>" in page(app, f"/providers/{uuids[HOSTILE]}")
+    missing = page(app, "/providers/" + quote("<b>nobody", safe=""), 404)
+    assert "&lt;b&gt;nobody" in missing
+    assert "<b>nobody" not in missing
+
+
+@pytest.mark.parametrize("field", ["name", "class", "trait", "aggregate"])
+def test_what_was_searched_for_is_text(app, uuids, field):
+    text = page(app, f"/providers?{field}=" + quote('"><script>1</script>'))
+    assert "<script>1" not in text
+    assert "0 providers" in text
+
+
+def test_what_was_queried_is_text(app, uuids):
+    text = page(app, "/query?raw=" + quote('resources="><script>1</script>'), 400)
+    assert "<script>1" not in text
+
+
+#: A text that would end an attribute, a text area or a title, and begin an element.
+ELEMENT = "\"'></textarea></title><hostile>"
+TYPED = [
+    "/?class={}",
+    "/providers/{}",
+    *(f"/providers?{name}={{}}" for name in ("name", "class", "trait", "aggregate", "page", "{}")),
+    *(
+        f"/query?{name}={{}}"
+        for name in (
+            "raw",
+            "resources",
+            "required",
+            "in_tree",
+            "member_of",
+            "same_subtree",
+            "limit",
+            "group_policy",
+            "{}",
+        )
+    ),
+    "/query?raw={}%3D1%26resources%3DVCPU%3A1",
+    "/query?raw=resources{}%3DVCPU%3A1",
+    "/query?raw=resources_{}%3DVCPU%3A1%26group_policy={}",
+    "/query?resources=VCPU:1&in_tree={}",
+    "/query/form?raw=resources{}%3D{}",
+    *(
+        f"/consumers?{name}={{}}"
+        for name in ("project", "user", "type", "provider", "class", "older_than", "newer_than", "after", "{}")
+    ),
+    "/consumers/{}",
+    "/providers/pool?after={}",
+    "/usage?class={}",
+    "/usage?period={}",
+    *(f"/events?{name}={{}}" for name in ("kind", "provider", "consumer", "project", "after", "position", "{}")),
+    *(f"/events/rows?{name}={{}}" for name in ("kind", "provider", "consumer", "after", "position", "{}")),
+    "/api?of={}",
+    "/api?of=placement&version={}",
+    "/api?version={}",
+    "/{}",
+    "/assets/{}",
+]
+
+
+@pytest.mark.parametrize("path", TYPED)
+def test_what_was_typed_never_becomes_an_element(app, uuids, path):
+    reply = web.ask(app, "GET", "/console" + path.replace("{}", quote(ELEMENT, safe="")))
+    assert reply.status_int in (200, 400, 404, 406)
+    assert reply.headers["content-type"].startswith("text/html")
+    assert "<hostile" not in reply.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/?class=VCPU", "/providers", "/providers/{}", "/consumers", "/query?resources=VCPU:9999"),
+        *(f"/consumers/{CONSUMER}", "/events", "/events?provider={}", "/events/rows?provider={}", "/doctor"),
+    ],
+)
+def test_a_name_never_becomes_an_element(app, uuids, path):
+    text = page(app, path.format(uuids[HOSTILE]))
+    assert ESCAPED in text
+    scripts = [] if "rows" in path else ['<script type="module" src="/console/assets/console.js">']
+    assert re.findall("<script[^>]*>", text) == scripts
+
+
+def test_no_template_can_leave_out_the_escape(backend):
+    assert pages._TEMPLATES.autoescape is True
+    for template in resources.files("placement.extensions.console").joinpath("templates").iterdir():
+        assert not re.search(r"\bsafe\b|autoescape|Markup", template.read_text()), template.name
+
+
+# --- the overview ---
+
+
+def test_the_overview_sums_each_class(app, uuids):
+    text = page(app, "/")
+    assert "8 providers in 4 trees" in text
+    rows = re.findall(
+        r'class=[A-Z_]+"[^>]*>(\w+)</a></th><td class="bars">.*?<b>([^<]*)</b> of ([^ ]*) used', text, re.DOTALL
+    )
+    numbers = {name: (used, capacity) for name, used, capacity in rows}
+    assert numbers["DISK_GB"] == ("500", "10\N{NARROW NO-BREAK SPACE}000")
+    assert numbers["VCPU"] == ("64", "140")
+    assert numbers["VGPU"] == ("0", "8")
+
+
+def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
+    text = page(app, "/?class=DISK_GB")
+    assert "Hosts by DISK_GB</h2>" in text
+    fullest = text.partition('<h2 id="fullest">')[2].partition("</section>")[0]
+    assert re.findall(r"<a [^>]*>([^<]*)</a>", fullest) == ["pool"]
+    assert "Hosts by VCPU</h2>" in page(app, "/")
+
+
+def test_the_overview_names_what_needs_attention(app, uuids):
+    over, disabled = (page(app, "/").partition(f'<h2 id="{place}">')[2][:400] for place in ("over", "disabled"))
+    assert uuids[HOSTILE] in over
+    assert uuids[HOSTILE] in disabled
+    assert uuids["cn1"] not in over
+
+
+def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
+    document = web.ask(app, "GET", "/console/hosts?class=VCPU").json
+    assert document == {
+        "resource_class": "VCPU",
+        "uuids": [uuids[HOSTILE], uuids["cn1"]],
+        "names": [HOSTILE, "cn1"],
+        "capacity": [12, 128],
+        "used": [16, 48],
+    }
+    assert web.ask(app, "GET", "/console/hosts?class=NOTHING").json["names"] == []
+
+
+# --- providers ---
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("name=NUMA0", ["cn1-numa0", "cn1-numa0-gpu"]),
+        ("trait=CUSTOM_RED", ["cn1-numa0-gpu", "cn1-numa1-gpu"]),
+        ("class=DISK_GB", ["pool"]),
+        ("aggregate=c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111", ["cn1", "pool"]),
+        ("trait=CUSTOM_RED&name=numa1", ["cn1-numa1-gpu"]),
+        ("trait=CUSTOM_NONE", []),
+        ("class=CUSTOM_NONE", []),
+        ("aggregate=none", []),
+    ],
+)
+def test_providers_are_found(app, uuids, query, names):
+    found = re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', page(app, f"/providers?{query}"))
+    assert found == names
+
+
+def test_a_provider_is_found_by_its_uuid(app, uuids):
+    assert ">pool</a>" in page(app, f"/providers?name={uuids['pool'].upper()}")
+
+
+@pytest.mark.parametrize(("rows", "pages"), [(3, 3), (4, 2), (8, 1)])
+def test_the_pages_of_the_list_have_each_provider_once(app, uuids, monkeypatch, rows, pages):
+    """No page is empty where the last one is full."""
+    monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", rows)
+    address, names, steps = "/providers?class=&name=", [], 0
+    while address:
+        text = page(app, address)
+        names += re.findall(r'<tr><th scope="row"><a [^>]*>([^<]*)</a>', text)
+        assert ('rel="prev"' in text) == (steps > 0)
+        found = re.search(r'rel="next" href="/console([^"]*)"', text)
+        address, steps = html.unescape(found[1]) if found else "", steps + 1
+    assert steps == pages
+    assert sorted(map(html.unescape, names)) == sorted(uuids)
+
+
+def test_the_list_has_pages(app, uuids):
+    assert "0 providers" not in page(app, "/providers?page=1")
+    assert 'rel="prev"' not in page(app, "/providers")
+    assert page(app, "/providers?page=999999").count("<tr>") == 0
+
+
+def test_a_page_after_the_last_one_leads_back_to_it(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.extensions.console.handlers.provider.ROWS", 3)
+    assert 'rel="prev" href="/console/providers?page=3"' in page(app, "/providers?page=999999")
+
+
+@pytest.mark.parametrize(
+    "query", ["page=0", "page=-1", "page=x", "page=", "colour=red", "name=" + "x" * 300, "name=%00"]
+)
+def test_a_search_that_makes_no_sense_is_refused(app, query):
+    page(app, f"/providers?{query}", 400)
+
+
+def test_a_tree_is_drawn_with_bars_depth_and_sharing(app, uuids):
+    text = page(app, f"/providers/{uuids['cn1-numa0']}")
+    lines = re.findall(r'<li class="depth-(\d+)( here)?">.*?<a [^>]*>([^<]*)</a>', text, re.DOTALL)
+    assert lines == [
+        ("0", "", "cn1"),
+        ("1", " here", "cn1-numa0"),
+        ("2", "", "cn1-numa0-gpu"),
+        ("1", "", "cn1-numa1"),
+        ("2", "", "cn1-numa1-gpu"),
+    ]
+    assert '<rect class="used" width="75.0"' in text
+    assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>' in text
+    assert "This tree can use, by aggregate, 1 provider:" in text
+    pool = page(app, "/providers/pool")
+    assert "This tree shares inventory, by aggregate, with 1 provider:" in pool
+    assert f'<a href="/console/providers/{uuids["cn1"]}">cn1</a>' in pool
+
+
+def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
+    text = page(app, f"/providers/{uuids['cn1-numa0-gpu']}")
+    holders = text.partition('<h2 id="holders">')[2]
+    assert f"<code>{CONSUMER}</code>" in holders
+    assert "INSTANCE" in holders
+    assert '<a href="/console/consumers?project=blue">blue</a>' in holders
+    assert "VCPU 48" in holders
+    assert "DISK_GB" not in holders
+    assert text.count("1 consumer<") == 1
+    assert "Nothing is held." not in text
+    assert "Nothing is held." in page(app, "/providers/" + uuids["empty"])
+
+
+# --- consumers ---
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", True),
+        ("project=blue&user=ann&type=INSTANCE&provider=pool&class=DISK_GB&newer_than=1w&older_than=", True),
+        ("project=red", False),
+        ("user=bob", False),
+        ("type=unknown", False),
+        ("provider=cn1-numa1", False),
+        ("class=VGPU", False),
+        ("older_than=1d", False),
+        ("newer_than=2999-01-01", False),
+    ],
+)
+def test_consumers_are_found(app, uuids, query, found):
+    text = page(app, f"/consumers?{query}")
+    assert (f"<code>{CONSUMER}</code>" in text) is found
+    assert ("1 consumer, the oldest first" in text) is found
+    assert ("DISK_GB 500" in text) is found
+
+
+@pytest.mark.parametrize(
+    "query", ["provider=nothing", "class=NOTHING", "older_than=yesterday", "colour=red", "after=x", "type=a%3Cb"]
+)
+def test_a_search_for_consumers_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+    text = page(app, f"/consumers?{query}", 400)
+    assert 'role="alert"' in text
+    assert CONSUMER not in text
+
+
+def test_a_reader_sees_no_consumers(app, uuids):
+    for path in ("/consumers", "/consumers?project=blue"):
+        assert CONSUMER not in page(app, path, 403, **{"x-auth-token": "ann:blue", "x-roles": "reader"})
+
+
+def test_a_policy_may_let_a_reader_see_the_consumers_of_the_own_project_and_of_no_other(relaxed, uuids):
+    app, reader = relaxed, {"x-roles": "reader"}
+    assert CONSUMER in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
+    assert 'value="blue"' in page(app, "/consumers", **{"x-auth-token": "ann:blue"}, **reader)
+    assert CONSUMER not in page(app, "/consumers", **{"x-auth-token": "ann:red"}, **reader)
+    assert CONSUMER not in page(app, "/consumers?project=blue", 403, **{"x-auth-token": "ann:red"}, **reader)
+
+
+@pytest.mark.parametrize("given", [CONSUMER, CONSUMER.upper(), CONSUMER.replace("-", "")])
+def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
+    text = page(app, f"/consumers/{given}")
+    held = text.partition('<h2 id="held">')[2].partition("</section>")[0]
+    assert re.sub(r"\s+", " ", re.sub("<[^>]*>", "", held)).strip().endswith(f"{ESCAPED}: VCPU 16")
+    assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>: DISK_GB 500' in held
+    assert '<a href="/console/consumers?project=blue">blue</a>' in text
+    assert f'<a href="/console/consumers/{CONSUMER}"><code>{CONSUMER}</code></a>' in page(app, "/consumers")
+
+
+@pytest.mark.parametrize("given", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
+def test_a_consumer_that_never_was_has_no_page(app, uuids, given):
+    assert "the history has no event of one" in page(app, f"/consumers/{given}", 404)
+
+
+def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(app, uuids):
+    page(app, f"/consumers/{uuids['pool']}", 404)
+    page(app, f"/providers/{CONSUMER}", 404)
+
+
+# --- what has happened ---
+
+
+def words(text):
+    """Return the text of HTML, without its elements."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub("<[^>]*>", "", text.replace("<br>", " ")))).strip()
+
+
+def told(text):
+    """Return what each event of a page says: what has happened, its lines, and who asked for it."""
+    shown = text.partition('<ol class="timeline">')[2].partition("</ol>")[0]
+    return [words(each.partition("</p>")[2]) for each in shown.split('<p class="when">')[1:]]
+
+
+def test_a_provider_has_its_history_the_newest_first(app, uuids):
+    found = told(page(app, "/providers/pool"))
+    inventory = "total 10 000, reserved 0, min unit 1, max unit 2 147 483 647, step size 1, allocation ratio 1.0"
+    assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(" by admin")[0] for each in found] == [
+        f"Provider pool changed Given back by {GONE_CONSUMER}: DISK_GB 7 is gone",
+        f"Provider pool changed Given to {GONE_CONSUMER}: DISK_GB 7",
+        f"Provider pool changed Given to {CONSUMER}: DISK_GB 500",
+        "Provider pool changed Aggregates added: c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111",
+        "Provider pool changed Traits added: MISC_SHARES_VIA_AGGREGATE",
+        f"Provider pool changed New inventory of DISK_GB: {inventory}",
+        "Provider pool created",
+    ]
+    asked = "by admin of project admin PUT /allocations/{consumer_uuid} (placement) Request id req-"
+    assert asked in found[2]
+
+
+def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
+    newest = told(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
+    assert "Inventory of VCPU: total 16 → 12" in newest
+    assert "Inventory is gone of MEMORY_MB: total 32" in newest
+    links = re.findall(r'href="([^"]*)"', page(app, "/providers/pool").partition('id="history"')[2])
+    assert {f"/console/consumers/{CONSUMER}", f"/console/providers/{uuids['pool']}"} <= {*links}
+
+
+def test_a_consumer_has_its_history(app, uuids):
+    [event] = told(page(app, f"/consumers/{CONSUMER}"))
+    assert event.startswith(f"Consumer {CONSUMER} claimed Project: blue User: ann Type: INSTANCE Takes from ")
+    assert f"Takes from {HOSTILE}: VCPU 16" in event
+
+
+@pytest.mark.parametrize(
+    ("path", "verbs"),
+    [
+        (f"/providers/{quote(GONE, safe='')}", ["deleted", "changed", "changed", "created"]),
+        (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", ["deleted", "changed", "changed", "created"]),
+        (f"/consumers/{GONE_CONSUMER}", ["gave back all that it held", "claimed"]),
+    ],
+)
+def test_what_is_gone_has_a_page_that_says_so(app, uuids, path, verbs):
+    text = page(app, path)
+    name = GONE if "providers" in path else GONE_CONSUMER
+    assert f"<h1>{html.escape(name)}</h1>" in text
+    assert '<strong class="flag bad">gone</strong>' in text
+    heads = re.findall(r'<p class="what">(.*?)</p>', text)
+    kind = "Provider" if "providers" in path else "Consumer"
+    assert [words(head) for head in heads] == [f"{kind} {name} {verb}" for verb in verbs]
+
+
+def test_the_first_page_about_what_is_gone_may_have_no_events(app, uuids, monkeypatch):
+    """It looks at one event, and those of the consumer are earlier ones."""
+    monkeypatch.setattr("placement.extensions.v1.history.event.WINDOW", 1)
+    text = page(app, f"/consumers/{GONE_CONSUMER}")
+    assert told(text) == []
+    assert 'rel="next"' in text
+
+
+def test_the_pages_of_a_history_have_each_event_once(app, uuids, monkeypatch):
+    everything = told(page(app, "/providers/pool"))
+    monkeypatch.setattr("placement.extensions.console.timeline.ROWS", 3)
+    address, found, steps = "/providers/pool", [], 0
+    while address:
+        text = page(app, address)
+        found += told(text)
+        assert ("Newest</a>" in text) == (steps > 0)
+        older = re.search(r'rel="next" href="/console([^"#]*)#history"', text)
+        address, steps = html.unescape(older[1]) if older else "", steps + 1
+    assert found == everything
+    assert steps >= 3
+
+
+def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 7)
+    listed = web.ask(app, "GET", "/v1/events?limit=1000", {"x-auth-token": "admin"}).json["events"]
+    address, heads = "/events", []
+    while address:
+        text = page(app, address)
+        heads += re.findall(r'<p class="what">(\w+)', text)
+        older = re.search(r'rel="next" href="/console([^"]*)"', text)
+        address = html.unescape(older[1]) if older else ""
+    assert heads == [each["kind"].partition("_")[0].capitalize() for each in reversed(listed)]
+
+
+@pytest.mark.parametrize(
+    ("query", "heads"),
+    [
+        ("kind=trait", ["Trait CUSTOM_RED created"]),
+        ("kind=trait&provider=&project=+", ["Trait CUSTOM_RED created"]),
+        (f"consumer={CONSUMER}", [f"Consumer {CONSUMER} claimed"]),
+        ("project=blue&kind=consumer&consumer=" + GONE_CONSUMER, [
+            f"Consumer {GONE_CONSUMER} gave back all that it held",
+            f"Consumer {GONE_CONSUMER} claimed",
+        ]),
+        ("project=red", []),
+        ("provider=empty", ["Provider empty changed"] * 2 + ["Provider empty created"]),
+        ("kind=node", []),
+    ],
+)  # fmt: skip
+def test_events_are_found(app, uuids, query, heads):
+    text = page(app, f"/events?{query}")
+    assert [words(head) for head in re.findall(r'<p class="what">(.*?)</p>', text)] == heads
+    assert ("No event here meets the conditions." in text) is not bool(heads)
+
+
+@pytest.mark.parametrize(
+    "query", ["kind=cloud", "provider=nothing", "consumer=x", "colour=red", "after=x", "kind=trait&provider=pool"]
+)
+def test_a_search_for_events_that_makes_no_sense_is_shown_with_the_reason(app, uuids, query):
+    text = page(app, f"/events?{query}", 400)
+    assert 'role="alert"' in text
+    assert "timeline" not in text
+
+
+@pytest.mark.parametrize("path", ["/events?after=7000000-0badcafe", "/providers/pool?after=7000000-0badcafe"])
+def test_a_page_of_events_that_were_removed_says_so(app, uuids, path):
+    assert "The history has no such position" in page(app, path, 410)
+
+
+def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url, monkeypatch):
+    """In a database of its own: what it writes stays in the history."""
+    app = console(database_url)
+    send(app, "PUT", "/traits/CUSTOM_OLD")
+    waited = []
+    clock = Clock()
+
+    def wait(*_):
+        waited.append(1)
+        clock.sleep(3600)
+
+    monkeypatch.setattr("placement.extensions.v1.events.following.time", clock)
+    monkeypatch.setattr("placement.db.history.event_watch.EventWatch.wait", wait)
+    text = page(app, "/events")
+    position = re.search(r'data-position="([^"]*)"', text)[1]
+    assert 'data-follow="/console/events/rows?"' in text
+    rows = page(app, f"/events/rows?position={position}")
+    assert waited
+    assert told(rows) == told(text) != []
+    assert f'data-position="{position}"' in rows
+    waited.clear()
+    send(app, "PUT", "/traits/CUSTOM_NEWS")
+    rows = page(app, f"/events/rows?position={position}")
+    assert not waited
+    assert told(rows)[0].startswith("Trait CUSTOM_NEWS created")
+    assert f'data-position="{position}"' not in rows
+
+
+def test_older_events_are_not_followed(app, uuids, monkeypatch):
+    monkeypatch.setattr("placement.extensions.console.handlers.event.ROWS", 3)
+    first = page(app, "/events?kind=provider")
+    assert 'data-follow="/console/events/rows?kind=provider"' in first
+    older = html.unescape(re.search(r'rel="next" href="/console([^"]*)"', first)[1])
+    assert "data-follow=" not in page(app, older)
+
+
+# --- usage ---
+
+
+def test_usage_is_shown_in_numbers_and_as_a_picture(app, uuids):
+    text = page(app, "/usage?period=month")
+    rows = re.findall(r'<tr><th scope="row"><a href="([^"]*)"[^>]*>(\w+)</a></th>(.*?)</tr>', text)
+    numbers = {name: re.findall(r'class="number">([^<]*)', cells) for _, name, cells in rows}
+    assert numbers["VCPU"] == ["64", "140", "5", "64"]
+    assert numbers["CUSTOM_GONE"] == ["1", "1", "1", "1"]
+    assert numbers["VGPU"] == ["0", "8", "0", "0"]
+    assert 'aria-label="VCPU over the month: used last 64 of 140, at least 5, at most 64."' in text
+    text = page(app, "/usage?period=month&class=VCPU")
+    [line] = re.findall(r'class="capacity" points="([^"]*)"', text)
+    assert {point.partition(",")[2] for point in line.split()} == {"0.0"}
+    [line] = re.findall(r'class="edge" points="([^"]*)"', text)
+    heights = [float(point.partition(",")[2]) for point in line.split()]
+    assert heights == sorted(heights, reverse=True)
+    assert heights[-1] == pytest.approx(200 - 200 * 64 / 140, abs=0.1)
+    assert len(heights) <= 151
+
+
+@pytest.mark.parametrize(("period", "least"), [("day", 63), ("week", 51), ("month", 5)])
+def test_a_period_is_chosen(app, uuids, period, least):
+    text = page(app, f"/usage?period={period}&class=VCPU")
+    assert f"at least {least}, at most 64." in text
+    assert f'period={period}&amp;class=VCPU" aria-current="true"' in text
+
+
+def test_the_samples_of_one_class_are_a_table_too(app, uuids):
+    text = page(app, "/usage?class=VCPU")
+    table = text.partition("<summary>Table</summary>")[2]
+    used = [int(each) for each in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
+    assert used[0] == 64
+    assert used == sorted(used, reverse=True)
+    assert 23 <= len(used) <= 26
+    assert "DISK_GB" not in text
+    assert "Nothing is known of NOTHING" in page(app, "/usage?class=NOTHING")
+
+
+def test_a_period_that_there_is_not_is_refused(app):
+    page(app, "/usage?period=century", 400)
+
+
+# --- the doctor ---
+
+
+def test_the_doctor_shows_what_the_api_finds(app, uuids):
+    found = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
+    text = page(app, "/doctor")
+    shown = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> (\w+)</h2>\n<p>([^<]*)</p>', text)
+    assert [(severity, check, html.unescape(what)) for severity, check, what in shown] == [
+        (each["severity"], each["check"], each["what"]) for each in found["findings"]
+    ]
+    assert "over_commitment" in {each["check"] for each in found["findings"]}
+    for each in found["findings"]:
+        for place in (*each["where"], each["mend"]):
+            assert html.unescape(text).count(place)
+    for check in found["checks"]:
+        assert check["name"] in text
+        assert (check["not_made"] or "") in html.unescape(text)
+
+
+# --- queries ---
+
+
+def test_candidates_are_cards_on_the_drawn_tree(app, uuids):
+    text = page(app, "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2")
+    assert "2 candidates</h2>" in text
+    assert text.count('<li class="card">') == 2
+    card = text.partition('<li class="card">')[2].partition("</ol>")[0]
+    assert re.findall(r"takes (\d+)", card.partition('<li class="card">')[0]) == ["4", "1"]
+    assert "group 1" in card
+    assert "allocation candidate list" in text  # which has no option for same_subtree
+    assert "has no option" in text
+
+
+def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
+    query = "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&resources1=VGPU:1&limit=5"
+    text = page(app, f"/query?{query}&in_tree=&root_required=")
+    for name, value in (pair.split("=") for pair in query.split("&")):
+        assert f'name="{name}" value="{value}"' in text
+    raw = html.unescape(re.search(r"<textarea[^>]*>([^<]*)", text).group(1))
+    assert raw.replace("\n", "") == query
+    assert page(app, f"/query?raw={quote(raw)}") == text
+    assert page(app, f"/query?raw={quote('http://host/allocation_candidates?' + query)}") == text
+    commands = html.unescape(text)
+    assert f"'http://localhost:80/allocation_candidates?{query}'" in commands
+    assert (
+        "openstack --os-placement-api-version 1.39 allocation candidate list --resource VCPU=1 --required HW_NUMA_ROOT"
+        " --forbidden CUSTOM_RED --group 1 --resource VGPU=1 --group-policy none --limit 5" in commands
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&limit=5",
+        "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2",
+        "resources=VCPU:1&in_tree=cn1&root_required=!CUSTOM_RED",
+        "resources=VCPU:4000",
+    ],
+)
+def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(app, uuids, query):
+    text = html.unescape(page(app, f"/query?{query}"))
+    commands = [shlex.split(line) for line in re.findall(r"<code>((?:openstack|placement-ask) [^<]*)</code>", text)]
+    asked = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
+    assert asked == {
+        ("openstack", "allocation", "candidate", "explain"): query,
+        ("openstack", "allocation", "candidate", "count"): query,
+        ("placement-ask", "explain"): query,
+        ("placement-ask", "capacity"): query,
+        ("openstack", "allocation", "claim", "--dry-run"): query.removesuffix("&limit=5"),
+        ("placement-ask", "claim", "--dry-run"): query.removesuffix("&limit=5"),
+    }
+    points = metadata.entry_points(group="openstack.placement.v1")
+    for words in asked:
+        if words[0] == "openstack":
+            assert points["_".join(word for word in words[1:] if word != "--dry-run")]
+    for question in ("explain", "capacity"):
+        sent = asked["placement-ask", question]
+        assert web.ask(app, "GET", f"/v1/{question}?{sent}", {"x-auth-token": "admin"}).status_int == 200
+
+
+def test_the_form_holds_any_text(app, uuids):
+    text = page(app, "/query/form?raw=" + quote("required=A&required=B&resources_X=VCPU:1&colour=red"))
+    assert text.count('name="required"') == 2
+    assert "Group _X" in text
+    assert 'type="hidden" name="colour" value="red"' in text
+
+
+@pytest.mark.parametrize(
+    "query", ["resources=VCPU", "resources=NOPE:1", "required=CUSTOM_NOPE&resources=VCPU:1", "limit=0", "colour=red"]
+)
+def test_a_query_that_is_none_is_shown_with_the_reason(app, uuids, query):
+    text = page(app, f"/query?{query}", 400)
+    assert 'role="alert"' in text
+    assert query.partition("&")[0].partition("=")[2] in html.unescape(text)
+
+
+@pytest.mark.parametrize("query", ["raw=%25ff", "%ff", "raw=a%00b"])
+def test_bytes_that_are_no_text_are_refused(app, query):
+    page(app, f"/query?{query}", 400)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "resources=VCPU:100",
+        "resources=VCPU:1&required=CUSTOM_RED",
+        "resources1=VGPU:4&resources2=VGPU:4&resources3=VGPU:1&group_policy=isolate",
+        "resources1=VCPU:1&resources2=VGPU:1&group_policy=none&same_subtree=1,2&in_tree1=pool",
+    ],
+)
+def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids, query):
+    explained = web.ask(app, "GET", f"/v1/explain?{query}", {"x-auth-token": "admin"}).json
+    assert explained["found"] == 0
+    text = page(app, f"/query?{query}")
+    shown = html.unescape(text)
+    assert explained["summary"] in shown
+    assert explained["steps"]
+    for each in (*explained["relaxations"], *explained["mistakes"]):
+        assert each["text"] in shown
+    for near in explained["near_misses"]:
+        assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown
+    links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
+    assert len(links) == len(explained["relaxations"])
+    for link in links:
+        assert '<li class="card">' in page(app, link)
+
+
+def test_an_unknown_name_is_refused_with_what_is_spelled_nearly_the_same(app, uuids):
+    text = page(app, "/query?resources=VCPU:1&required=CUSTOM_RAD", 400)
+    assert "CUSTOM_RED" in text.partition('id="refused"')[2]
+
+
+def test_the_count_is_that_of_the_api(app, uuids):
+    query = "resources=VCPU:10"
+    counted = web.ask(app, "GET", f"/v1/capacity?{query}", {"x-auth-token": "admin"}).json
+    assert counted["count"] == 7
+    assert "It fits 7 times</h2>" in page(app, f"/query?{query}")
+    assert counted["why"] in html.unescape(page(app, f"/query?{query}"))
+
+
+def test_a_tree_may_be_named(app, uuids):
+    text = html.unescape(page(app, "/query?resources=VCPU:1&in_tree=cn1"))
+    assert 'name="in_tree" value="cn1"' in text
+    assert f"in_tree={uuids['cn1']}'" in text
+
+
+# --- the reference ---
+
+
+@pytest.mark.parametrize(
+    ("query", "path"), [("", "/v1/capacity"), ("?of=placement&version=1.0", "/resource_providers")]
+)
+def test_the_reference_shows_each_operation_of_the_document(app, query, path):
+    text = page(app, f"/api{query}")
+    link = html.unescape(re.search(r'<a href="([^"]*openapi[^"]*)"', text).group(1))
+    document = web.ask(app, "GET", link).json
+    expected = sum(len(methods) for methods in document["paths"].values())
+    assert text.count('<details class="operation" id="') == expected
+    assert len(set(re.findall(r'<details class="operation" id="([^"]+)"', text))) == expected
+    assert f"</b> {path}</code>" in text
+
+
+def operation(app, query, ident):
+    """Return the text of one operation of the reference."""
+    text = page(app, f"/api?{query}").partition(f'id="{ident}"')[2].partition('<details class="operation"')[0]
+    assert text
+    return html.unescape(text)
+
+
+def test_the_reference_says_since_when_there_are_operations_and_parameters(app):
+    text = operation(app, "of=placement", "allocation_candidate.list_candidates")
+    assert "<p>Since 1.10. Policy rule <code>placement:allocation_candidates:list</code>" in text
+    rows = re.findall(r"<code>(\w+)</code>(?: <span class=\"flag\">required</span>)?</th>.*?</tr>", text)
+    since = dict(re.findall(r"<code>(\w+)</code>[^\n]*?<span class=\"flag\">since ([\d.]+)</span>", text))
+    assert {"resources", "limit", "same_subtree"} <= {*rows}
+    assert "resources" not in since
+    assert (since["limit"], since["same_subtree"], since["in_tree"]) == ("1.16", "1.36", "1.31")
+    old = operation(app, "of=placement&version=1.12", "allocation_candidate.list_candidates")
+    assert "limit" not in old
+    assert "Since" not in operation(app, "of=v1", "capacity.show")
+
+
+def test_the_reference_names_what_each_version_changed(app):
+    text = html.unescape(page(app, "/api?of=placement&version=1.20"))
+    for change in mv.HISTORY:
+        assert f'version={change.version}">{change.version}</a></th><td>{change.sentence}</td>' in text
+    assert "<option selected>1.20</option>" in text
+    assert "What each version changed" not in page(app, "/api")
+
+
+@pytest.mark.parametrize(("api", "query"), [(V1, "of=v1"), (PLACEMENT, "of=placement")])
+def test_the_reference_shows_whole_examples(app, api, query):
+    version = mv.LATEST if api is PLACEMENT else OLDEST
+    text = html.unescape(page(app, f"/api?{query}"))
+    shown = 0
+    for path, methods in api.routes.items():
+        for method, served in endpoints_at(methods, version):
+            for each in examples.of(api, version, method, path, served):
+                if not (each.query or each.path or each.body or each.reply):
+                    continue  # no part of it is in the document
+                url = api.prefix + path.format(**each.path)
+                lines = [
+                    line for line in re.findall(r"<code>([A-Z]+ /[^<\s]*)", text) if line.startswith(f"{method} {url}")
+                ]
+                sent = [sorted(parse_qsl(line.partition("?")[2], keep_blank_values=True)) for line in lines]
+                assert sorted(each.query) in sent, each
+                for document in (each.body, each.reply):
+                    if document is not None:
+                        assert json.dumps(document, indent=2, ensure_ascii=False) in text
+                shown += 1
+    assert shown > 8
+
+
+@pytest.mark.parametrize("query", ["of=other", "of=placement&version=9.9", "of=placement&version=x"])
+def test_a_description_that_does_not_exist(app, query):
+    text = web.ask(app, "GET", f"/console/api?{query}")
+    assert text.status_int in (400, 406)
+
+
+# --- access ---
+
+
+NEEDING_A_ROLE = [path for path in PAGES if path != "/api"]
+
+
+@pytest.mark.parametrize("path", [*NEEDING_A_ROLE, "/hosts", "/providers/pool", "/query/form"])
+def test_a_caller_without_a_role_sees_nothing(app, uuids, path):
+    text = page(app, path, 403, **{"x-auth-token": "stranger"})
+    assert uuids["pool"] not in text
+
+
+def test_a_page_of_another_origin_is_no_administrator(app, uuids):
+    assert "cn1" not in page(app, "/providers", 401, origin="https://example.org")
+
+
+def test_an_asset_is_sent_once(app):
+    first = web.ask(app, "GET", "/console/assets/console.js")
+    assert (first.status_int, first.headers["cache-control"]) == (200, "no-cache")
+    again = web.ask(app, "GET", "/console/assets/console.js", {"if-none-match": first.headers["etag"]})
+    assert (again.status_int, again.body) == (304, b"")
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "..%2f__init__.py", "console.css.", ""])
+def test_only_assets_are_served_as_assets(app, name):
+    assert web.ask(app, "GET", f"/console/assets/{name}").status_int == 404
+
+
+def test_links_begin_where_the_service_is_mounted(app, uuids):
+    reply = web.ask(app, "GET", "/console/providers", environ={"SCRIPT_NAME": "/below/this"})
+    addresses = re.findall(r'(?:href|src|action)="([^"#]+)"', reply.text)
+    assert {address for address in addresses if not address.startswith("/below/this/console")} == set()

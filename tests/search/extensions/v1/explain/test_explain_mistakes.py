@@ -1,0 +1,281 @@
+"""Mistakes in a query, and the sentence of an explanation."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explanation import Explanation
+from placement.extensions.v1.explain.mistakes import Names
+from placement.extensions.v1.explain.searching import Searches
+from placement.search.query.query import Group, NameCondition, SearchQuery
+from tests.search.extensions.v1.explain.test_explain import cases
+from tests.search.narrowing_oracle import Narrowing
+from tests.search.oracle import SHARES, matching
+from tests.strategies import examples
+from tests.world import Stock, World
+
+
+def traits(*names: str, none_of: tuple[str, ...] = ()) -> NameCondition:
+    return NameCondition(tuple(frozenset({name}) for name in names), frozenset(none_of))
+
+
+def explained(world: World, *groups: Group, **more: object) -> Explanation:
+    return explain(SearchQuery(groups, **more), world.snapshot())
+
+
+def numa_hosts() -> World:
+    """Two hosts with two NUMA nodes, each with a GPU and a NIC."""
+    world = World()
+    for host in ("cn0", "cn1"):
+        world.host(host, DISK_GB=100)
+        for node in (f"{host}-numa0", f"{host}-numa1"):
+            world.host(node, parent=host, traits=["HW_NUMA_ROOT"], VCPU=8)
+            world.host(f"{node}-gpu", parent=node, PGPU=1)
+            world.host(f"{node}-nic", parent=node, SRIOV_NET_VF=4)
+    return world
+
+
+# --- amounts ---
+
+
+@examples(200)
+@given(case=cases())
+def test_an_amount_that_nobody_ever_has_is_a_mistake(case: tuple[World, SearchQuery]) -> None:
+    world, query = case
+    explanation = explain(query, world.snapshot())
+    expected = 0
+    for group in query.groups:
+        if any(not any(class_ in m.stock for m in world.members.values()) for class_ in group.resources):
+            expected += any(too_much(world, c, n) for c, n in before_the_missing(world, group))
+            continue
+        alone = [too_much(world, class_, amount) for class_, amount in group.resources.items()]
+        able = [m for m in world.members.values() if all(ever(m, c, n) for c, n in group.resources.items())]
+        expected += any(alone) or (bool(group.suffix) and bool(group.resources) and not able)
+    assert sum(mistake.kind == "amount" for mistake in explanation.mistakes) == expected
+
+
+def before_the_missing(world: World, group: Group) -> list[tuple[str, int]]:
+    """Return the amounts before the first class that no provider has."""
+    found = []
+    for class_, amount in group.resources.items():
+        if not any(class_ in member.stock for member in world.members.values()):
+            break
+        found.append((class_, amount))
+    return found
+
+
+def ever(member: object, class_: str, amount: int) -> bool:
+    """Whether the provider has an inventory that would allow the amount, or a greater one, if nothing was used."""
+    stock = member.stock.get(class_)
+    if stock is None:
+        return False
+    capacity = (stock.total - stock.reserved) * stock.allocation_ratio
+    allowed = (n for n in range(amount, 65) if n <= capacity and stock.min_unit <= n <= stock.most)
+    return any(n % stock.step_size == 0 for n in allowed)
+
+
+def too_much(world: World, class_: str, amount: int) -> bool:
+    return not any(ever(member, class_, amount) for member in world.members.values())
+
+
+def test_the_largest_amount_is_suggested() -> None:
+    world = World()
+    world.host("cn0", VCPU=Stock(16, max_unit=4, used=3))
+    (mistake,) = explained(world, Group("1", {"VCPU": 5})).mistakes
+    assert mistake.suggestion == "resources1=VCPU:4"
+    assert mistake.text == (
+        "No provider could ever give resources1=VCPU:5: the most of VCPU that an inventory allows is 4."
+    )
+
+
+def test_amounts_that_no_provider_has_together() -> None:
+    world = World()
+    world.host("cn0", VCPU=4)
+    world.host("cn1", DISK_GB=4)
+    (mistake,) = explained(world, Group("1", {"VCPU": 1, "DISK_GB": 1})).mistakes
+    assert mistake.text == "No single provider could ever give resources1=VCPU:1,DISK_GB:1."
+    assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
+
+
+def test_what_stands_in_the_way_of_an_amount() -> None:
+    world = World()
+    world.host("none")
+    world.host("small", VCPU=4)
+    world.host("reserved", VCPU=Stock(8, reserved=4))
+    world.host("used", VCPU=Stock(8, used=3))
+    world.host("units", VCPU=Stock(64, max_unit=5, min_unit=5, step_size=5))
+    world.host("full", VCPU=Stock(12, min_unit=12, used=1))
+    (step, _) = explained(world, Group("1", {"VCPU": 6})).steps
+    assert step.amounts.blocked_by == {
+        "absent": 1,
+        "total": 1,
+        "reserved": 1,
+        "used": 1,
+        "max_unit": 2,
+        "min_unit": 1,
+        "step_size": 1,
+    }
+    assert step.amounts.most == 5
+    (step, _) = explained(world, Group("1", {"VCPU": 1}, in_tree="full")).steps[1:]
+    assert (step.amounts.blocked_by, step.amounts.most) == ({"min_unit": 1}, 0)
+
+
+# --- names ---
+
+
+def test_names_that_do_not_exist_are_compared_with_those_that_do() -> None:
+    world = World()
+    world.host("cn0", VCPU=4, traits=["HW_CPU_X86_AVX2"])
+    query = SearchQuery((Group("", {"VCPUS": 1}, traits("HW_CPU_X86_AVX3", "STORAGE")),))
+    names = Names(frozenset({"HW_CPU_X86_AVX3"}), ["HW_CPU_X86_AVX2", "STORAGE"])
+    explanation = explain(query, world.snapshot(), names=names)
+    assert [(mistake.kind, mistake.text, mistake.suggestion) for mistake in explanation.mistakes] == [
+        ("resource_class", "There is no resource class VCPUS.", "VCPU"),
+        ("trait", "There is no trait HW_CPU_X86_AVX3.", "HW_CPU_X86_AVX2"),
+        ("trait", "No provider has the trait STORAGE.", None),
+    ]
+
+
+def test_names_that_no_provider_has_are_compared_with_those_that_some_provider_has() -> None:
+    world = World()
+    world.host("cn0", MEMORY_MB=4, VGPU_A=1, traits=["HW_CPU_X86_AVX2"])
+    snapshot = world.snapshot()
+    query = SearchQuery((Group("", {"VGPU_B": 1}, traits("HW_CPU_X86_AVX")),))
+    snapshot.class_ids = {**snapshot.class_ids, "VGPU_B": 900, "VGPU_C": 901}
+    names = Names(frozenset(), ["HW_CPU_X86_AVX", "HW_CPU_X86_AVX1", "HW_CPU_X86_AVX2"])
+    explanation = explain(query, snapshot, names=names)
+    assert [(mistake.kind, mistake.text, mistake.suggestion) for mistake in explanation.mistakes] == [
+        ("resource_class", "No provider has inventory of VGPU_B.", "VGPU_A"),
+        ("trait", "No provider has the trait HW_CPU_X86_AVX.", "HW_CPU_X86_AVX2"),
+    ]
+
+
+def test_a_class_without_inventory_an_aggregate_without_members_and_a_tree_that_does_not_exist() -> None:
+    world = World()
+    world.classes["PGPU"] = 0
+    world.host("cn0", VCPU=4)
+    inside = NameCondition((frozenset({"a"}),))
+    explanation = explained(world, Group("", {"PGPU": 1}, aggregates=inside, in_tree="nowhere"))
+    assert [mistake.text for mistake in explanation.mistakes] == [
+        "No provider has inventory of PGPU.",
+        "No provider is in the aggregate a.",
+        "There is no provider nowhere.",
+    ]
+
+
+# --- subtrees ---
+
+
+def test_a_subtree_without_its_top_says_which_group_to_add() -> None:
+    groups = (Group("_gpu", {"PGPU": 1}), Group("_nic", {"SRIOV_NET_VF": 1}))
+    subtree = frozenset({"_gpu", "_nic"})
+    explanation = explained(numa_hosts(), *groups, same_subtrees=(subtree,))
+    (mistake,) = explanation.mistakes
+    assert (mistake.kind, mistake.suggestion) == (
+        "same_subtree",
+        "required_TOP=HW_NUMA_ROOT&same_subtree=_TOP,_gpu,_nic",
+    )
+    assert explanation.obstacle == ("same_subtree", None)
+    top = Group("_TOP", traits=traits("HW_NUMA_ROOT"))
+    assert explained(numa_hosts(), *groups, top, same_subtrees=(subtree | {"_TOP"},)).found == 4
+
+
+def test_a_subtree_with_its_top_is_no_mistake() -> None:
+    world = numa_hosts()
+    groups = (Group("_cpu", {"VCPU": 9}), Group("_gpu", {"PGPU": 1}))
+    subtree = frozenset({"_cpu", "_gpu"})
+    assert {mistake.kind for mistake in explained(world, *groups, same_subtrees=(subtree,)).mistakes} == {"amount"}
+
+
+def test_a_subtree_is_no_mistake_where_its_last_group_fits_nowhere() -> None:
+    world = World()
+    world.host("host", traits=["HW_NUMA_ROOT"], VCPU=1)
+    groups = (Group("_TOP", traits=traits("HW_NUMA_ROOT")), Group("_cpu", {"VCPU": 2}))
+    mistakes = explained(world, *groups, same_subtrees=(frozenset({"_TOP", "_cpu"}),)).mistakes
+    assert [mistake.kind for mistake in mistakes] == ["amount"]
+
+
+@examples(200)
+@given(case=cases())
+def test_a_subtree_is_a_mistake_if_no_provider_of_its_groups_is_above_the_others(
+    case: tuple[World, SearchQuery],
+) -> None:
+    world, query = case
+    if any(SHARES in member.traits for member in world.members.values()):
+        return
+    explanation = explain(query, world.snapshot())
+    narrowing = Narrowing(world, query)
+    list(narrowing.steps())
+    expected = {
+        ",".join(sorted(suffixes))
+        for suffixes in query.same_subtrees
+        if len(suffixes) > 1
+        and narrowing.roots
+        and not explanation.found
+        and not any(some_above(world, query, suffixes, root) for root in narrowing.roots)
+    }
+    found = [mistake.text for mistake in explanation.mistakes if mistake.kind == "same_subtree"]
+    assert len(found) == len(expected)
+    assert all(any(f"same_subtree={suffixes} " in text for text in found) for suffixes in expected)
+
+
+def some_above(world: World, query: SearchQuery, suffixes: frozenset[str], root: str) -> bool:
+    """Whether in the tree a provider that fits one group is at or above one for each of the others."""
+    tree = [member for member in world.members.values() if world.root(member.name) == root]
+    fitting = [
+        {match[0][0] for match in matching(world, query, group, root, tree)}
+        for group in query.groups
+        if group.suffix in suffixes
+    ]
+    tops = frozenset().union(*fitting)
+    return any(all(any(top in world.ancestry(name) for name in names) for names in fitting) for top in tops)
+
+
+# --- the sentence ---
+
+
+def test_the_sentence_says_what_would_be_enough() -> None:
+    world = World()
+    world.host("cn0", VCPU=Stock(8, used=6))
+    world.host("cn1", VCPU=Stock(8, used=5), traits=["FAST"])
+    assert explained(world, Group("", {"VCPU": 4})).summary == (
+        "resources=VCPU:4 fits at none of 2 providers: 2 have too little of it free, and the most VCPU that one could "
+        "give is 3; with resources=VCPU:3 there would be 1 candidate."
+    )
+    assert explained(world, Group("1", {"VCPU": 1}, traits("SLOW"))).summary == (
+        "required1=SLOW leaves none of 2 providers; without required1=SLOW there would be 2 candidates."
+    )
+    isolated = (Group("1", {"VCPU": 1}), Group("2", {"VCPU": 1}))
+    assert explained(world, *isolated, isolate=True).summary == (
+        "Each demand could be supplied by itself, but not together in 2 trees: group_policy=isolate, the groups need "
+        "different providers; without group_policy=isolate there would be 2 candidates."
+    )
+    assert explained(world, Group("", {"VCPU": 1})).summary == "There are 2 candidates."
+
+
+# --- bounds ---
+
+
+def test_what_the_budget_ends_is_not_complete() -> None:
+    world = numa_hosts()
+    groups = tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(5))
+    searches = Searches(world.snapshot(), 1, 1)
+    assert not searches.run(SearchQuery(groups, isolate=True), 1).found
+    assert not searches.complete
+
+
+def test_a_tree_that_exists_is_no_mistake_and_what_the_root_must_have_can_be_one() -> None:
+    world = World()
+    world.host("cn0", VCPU=4)
+    assert explained(world, Group("", {"VCPU": 5}, in_tree="cn0")).mistakes[0].kind == "amount"
+    assert explained(world, Group("", {"VCPU": 1}, in_tree="cn0")).mistakes == ()
+    (mistake,) = explained(world, Group("", {"VCPU": 1}), root_traits=traits("NEW")).mistakes
+    assert mistake.text == "No provider has the trait NEW."
+
+
+def test_no_amount_is_suggested_where_none_is_allowed() -> None:
+    world = World()
+    world.host("cn0", VCPU=Stock(4, reserved=4))
+    (mistake,) = explained(world, Group("", {"VCPU": 1})).mistakes
+    assert mistake.suggestion is None

@@ -1,0 +1,212 @@
+"""Searches for explanations: they find what any search finds, though they look at one tree of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.extensions.v1.explain import searching
+from placement.extensions.v1.explain.amounts import AmountsByClass
+from placement.extensions.v1.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.relaxations import relaxations
+from placement.extensions.v1.explain.searching import Outcome, Searches, search
+from placement.index.slots import SlotSet
+from placement.search.budget import Budget
+from placement.search.find import Settings, find
+from placement.search.narrow.narrowing import narrow
+from placement.search.narrow.tree_problems import TreeProblems
+from placement.search.query.query import Group, SearchQuery
+from placement.search.refusals import EXAMPLES, Refusals
+from placement.search.solver.canonical_form import canonical_form
+from tests.search.extensions.v1.explain.test_explain import cases
+from tests.search.test_combine import EVEN
+from tests.strategies import crowded_queries, examples, search_queries, similar_trees
+from tests.world import World
+
+
+@st.composite
+def similar(draw: st.DrawFn) -> tuple[World, SearchQuery]:
+    """Trees that are nearly equal, and a query for them."""
+    world = draw(similar_trees())
+    query = draw(st.one_of(crowded_queries(), search_queries(world)))
+    return world, replace(query, nested=True)
+
+
+def check_search(world: World, query: SearchQuery) -> None:
+    """Check that a search for an explanation finds and records what any search does."""
+    snapshot = world.snapshot()
+    plain = find(query, snapshot)
+    outcome = search(query, snapshot, len(plain.candidates) + 1, Budget())
+    assert outcome.refusals.combining == plain.refusals.combining
+    for constraint, roots in outcome.refusals.examples.items():
+        assert len(set(roots)) == min(plain.refusals.combining[constraint], EXAMPLES)
+    assert sorted(map(str, outcome.candidates)) == sorted(map(str, plain.candidates))
+
+
+@examples(200)
+@given(case=cases())
+def test_a_search_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
+    check_search(*case)
+
+
+@examples(200)
+@given(case=similar() | cases())
+def test_a_search_by_kinds_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "FRUITLESS", 0)
+        check_search(*case)
+
+
+@examples(200)
+@given(case=similar())
+def test_trees_are_of_one_kind_if_their_canonical_forms_are_equal(case: tuple[World, SearchQuery]) -> None:
+    world, query = case
+    narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
+    if not narrowed.roots or not are_comparable(narrowed):
+        return
+    problems = TreeProblems(narrowed, None, Budget())
+    forms: dict[object, list[int]] = {}
+    for root in narrowed.roots.slots().tolist():
+        forms.setdefault(canonical_form(problems.alone(root), Budget())[0], []).append(root)
+    equal = equal_trees(narrowed, narrowed.roots, Budget())
+    kinds = [equal.of_kinds([kind]).slots().tolist() for kind in range(len(equal.first))]
+    assert kinds == [*forms.values()]
+    assert equal.first.tolist() == [trees[0] for trees in kinds]
+    others = [root for trees in kinds[1:] for root in trees[1:]]
+    assert equal.others([0]).slots().tolist() == sorted(others)
+
+
+def test_trees_of_many_providers_are_not_compared() -> None:
+    world = World()
+    for host, children in (("small", LARGEST - 1), ("large", LARGEST)):
+        world.host(host)
+        for number in range(children):
+            world.host(f"{host}-{number}", parent=host, VCPU=1)
+    snapshot = world.snapshot()
+    small = of_few_providers(snapshot.forest.all_roots, snapshot.forest)
+    assert [snapshot.provider(slot).uuid for slot in small.slots()] == ["small"]
+    groups = (Group("_1", {"VCPU": 1}), Group("_2", {"VCPU": 1}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "FRUITLESS", 0)
+        found = search(SearchQuery(groups, isolate=True), snapshot, 10_000, Budget()).found
+    assert found == 63 * 62 + 64 * 63
+
+
+def test_the_nearest_ancestor_that_matters_tells_trees_apart() -> None:
+    world = World()
+    for host, above in (("h1", "other"), ("h2", "top"), ("h3", "top")):
+        world.host(host)
+        world.host(f"{host}-top", parent=host, CUSTOM_TOP=1)
+        world.host(f"{host}-other", parent=host, CUSTOM_OTHER=1)
+        world.host(f"{host}-x", parent=f"{host}-{above}")
+        world.host(f"{host}-y", parent=f"{host}-x")
+        world.host(f"{host}-gpu", parent=f"{host}-y", PGPU=1)
+    groups = (Group("_top", {"CUSTOM_TOP": 1}), Group("_other", {"CUSTOM_OTHER": 1}), Group("_gpu", {"PGPU": 1}))
+    query = SearchQuery(groups, same_subtrees=(frozenset({"_top", "_gpu"}),))
+    narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
+    equal = equal_trees(narrowed, narrowed.roots, Budget())
+    assert [equal.of_kinds([kind]).count for kind in range(len(equal.first))] == [1, 2]
+
+
+def test_rows_are_told_apart_though_their_numbers_are_large() -> None:
+    first, second = np.array([1, 1, 0, 0, 1]), np.array([1, 0, 1, 0, 1])
+    rows = _Rows(5)
+    for column in (first, second, np.zeros(5, np.int64), np.zeros(5, np.int64)):
+        rows.join(column, 2**32)
+    assert len({*rows.numbers.tolist()}) == 4
+    assert rows.numbers[0] == rows.numbers[4]
+    assert rows.numbers.max() < rows.bound
+
+
+def test_of_many_trees_of_two_kinds_few_are_searched() -> None:
+    world = World()
+    for number in range(400):
+        world.host(f"h{number}")
+        for device in range(1 + number % 2):
+            world.host(f"h{number}-{device}", parent=f"h{number}", PGPU=2)
+    query = SearchQuery(tuple(Group(f"_{number}", {"PGPU": 2}) for number in range(3)), isolate=True)
+    snapshot, operations = world.snapshot(), 1_400
+    outcome = search(query, snapshot, 10, Budget(operations))
+    assert (outcome.found, outcome.complete, outcome.refusals.combining) == (0, True, {"group_policy": 400})
+    assert find(query, snapshot, Settings(operations=operations)).shortage == "operations"
+
+
+# --- what the search finds, the explanation finds ---
+
+
+def hard_hosts(number: int) -> World:
+    """Return hosts on which ``EVEN`` groups do not fit though nothing but trials shows it, and one where they do."""
+    world = World()
+    each = sum(EVEN) // 4
+    for host in range(number + 1):
+        world.host(f"h{host}")
+        free = (each - 2 * host, each + 2 * host, each, each) if host < number else (5_000,) * 4
+        for device, amount in enumerate(free):
+            world.host(f"h{host}-{device}", parent=f"h{host}", VGPU=amount)
+    return world
+
+
+def test_an_explanation_finds_a_candidate_where_the_search_does() -> None:
+    query = SearchQuery(tuple(Group(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
+    snapshot = hard_hosts(5).snapshot()
+    assert find(replace(query, limit=1), snapshot).candidates
+    explanation = explain(query, snapshot)
+    assert (explanation.found, explanation.limited, explanation.complete) == (1, True, False)
+    assert (explanation.summary, explanation.obstacle) == ("There is 1 candidate or more.", None)
+    # With a budget that is too small for the search, neither finds one.
+    settings = Settings(operations=60_000)
+    assert not find(query, snapshot, settings).candidates
+    assert (explain(query, snapshot, settings).found, explain(query, snapshot, settings).complete) == (0, False)
+
+
+def test_a_count_that_is_cut_short_is_limited() -> None:
+    world = World()
+    for number in range(60):
+        world.host(f"h{number}", CUSTOM_NUMBER=number + 1)
+        for device in range(10):
+            world.host(f"h{number}-{device}", parent=f"h{number}", VGPU=10 + device + number)
+    query = SearchQuery(tuple(Group(f"_{number}", {"VGPU": 1 + number}) for number in range(20)))
+    explanation = explain(query, world.snapshot(), Settings(operations=12_000))
+    assert 0 < explanation.found < 1_000
+    assert (explanation.limited, explanation.complete) == (True, False)
+
+
+def test_slots_of_trees_stay_sorted_sets() -> None:
+    """Sets of slots are searched by bisection, so the trees of kinds are in order, also where first roots are not."""
+    world = World()
+    for number in range(6):
+        world.host(f"h{number}")
+        world.host(f"h{number}-a", parent=f"h{number}", PGPU=2 - number % 2)
+        world.host(f"h{number}-b", parent=f"h{number}", PGPU=2)
+    query = SearchQuery((Group("_1", {"PGPU": 1}), Group("_2", {"PGPU": 2})))
+    narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
+    equal = equal_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
+    assert equal.others([]).slots().tolist() == sorted(equal.others([]).slots().tolist())
+    assert len(equal.others([])) == 4
+
+
+def test_equal_groups_are_relaxed_by_one_search() -> None:
+    """Of many equal groups each relaxation is offered for each, though one is searched."""
+    world = World()
+    world.host("host")
+    for number in range(3):
+        world.host(f"gpu-{number}", parent="host", PGPU=2)
+    groups = tuple(Group(f"_{number}", {"PGPU": 2}) for number in range(4))
+    snapshot, runs = world.snapshot(), []
+
+    class Counted(Searches):
+        def run(self, query: SearchQuery, limit: int, *more: object) -> Outcome:
+            runs.append(query)
+            return super().run(query, limit, *more)
+
+    query = SearchQuery(groups, isolate=True)
+    refusals = search(query, snapshot, 10, Budget()).refusals
+    found = relaxations(query, refusals, Counted(snapshot, 50_000, 20_000), AmountsByClass(snapshot))
+    assert {each.text: each.found for each in found} == {f"without resources_{n}=PGPU:2": 6 for n in range(4)}
+    # Without one group, with less of it, and without group_policy.
+    assert len(runs) == 3

@@ -1,0 +1,76 @@
+"""Every finding of the doctor is documented, and some test plants it (docs: doctor)."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from placement.checks import finding
+from placement.checks.finding import Severity
+from placement.extensions.doctor import checks, mending
+from tests.db.extensions.doctor import test_doctor
+from tests.findings import PLANTED
+from tests.unit.extensions.doctor import test_configuration, test_galera
+
+TEXT = (Path(__file__).parents[4] / "docs/doctor.rst").read_text()
+MAKERS = {finding.error: Severity.ERROR, finding.warning: Severity.WARNING, finding.info: Severity.INFO}
+#: The modules that plant findings; ``plants`` has noted what as they were imported.
+PLANTING = (test_doctor, test_configuration, test_galera)
+
+
+def severities(function: types.FunctionType, seen: set[object]) -> Iterator[Severity]:
+    """Yield the severities of what a check finds: those that it, and what it calls of the doctor, name."""
+    seen.add(function)
+    for name in named(function.__code__):
+        value = function.__globals__.get(name)
+        assert value is not finding.Finding, f"{function.__name__}: make findings by error, warning and info"
+        if not isinstance(value, types.FunctionType):
+            continue
+        if value in MAKERS:
+            yield MAKERS[value]
+        elif value.__module__.startswith("placement.extensions.doctor.") and value not in seen:
+            yield from severities(value, seen)
+
+
+def named(code: types.CodeType) -> Iterator[str]:
+    """Yield the global names in a function, and in those that are defined in it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from named(constant)
+
+
+def of(check: Any) -> set[Severity]:
+    found = set(severities(check.run, set()))
+    assert found
+    return found
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Yield check, severity and text of each row of the documented tables."""
+    name = ""
+    severity = "(error|warning|info)  "
+    pattern = rf"^(?:``(\w+)``)? +{severity}(.*(?:\n(?! +{severity}) +.*)*)"
+    for check, severity, text, _ in re.findall(pattern, TEXT, flags=re.MULTILINE):
+        name = check or name
+        yield name, severity, text
+
+
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.name)
+def test_every_finding_is_documented_and_planted(check):
+    documented = {Severity[severity.upper()] for name, severity, _ in rows() if name == check.name}
+    assert documented == of(check)
+    assert {severity for name, severity in PLANTED if name == check.name} == of(check)
+
+
+def test_only_what_exists_is_documented_and_planted():
+    assert {name for name, _, _ in rows()} == {name for name, _ in PLANTED} == {*checks.NAMES}
+
+
+def test_what_is_mended_is_documented():
+    assert {name for name, _, text in rows() if "``--fix``" in text} == {fix.check for fix in mending.FIXES}

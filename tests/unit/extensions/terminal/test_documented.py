@@ -1,0 +1,90 @@
+"""placement-ask has an option for each parameter of its routes, and docs/ask.rst names every command and option."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from placement.extensions.terminal import main
+from placement.extensions.v1.api import TABLE
+from placement.version_history import OLDEST
+from tests.docs.test_complete import properties
+
+TEXT = (Path(__file__).parents[4] / "docs/ask.rst").read_text()
+(COMMANDS,) = (action.choices for action in main._parser()._actions if isinstance(action, argparse._SubParsersAction))
+#: The route of each command.
+ROUTES = {
+    "explain": ("GET", "/explain"),
+    "capacity": ("GET", "/capacity"),
+    "overview": ("GET", "/overview"),
+    "consumers": ("GET", "/consumers"),
+    "events": ("GET", "/events"),
+    "history": ("GET", "/history/{object}"),
+    "doctor": ("GET", "/doctor"),
+    "claim": ("POST", "/claims"),
+    "extend": ("POST", "/claims/{consumer}/extend"),
+    "release": ("DELETE", "/claims"),
+}
+#: Options that have another name than their parameter or field.
+RENAMED = {
+    "resources": "--resource",
+    "groups": "--group",
+    "project_id": "--project",
+    "user_id": "--user",
+    "consumer_type": "--type",
+}
+#: Parameters and fields without an option of their own, and why.
+WITHOUT = {
+    ("explain", "limit"): "it is a part of a query, as in a query string",
+    ("capacity", "limit"): "it is a part of a query, as in a query string",
+    ("overview", "after"): "the command fetches all pages",
+    ("consumers", "after"): "the command fetches all pages",
+    ("history", "after"): "the command fetches all pages",
+    ("history", "order"): "--newest",
+    ("events", "wait"): "--follow waits",
+    ("claim", "requests"): "--file",
+    ("claim", "keep"): "--move",
+    ("claim", "consumer_generation"): "--move asks the service for it",
+}
+
+
+def options(name):
+    return {option for action in COMMANDS[name]._actions for option in action.option_strings if option[:2] == "--"}
+
+
+def suffixed(pattern):
+    """Return the name of a parameter that may have a suffix."""
+    return re.match(r"\^(\w+)\(", pattern)[1]
+
+
+def test_every_command_has_a_route():
+    assert ROUTES.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_parameter_of_the_route_has_an_option(name):
+    method, path = ROUTES[name]
+    endpoint = TABLE[path][method]
+    schemas = [each.render(OLDEST) for each in (endpoint.query, endpoint.body) if each]
+    taken = {
+        *properties(schemas),
+        *(suffixed(pattern) for each in schemas for pattern in each.get("patternProperties", ())),
+    }
+    without = {part for command, part in WITHOUT if command == name}
+    assert without <= taken
+    arguments = [action for action in COMMANDS[name]._actions if not action.option_strings]
+    offered = {*options(name), *(part for each in arguments for part in (each.dest, each.metavar.strip("<>")))}
+    names = {part: RENAMED.get(part, f"--{part.replace('_', '-')}") for part in taken - without}
+    assert [part for part, option in sorted(names.items()) if not {option, part} & offered] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_described_with_its_options(name):
+    assert f"``{name}" in TEXT
+    assert f"``placement-ask {name}``" in TEXT  # beside the command of openstack
+    assert [option for option in sorted(options(name) - {"--help"}) if option not in TEXT] == []
+    for action in COMMANDS[name]._actions:
+        assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT

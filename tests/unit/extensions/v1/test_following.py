@@ -1,0 +1,19 @@
+"""How long a request may follow events."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from placement.extensions.v1.events.following import LONGEST_STREAM
+from placement.extensions.v1.schemas.event import LONGEST_WAIT
+
+SAMPLE = Path(__file__).parents[4] / "etc" / "uwsgi" / "placement.ini"
+
+
+@pytest.mark.parametrize("option", ["harakiri", "worker-reload-mercy"])
+def test_it_ends_before_uwsgi_kills_its_worker(option):
+    [seconds] = re.findall(rf"^{option} = (\d+)$", SAMPLE.read_text(), re.MULTILINE)
+    assert max(LONGEST_STREAM, LONGEST_WAIT) < int(seconds)
