@@ -31,7 +31,7 @@ import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.index import Duration, show, timed
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from placement.db.schema import tables
 from placement.db.upkeep import standard
 from placement.extensions.baremetal.objects import placing
@@ -42,6 +42,7 @@ from placement.extensions.baremetal.objects.record import Record
 from placement.index.live import LiveIndex
 from placement.objects.consumer import Owner
 from placement.objects.resource_class import ResourceClass
+from tests.made import opened
 
 _BATCH = 2000
 _TRAIT = "HW_CPU_X86_AVX512F"

@@ -21,8 +21,8 @@ import webob
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement import deploy
-from placement.db.database import opened
 from tests import web
+from tests.made import opened
 
 HEADERS = {"X-Auth-Token": "admin", "X-Roles": "admin"}
 PAGES = (

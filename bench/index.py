@@ -27,7 +27,7 @@ import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement.db import feed
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from placement.db.schema import tables
 from placement.db.writes.transaction import Transaction
 from placement.index.live import LiveIndex
@@ -38,6 +38,7 @@ from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests.made import opened
 
 
 @dataclasses.dataclass(frozen=True)

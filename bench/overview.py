@@ -27,12 +27,13 @@ import webob
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement import deploy
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from placement.db.schema.tables import resource_providers
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from tests import web
+from tests.made import opened
 
 HEADERS = {"X-Auth-Token": "admin", "X-Roles": "admin"}
 

@@ -23,17 +23,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from jepsen.index_contents import as_json, digest
-from placement.db.database import opened
-from placement.db.schema.tables import (
-    allocations,
-    baremetal_allocations,
-    baremetal_nodes,
-    provider_changes,
-    resource_providers,
-)
+from placement.db.schema.tables import allocations, provider_changes, resource_providers
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from placement.index.refresh import loaded
 from tests import caller
 from tests.load import soundness
+from tests.made import opened
 from tests.running import Service
 
 #: Where a worker shows its index (jepsen/application.py).

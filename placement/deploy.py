@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from wsgiref.types import WSGIApplication
 
 import sqlalchemy as sa
@@ -106,7 +106,7 @@ def loadapp(
         database = reached(conf)
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
-    database.history.watch.most = _most_waiting(conf.history.max_waiting_requests, threads)
+    extension.attach(database, conf, threads)
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
     application = assemble(Deployment(conf, database, _policy(conf), index, apis(conf)), layers)
@@ -130,15 +130,6 @@ def _most_threads(configured: int | None, threads: int | None) -> int | None:
     if configured is not None:
         return configured or None
     return threads - 1 if threads is not None and threads > 2 else None
-
-
-def _most_waiting(configured: int | None, threads: int | None) -> int:
-    """Return how many requests may wait for events; by default a quarter of the threads, and one if there are two."""
-    if configured is not None:
-        return configured
-    if threads is None:
-        return 1
-    return 0 if threads == 1 else max(1, threads // 4)
 
 
 def _policy(conf: cfg.ConfigOpts) -> Policy:
@@ -206,20 +197,21 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
 
 
 def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:
+    additions = extension.additions(extension.enabled(conf))
     if conf.placement_database.sync_on_startup:
         try:
             # Whether an unknown revision is served is decided below, as without the option.
             with contextlib.suppress(schema.UnknownRevision), database.unbounded_engine() as engine:
-                schema.sync(engine)
+                schema.sync(engine, additions=additions)
         except errors.SchemaError as error:
             raise StartError(str(error)) from error
-    finding = schema.finding(database.engine)
+    finding = schema.finding(database.engine, additions)
     if finding:
-        _serve_only_if_newer(database, finding)
+        _serve_only_if_newer(database, finding, additions)
     standard.insert(database)
 
 
-def _serve_only_if_newer(database: Database, finding: str) -> None:
+def _serve_only_if_newer(database: Database, finding: str, additions: Sequence[schema.Addition]) -> None:
     """Warn of a schema that a newer version of this service has made; raise StartError for any other.
 
     In a rolling upgrade the newer version migrates the schema while this one serves, and workers of this one may start
@@ -229,7 +221,7 @@ def _serve_only_if_newer(database: Database, finding: str) -> None:
     """
     if schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(finding)
-    lacking = schema.lacking(database.engine)
+    lacking = schema.lacking(database.engine, additions)
     if lacking:
         raise StartError(f"{finding} It lacks {', '.join(lacking)}.")
     LOG.warning("%s It has all that this program needs, and is served as it is.", finding)

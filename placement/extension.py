@@ -20,6 +20,8 @@ from oslo_config import cfg
 if TYPE_CHECKING:
     from placement.checks.examination import Check
     from placement.db.database import Database
+    from placement.db.schema.schema import Addition
+    from placement.db.upkeep.sweep import Swept
     from placement.http.api import Api, Layer
 
 #: The group of entry points.
@@ -54,6 +56,10 @@ class Extension:
             they raise is rendered as the API's.
         commands: Adds commands to those of ``placement-manage``.
         checks: Returns checks of the doctor.
+        schema: Returns its tables.
+        attach: Called with each database that a program of the service opens, before its first write, with the number
+            of threads that serve requests; None if it is not known, as in commands.
+        swept: Removes rows that are of no use any more, for ``placement-manage db sweep``.
         greeting: Returns what ``placement-serve`` says of it when it starts at a URL; empty for nothing.
         demonstration: Fills an empty database for ``placement-serve --demo``; it may send requests to the application.
     """
@@ -65,6 +71,9 @@ class Extension:
     layers: Callable[[], Sequence[Layer]] = tuple
     commands: Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None] | None = None
     checks: Callable[[], Sequence[Check]] = tuple
+    schema: Callable[[], Addition] | None = None
+    attach: Callable[[Database, cfg.ConfigOpts, int | None], None] | None = None
+    swept: Callable[[Database], Sequence[Swept]] | None = None
     greeting: Callable[[cfg.ConfigOpts, str], str] | None = None
     demonstration: Callable[[Database, WSGIApplication], None] | None = None
 
@@ -109,6 +118,18 @@ def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[
     """Yield the options of the extensions: group and options; a group may come more than once."""
     for each in extensions:
         yield from each.options.items()
+
+
+def additions(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
+    """Return the tables of the extensions."""
+    return tuple(each.schema() for each in extensions if each.schema)
+
+
+def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
+    """Attach the extensions of a configuration to a database that was opened; raises cfg.Error."""
+    for each in enabled(conf):
+        if each.attach:
+            each.attach(database, conf, threads)
 
 
 def forget_others(conf: cfg.ConfigOpts, read: cfg.ConfigOpts) -> None:

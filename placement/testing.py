@@ -21,7 +21,7 @@ from requests import PreparedRequest, Response
 from requests.adapters import HTTPAdapter
 
 from placement import conf as options
-from placement import deploy
+from placement import deploy, extension
 from placement.db import database as databases
 from placement.db.connect import connect
 from placement.db.schema import schema
@@ -55,7 +55,7 @@ class Database(fixtures.Fixture):
         if database.url.get_backend_name() == "sqlite" and schema.version(database.engine) is None:
             _copy_template(database)
         else:
-            schema.sync(database.engine)
+            schema.sync(database.engine, additions=_additions())
             standard.insert(database)
 
 
@@ -133,6 +133,11 @@ def _name_new_database(conf_fixture: config_fixture.Config) -> None:
     conf_fixture.config(group="placement_database", connection=url)
 
 
+def _additions() -> tuple[schema.Addition, ...]:
+    """Return the tables of all extensions, so that a test may enable each."""
+    return extension.additions(extension.installed().values())
+
+
 def _copy_template(database: databases.Database) -> None:
     """Copy the template into an empty SQLite database; about ten times as fast as the migrations."""
     with contextlib.closing(sqlite3.connect(":memory:")) as template, _driver(database) as connection:
@@ -143,7 +148,7 @@ def _copy_template(database: databases.Database) -> None:
 @functools.cache
 def _template() -> bytes:
     with databases.opened("sqlite://") as database:
-        schema.sync(database.engine)
+        schema.sync(database.engine, additions=_additions())
         standard.insert(database)
         with _driver(database) as connection:
             return connection.serialize()

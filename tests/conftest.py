@@ -36,8 +36,8 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-from placement.db.database import opened
 from tests import children, servers, statement_cache, synced, undecided
+from tests.made import opened
 from tests.time_left import TimeLeft
 
 # No test fails because the machine is busy, or because few of the examples that were drawn are of use.

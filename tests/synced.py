@@ -8,9 +8,9 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement.db.database import Database
-from placement.db.schema import schema
 from placement.db.schema.tables import change_writers, metadata, provider_changes, resource_providers
 from placement.db.upkeep import standard
+from tests import made
 from tests.servers import Server
 
 #: An id that no counter gives: they go on from test to test, so that a small id may be that of another row.
@@ -42,8 +42,8 @@ class Kept:
 
     def _make(self) -> None:
         self.url = self._server.create_database()
-        self.database = Database(self.url)
-        schema.sync(self.database.engine)
+        self.database = made.attached(Database(self.url))
+        made.sync(self.database.engine)
         standard.insert(self.database)
         with self.database.engine.begin() as connection:
             for table in (provider_changes, change_writers):

@@ -22,9 +22,8 @@ import sqlalchemy as sa
 from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.services import service
 from placement.db import database
-from placement.db.schema import schema
 from placement.db.upkeep import standard
-from tests import children, galera_network, web_servers
+from tests import children, galera_network, made, web_servers
 from tests.galera_network import Node
 
 NODES, SERVICES = 3, 2
@@ -126,7 +125,7 @@ class Galera(Cluster):
         # Once and at one node, as docs/deployment.rst says: the lock of the schema is unknown to the other nodes.
         if self.tree is None:  # an older version makes its own schema, where all its connections go to one node
             with database.opened(self.database_url) as opened:
-                schema.sync(opened.engine)
+                made.sync(opened.engine)
                 standard.insert(opened)
         for _ in range(SERVICES):
             self.services.append(running.enter_context(service(self, through)))

@@ -15,9 +15,9 @@ from jepsen.clusters.hosts import named
 from jepsen.history import History, Operation
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
-from placement.db.database import opened
 from placement.db.schema import schema
 from tests import children, servers
+from tests.made import opened
 from tests.run_length import LONG
 
 CLUSTERS = ("mariadb-hosts", "postgresql-hosts", "galera-hosts")

@@ -18,7 +18,7 @@ from oslo_config import cfg
 from oslo_policy.policy import RuleDefault
 from sqlalchemy import exc
 
-from placement import errors, signals
+from placement import errors, extension, signals
 from placement.checks.finding import Finding, Severity, error, warning
 from placement.db.database import Database
 from placement.db.engine import driver_errors
@@ -195,7 +195,7 @@ def lacking(subject: Subject) -> str:
         with database.bulkhead.admit():
             # Unknown ones may be of a newer version of this service, which only adds to the schema.
             served = schema.state(engine) in (schema.State.CURRENT, schema.State.UNKNOWN)
-            if served and not schema.lacking(engine):
+            if served and not schema.lacking(engine, extension.additions(extension.enabled(subject.conf))):
                 return ""
     except exc.DBAPIError as reason:
         raise retry.unavailable(reason) from reason

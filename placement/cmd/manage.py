@@ -73,11 +73,15 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     giving_back.add_argument(
         "--force", action="store_true", help="do it even if a process of this service wrote a short time ago"
     )
-    giving_back.add_argument(
-        "--discard-baremetal",
-        action="store_true",
-        help="do it even if there are nodes or allocation records of the Bare Metal API: they are lost",
-    )
+    for each in extension.installed().values():
+        if each.schema and each.schema().losses:
+            giving_back.add_argument(
+                f"--discard-{each.name}",
+                action="append_const",
+                dest="discarded",
+                const=each,
+                help=f"do it even if rows of the extension {each.name} are lost, which cannot be made again",
+            )
     giving_back.add_argument(
         "--discard-leases",
         action="store_true",
@@ -134,7 +138,7 @@ def _show_help(parser: argparse.ArgumentParser) -> int:
 def sync(conf: cfg.ConfigOpts) -> int:
     """Upgrade the schema to the newest revision."""
     with program.connected(conf) as database, Progress("db sync"):
-        schema.sync(database.engine)
+        schema.sync(database.engine, additions=extension.additions(extension.enabled(conf)))
     return 0
 
 
@@ -159,8 +163,9 @@ def release(conf: cfg.ConfigOpts) -> int:
             database.engine,
             conf.command.revision,
             force=conf.command.force,
-            discard_baremetal=conf.command.discard_baremetal,
             discard_leases=conf.command.discard_leases,
+            additions=extension.additions(extension.installed().values()),
+            discarded=extension.additions(getattr(conf.command, "discarded", None) or ()),
         )
     return 0
 
@@ -168,8 +173,11 @@ def release(conf: cfg.ConfigOpts) -> int:
 def sweep_names(conf: cfg.ConfigOpts) -> int:
     """Remove the names that an earlier sweep marked, mark those that are unused now, and print the numbers."""
     with program.connected(conf) as database, Progress("db sweep"):
-        schema.require_current(database.reading_engine)
+        extensions = extension.enabled(conf)
+        schema.require_current(database.reading_engine, extension.additions(extensions))
         swept = sweep.sweep(database, conf.command.grace)
+        for each in extensions:
+            swept += each.swept(database) if each.swept else ()
     print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
     return 0
 

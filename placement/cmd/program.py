@@ -15,7 +15,7 @@ from oslo_log import log as oslo_log
 from sqlalchemy import exc
 
 from placement import conf as options
-from placement import errors, log, package
+from placement import errors, extension, log, package
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.db.engine import driver_errors
@@ -100,6 +100,7 @@ def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
 def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
     """Provide the configured database, once it answers."""
     database = connect(conf, unbounded=True)
+    extension.attach(database, conf)
     group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)

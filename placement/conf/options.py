@@ -79,43 +79,6 @@ _API = [
     ),
 ]
 
-_HISTORY = [
-    cfg.BoolOpt(
-        "enabled",
-        default=True,
-        help="Record what each request changes, in the same transaction, for GET /v1/events and /v1/history. Processes "
-        "that have it disabled leave gaps.",
-    ),
-    cfg.IntOpt(
-        "retention_days",
-        default=30,
-        min=1,
-        help="Days after which events and samples of the usage are removed. Workers do so in small steps, as does "
-        "'placement-manage db sweep'.",
-    ),
-    cfg.IntOpt(
-        "max_events",
-        default=20_000_000,
-        min=1000,
-        help="The largest number of events; the oldest are removed before their time if there are more. An event takes "
-        "about 500 bytes; a claim makes one for its consumer and one for each of its providers.",
-    ),
-    cfg.IntOpt(
-        "max_undone_events",
-        default=100_000,
-        min=1000,
-        help="The largest number of events that one request for a past state, GET /v1/overview?at=, undoes. If "
-        "there are more since that time, it is refused. Each takes about ten microseconds.",
-    ),
-    cfg.IntOpt(
-        "max_waiting_requests",
-        min=0,
-        help="The largest number of requests of one process that wait for events, GET /v1/events with wait or as a "
-        "stream. Others are answered at once. The default is a quarter of the threads of the web server, if their "
-        "number is known, and otherwise 1: 0 is better for a server whose processes have one thread each.",
-    ),
-]
-
 _METRICS = [
     cfg.StrOpt(
         "directory",
@@ -326,7 +289,6 @@ GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
     **extension.OPTIONS,
-    "history": _HISTORY,
     "metrics": _METRICS,
     "placement": _PLACEMENT,
     "placement_database": _DATABASE,

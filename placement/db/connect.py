@@ -6,7 +6,6 @@ from oslo_config import cfg
 
 from placement.db.database import Database
 from placement.db.engine import dialects, sqlite_file, statements
-from placement.db.history.history import HistorySettings
 
 
 def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
@@ -40,10 +39,7 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
         given["read_timeout"] = None
     statements.log(group.connection_debug)
     sqlite_file.create_private(url)
-    history = HistorySettings(
-        *(conf.history.enabled, conf.history.retention_days, conf.history.max_events, conf.history.max_undone_events)
-    )
-    database = Database(url, history=history, **given)
+    database = Database(url, **given)
     if group.connection_trace:
         for engine in (database.engine, database.reading_engine):
             statements.add_source_comments(engine)

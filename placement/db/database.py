@@ -28,16 +28,15 @@ from placement.db import feed
 from placement.db.engine import bulkhead, dialects, driver_errors, statements
 from placement.db.engine.driver_errors import ErrorClass
 from placement.db.engine.timeouts import UNBOUNDED
-from placement.db.history.history import EventHistory, HistorySettings
 from placement.db.writes import retry
 from placement.db.writes.attempt import Attempts, Lock, Work
 from placement.db.writes.joint_write import JointWrite, JointWrites
+from placement.db.writes.notes import Recorder
 from placement.db.writes.transaction import Prerequisite, Reader, Reading
 from placement.db.writes.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
-_RECORDED = HistorySettings()
 
 
 class Database:
@@ -47,12 +46,11 @@ class Database:
     servers written in C (uWSGI) fork without Python's hooks.
     """
 
-    def __init__(self, url: str | sa.URL, *, history: HistorySettings = _RECORDED, **options: Any) -> None:
+    def __init__(self, url: str | sa.URL, **options: Any) -> None:
         """Prepare the engines; connections are made when they are needed.
 
         Args:
             url: The URL of SQLAlchemy.
-            history: Whether writes record events, and how many are kept.
             options: Those of ``dialects.Setup.of``, and of SQLAlchemy's engines.
         """
         self.url = dialects.normalise(url)
@@ -66,14 +64,17 @@ class Database:
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
-        self.history = EventHistory(history, self)
-        self._attempts = Attempts(
-            *(self.engine, self.writers, write_lock, self._discard_stale),
-            history=history.enabled,
-            maintain_history=self.history.maintain,
-            prune_history=self.history.go_on_pruning,
-        )
+        self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
         self._joint_writes = JointWrites(self.write, self.wait_for)
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """What records the changes of all transactions; None if nothing does."""
+        return self._attempts.recorder
+
+    @recorder.setter
+    def recorder(self, recorder: Recorder) -> None:
+        self._attempts.recorder = recorder
 
     def time_statements(self) -> None:
         """Publish the seconds of every statement from now on; called once, at start."""

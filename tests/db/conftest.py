@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from placement.db import feed
-from placement.db.database import opened
 from placement.db.engine import dialects
 from placement.db.engine.timeouts import Timeouts
-from placement.db.schema import schema
 from placement.db.upkeep import standard
 from placement.db.writes import retry
-from tests import galera
+from tests import galera, made
 from tests.conftest import chosen
 from tests.db import replay
 from tests.db.bare_metal import Client, Metal
 from tests.db.galera_pair import Pair
+from tests.made import opened
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +65,7 @@ def pair(request):
             opened(first, mysql_wsrep_sync_wait=0) as slow,
             opened(second, mysql_wsrep_sync_wait=0) as quick,
         ):
-            schema.sync(slow.engine)
+            made.sync(slow.engine)
             standard.insert(slow)
             yield Pair(slow, quick)
 

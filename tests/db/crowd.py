@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import sqlalchemy as sa
 
 from placement import signals
-from placement.db.database import opened
 from placement.db.writes import retry
 from placement.extensions.v1.handlers import claim
 from placement.http.environ import SEARCH
@@ -24,6 +23,7 @@ from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
+from tests.made import opened
 
 
 class Threads:

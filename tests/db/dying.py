@@ -13,12 +13,13 @@ import signal
 import sys
 from typing import Any
 
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from tests.db import writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenario_run import ScenarioRun
 from tests.db.scenarios import Write
+from tests.made import opened
 
 #: Where most can remain half done.
 DEADLY = (

@@ -7,10 +7,10 @@ import uuid
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import event_order
-from placement.db.schema.tables import events as table
 from placement.db.writes import notes as events
 from placement.db.writes.origin import Origin
+from placement.extensions.v1.history.tables import event_order
+from placement.extensions.v1.history.tables import events as table
 
 ASKED = Origin(request_id="req-1", user="u", project="p", client="127.0.0.1", api="placement", route="PUT /x")
 

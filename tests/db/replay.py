@@ -16,7 +16,6 @@ from sqlalchemy.engine import Connection
 from placement.db.database import Database
 from placement.db.schema.tables import (
     allocations,
-    baremetal_nodes,
     claims,
     consumer_types,
     consumers,
@@ -31,6 +30,7 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.writes.notes import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
+from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.extensions.v1.history import event
 from placement.extensions.v1.history.event import Event, EventFilter
 
@@ -163,7 +163,7 @@ _HELD = (
 
 def all_events(database: Database, after: str | None = None) -> Iterator[Event]:
     """Yield all events after a position, in their order."""
-    database.history.order()
+    database.recorder.order()
     while True:
         page = database.snapshot(lambda db: event.page(db, EventFilter(), 500, after))  # noqa: B023
         yield from page.events
@@ -253,7 +253,7 @@ class Follower:
         """Begin with the state that the database has."""
         self._database = database
         self._state = read(database)
-        database.history.order()
+        database.recorder.order()
         _, self._mark = database.read(event.newest)
 
     def check(self) -> None:

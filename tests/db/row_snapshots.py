@@ -7,8 +7,6 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from placement.db.schema.tables import (
     allocations,
-    baremetal_allocations,
-    baremetal_nodes,
     claims,
     consumer_types,
     consumers,
@@ -22,6 +20,7 @@ from placement.db.schema.tables import (
     traits,
     users,
 )
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 
 _UUIDS, _END = sa.bindparam("uuids", expanding=True), sa.bindparam("end")
 _PARENTS, _ROOTS = resource_providers.alias("parents"), resource_providers.alias("roots")

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.database import opened
 from placement.db.schema.tables import inventories, placement_aggregates, resource_provider_traits, resource_providers
 from tests import web
 from tests.caller import NEW_CONSUMER
 from tests.cost_measurement import cost
+from tests.made import opened
 from tests.run_length import LONG
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

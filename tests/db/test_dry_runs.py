@@ -18,7 +18,6 @@ from prometheus_client import CollectorRegistry
 
 from placement import deploy, errors
 from placement import microversion as mv
-from placement.db.database import opened
 from placement.db.dry_run import DryRun
 from placement.db.schema.tables import inventories, metadata, projects, resource_classes, resource_providers, traits
 from placement.db.writes.transaction import Collision
@@ -35,6 +34,7 @@ from tests.db.scenarios import Call, Names
 from tests.db.test_state_machine import Writers, run
 from tests.db.writes import ALL, CLAIMED, FULL, HOST, OTHER, VARIANTS, aggregates, claim, holding, provider, stock
 from tests.db.writes import traits as has_traits
+from tests.made import opened
 
 #: What layers add to any reply, and the date of a reply that is as old as itself.
 OF_EVERY_REPLY = {

@@ -10,13 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.db.schema.tables import feed_instance
 from placement.db.upkeep import standard
 from placement.errors import StartError
-from tests import web
+from tests import made, web
 from tests.clock import PATIENCE
+from tests.made import opened
 
 TEXT = {"accept": "text/plain"}
 
@@ -45,7 +44,7 @@ def test_it_needs_no_token_and_reports_ok(database):
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_it_reports_an_unreachable_database_until_it_is_back(private_server):
     with opened(private_server.create_database()) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         app, detailed = serve(database), serve(database, healthcheck__detailed=True)
         wait_until_well(app)
@@ -64,7 +63,7 @@ def test_a_frozen_database_is_reported_within_seconds(private_server):
     """For all concurrent checks; they have a connection of their own, and take none from the service."""
     # The service itself gives a silent server more time than a test has.
     with opened(private_server.create_database(), read_timeout=3600) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         app = serve(database)
         wait_until_well(app)
         answers = queue.SimpleQueue()
@@ -89,7 +88,7 @@ def test_locks_of_other_sessions_do_not_matter(database):
 def test_a_database_without_tables_is_reported(database_url):
     """Dropped, or downgraded for another Placement, while the service runs."""
     with opened(database_url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         app = serve(database)
         assert web.ask(app, "GET", "/healthcheck").status_int == 200
         feed_instance.drop(database.engine)
@@ -101,7 +100,7 @@ def test_a_database_without_tables_is_reported(database_url):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_database_that_answers_with_an_error_is_not_well(database_url):
     with opened(database_url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         app = serve(database)
         feed_instance.drop(database.engine)
         with database.engine.begin() as connection:

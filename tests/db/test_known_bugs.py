@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from placement.db.database import opened
 from tests.db import sql_hooks
 from tests.db.in_process import placement
+from tests.made import opened
 from tests.nonsense.odd_values import NOWHERE
 
 

@@ -14,21 +14,20 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.database import opened
 from placement.db.schema.tables import (
     change_writers,
     consumer_types,
-    event_order,
     metadata,
     placement_aggregates,
     projects,
     provider_changes,
     resource_classes,
     traits,
-    usage_samples,
     users,
 )
+from placement.extensions.v1.history.tables import event_order, usage_samples
 from tests import caller, servers, web
+from tests.made import opened
 from tests.nonsense.odd_values import (
     AGGREGATE,
     CONSUMER_GENERATION,

@@ -8,7 +8,6 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema.tables import allocations, resource_providers
 from placement.index.live import LiveIndex
 from placement.objects.claims import holders
@@ -19,6 +18,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import servers
 from tests.index.writes import Writer
+from tests.made import opened
 from tests.run_length import LONG
 
 OWNER = Owner("project", "user", "INSTANCE")

@@ -6,7 +6,6 @@ import uuid
 
 import pytest
 
-from placement.db.database import opened
 from placement.index import live
 from placement.index.live import LiveIndex
 from placement.objects.claims import lease_sweep, leases, release
@@ -19,6 +18,7 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from tests.clock import Clock
 from tests.db import lease, sql_hooks
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

@@ -19,10 +19,8 @@ import sqlalchemy as sa
 
 from placement import errors, signals
 from placement.db import feed
-from placement.db.database import opened
 from placement.db.engine import bulkhead
 from placement.db.engine.bulkhead import Bulkhead
-from placement.db.schema import schema
 from placement.db.schema.tables import allocations, change_writers, feed_instance, provider_changes, resource_providers
 from placement.db.upkeep import standard
 from placement.index import live
@@ -33,13 +31,14 @@ from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
-from tests import preloaded
+from tests import made, preloaded
 from tests.children import PATIENCE, until
 from tests.clock import Clock, WatchedClock
 from tests.db import faults, sql_hooks
 from tests.db.faults import Plan, planted
 from tests.index.contents import meaning
 from tests.index.writes import Writer
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -321,7 +320,7 @@ def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
 
 def test_a_database_in_memory_is_kept_too():
     with opened("sqlite://") as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         live_index = LiveIndex(database, 1)
         assert len(live_index.current()) == 0
@@ -522,7 +521,7 @@ def test_a_child_is_not_stopped_by_a_refresh_of_its_parent(database):
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_database_that_was_away_is_followed_when_it_is_back(private_server):
     with opened(private_server.create_database()) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         live_index = LiveIndex(database)
         create(database, "before", VCPU=1)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.engine import dialects
 from placement.db.schema.tables import allocations, inventories, resource_providers, traits
 from placement.index import load
@@ -22,6 +21,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.index.contents import contents
 from tests.index.writes import Writer
+from tests.made import opened
 from tests.world import Stock, World
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from placement import errors
 from placement.db import feed
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from placement.db.schema.tables import (
     allocations,
     change_writers,
@@ -35,6 +35,7 @@ from tests.index import rewound, writes
 from tests.index.contents import meaning
 from tests.index.reader import Reader
 from tests.index.writes import Writer
+from tests.made import opened
 
 LONG_AGO = datetime.datetime(2001, 1, 1)
 

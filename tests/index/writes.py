@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from placement import errors
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from placement.db.writes.transaction import Transaction
 from placement.index.snapshot import SHARES
 from placement.objects.claims.claim import Claim
@@ -29,6 +29,7 @@ from placement.objects.reshape import NewInventories, reshape
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 from tests import children, preloaded
+from tests.made import opened
 
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_A", "CUSTOM_B")
 TRAITS = ("HW_CPU_X86_AVX", SHARES, "CUSTOM_T", "CUSTOM_U")

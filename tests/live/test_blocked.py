@@ -9,9 +9,9 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema.tables import resource_providers
 from tests import children, running
+from tests.made import opened
 
 UUID = "b0000000-0000-4000-8000-000000000001"
 #: Many more than threads.

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.schema import schema
+from tests import made
 from tests.docs.blocks import PAGES, blocks
 
 CAPTIONS = {"mariadb": "MariaDB", "postgresql": "PostgreSQL"}
@@ -31,6 +32,6 @@ def test_the_schema_is_created_as_the_user_that_the_pages_create(backend, unique
         text = re.sub(r"\bplacement\b", unique, block.text).replace("haproxy", f"{unique}_haproxy")
         backend._administer(*filter(str.strip, text.split(";")))
     engine = sa.create_engine(backend.url.set(database=unique, username=unique, password="secret"))
-    schema.sync(engine)
+    made.sync(engine)
     assert schema.state(engine) is schema.State.CURRENT
     engine.dispose()

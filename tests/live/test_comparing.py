@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from placement.db.database import opened
-from placement.db.schema import schema
-from tests import children, running
+from tests import children, made, running
 from tests.db import openstack_database
+from tests.made import opened
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "compare_with_original.py"
 
@@ -22,7 +21,7 @@ def service(database_url):
     """Our service on a database that the original filled."""
     with opened(database_url) as database:
         openstack_database.make(database.engine, openstack_database.NEWEST)
-        schema.sync(database.engine)
+        made.sync(database.engine)
     with running.embedded(database_url) as service:
         yield service
 

@@ -18,14 +18,13 @@ import pytest
 
 from placement.cmd import manage as manage_command
 from placement.cmd import status as status_command
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from placement.middleware import keystone_check
-from tests import children, identity, owner_rules, permissions, running, servers, web
+from tests import children, identity, made, owner_rules, permissions, running, servers, web
 from tests.clock import Clock
+from tests.made import opened
 
 pytestmark = [
     pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
@@ -376,7 +375,7 @@ def test_the_upgrade_check_asks_the_identity_service(
     backend, access, keystone, database_url, tmp_path, in_process, reported, sentence, code
 ):
     with opened(database_url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
     lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = {database_url}\n[keystone_authtoken]\n{''.join(lines)}")

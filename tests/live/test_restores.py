@@ -20,11 +20,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import manage
-from placement.db.database import opened
 from placement.db.schema.tables import resource_classes, resource_providers, traits
 from tests import backups, children, galera, running, servers
 from tests.db.in_process import placement
 from tests.load.storm import NONE, Storm, claim, name, new, stock
+from tests.made import opened
 from tests.run_length import LONG
 
 pytestmark = pytest.mark.xdist_group("restores")

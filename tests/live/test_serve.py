@@ -20,10 +20,10 @@ import sqlalchemy as sa
 from placement import microversion as mv
 from placement import package
 from placement.cmd import metrics, program, serve
-from placement.db.database import opened
 from placement.db.schema import schema
 from placement.errors import StartError
-from tests import children, preloaded, running
+from tests import children, made, preloaded, running
+from tests.made import opened
 
 SERVE = [sys.executable, "-m", "placement.cmd.serve"]
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
@@ -285,7 +285,7 @@ def test_a_database_without_schema_or_with_an_older_one(environment, database_ur
     if server:
         assert "placement-manage db sync" in refused(environment, "--port", "0", "--database", database_url)
     with opened(database_url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         schema.stamp(database.engine, "a082b8bb98d0")
     line = refused(environment, "--port", "0", **named)
     assert "a082b8bb98d0" in line

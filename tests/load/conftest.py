@@ -7,12 +7,12 @@ import secrets
 
 import pytest
 
-from placement.db.database import opened
 from placement.metrics.directory import Directory
 from tests import children, running
 from tests.load.history import contradictions
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
+from tests.made import opened
 from tests.patient import APPLICATION, OPTIONS
 
 

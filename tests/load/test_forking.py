@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema.tables import provider_changes
 from tests import running, servers, web_servers
 from tests.conftest import chosen
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, statuses
+from tests.made import opened
 from tests.patient import APPLICATION, OPTIONS
 
 FLAGS = {

@@ -10,12 +10,12 @@ import threading
 
 import pytest
 
-from placement.db.database import opened
 from tests import running
 from tests.children import until
 from tests.load.allocation_ledger import Books
 from tests.load.soundness import flaws
 from tests.load.storm import Storm
+from tests.made import opened
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
 

@@ -11,13 +11,13 @@ import secrets
 
 import pytest
 
-from placement.db.database import opened
 from placement.objects.claims import leases
 from tests import children, faketime, running
 from tests.children import until
 from tests.load.claiming import Hosts, claiming, request
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
+from tests.made import opened
 
 pytestmark = pytest.mark.long
 

@@ -8,21 +8,34 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy.engine import Connection
 
 from placement import errors
 
+#: Idempotent steps, each of which looks for its result first (placement/db/migrations/steps.py).
+Migration = Callable[[], None]
+
 
 def upgrade(connection: Connection, revision: str) -> None:
     """Upgrade to the revision; raises SchemaError if it does not exist, or if one on the way refuses some rows."""
     with _refusals():
         command.upgrade(configuration(connection), revision)
+
+
+def migrate(connection: Connection, migrations: Iterable[Migration]) -> None:
+    """Take the steps of migrations that have no revision, those of extensions."""
+    context = MigrationContext.configure(connection)
+    with Operations.context(context):
+        for each in migrations:
+            each()
 
 
 def downgrade(connection: Connection, revision: str) -> None:

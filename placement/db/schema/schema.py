@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import enum
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -52,8 +53,27 @@ _FINDINGS = {
 }
 
 
-def sync(engine: Engine, revision: str = "head") -> None:
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """The tables of an extension.
+
+    Args:
+        tables: In an order in which they can be created.
+        migrate: Creates what is missing of them, or changes what an older release has created.
+        losses: Returns a sentence on rows that cannot be made again, and that :func:`release` would drop; empty if
+            there are none.
+    """
+
+    tables: Sequence[sa.Table]
+    migrate: Callable[[], None]
+    losses: Callable[[Connection], str] | None = None
+
+
+def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] = ()) -> None:
     """Upgrade the schema to ``revision``; several processes may do so at once.
+
+    Args:
+        additions: Their tables are brought up to date, too, if ``revision`` is "head".
 
     Raises:
         UnknownRevision: The database is at no revision of this program.
@@ -68,6 +88,10 @@ def sync(engine: Engine, revision: str = "head") -> None:
             from placement.db.schema import revisions  # imports alembic
 
             revisions.upgrade(connection, revision)
+        if revision == "head" and _lacking(connection, additions):
+            from placement.db.schema import revisions
+
+            revisions.migrate(connection, [each.migrate for each in additions])
 
 
 def release(
@@ -75,8 +99,9 @@ def release(
     revision: str = COMMON_HEADS[0],
     *,
     force: bool = False,
-    discard_baremetal: bool = False,
     discard_leases: bool = False,
+    additions: Sequence[Addition] = (),
+    discarded: Sequence[Addition] = (),
 ) -> None:
     """Downgrade the schema to what another Placement implementation knows; no process may be serving it.
 
@@ -84,12 +109,13 @@ def release(
         revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older one only
             loses our tables.
         force: Do it even if a process of this service wrote to the database a short time ago.
-        discard_baremetal: Do it even if there are nodes or allocation records of the Bare Metal API, which are lost.
         discard_leases: Do it even if there are claims with an end, which they lose.
+        additions: Their tables are dropped.
+        discarded: Those that are dropped even if rows are lost.
 
     Raises:
-        SchemaError: A process wrote a short time ago, rows of the Bare Metal API or ends of claims would be lost, or
-            the database has no schema, or one of an unknown revision.
+        SchemaError: A process wrote a short time ago, rows of an addition or ends of claims would be lost, or the
+            database has no schema, or one of an unknown revision.
     """
     from placement.db.schema import revisions
 
@@ -99,13 +125,15 @@ def release(
             raise errors.SchemaError(_FINDINGS[_state(found)] % {"version": found})
         if not force:
             _refuse_while_served(connection)
-        if not discard_baremetal:
-            _refuse_with_baremetal(connection)
+        for each in additions:
+            if each.losses and each not in discarded and (sentence := each.losses(connection)):
+                raise errors.SchemaError(sentence)
         if not discard_leases:
             _refuse_with_leases(connection)
         if found in revisions.beyond(revision):
             revisions.downgrade(connection, revision)
-        tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
+        ours = (*tables.OURS, *(table for each in additions for table in each.tables))
+        tables.metadata.drop_all(connection, tables=ours)  # a downgrade leaves them if the revision was stamped
 
 
 def version(engine: Engine) -> str | None:
@@ -132,30 +160,46 @@ def state(engine: Engine) -> State:
     return _state(version(engine))
 
 
-def finding(engine: Engine) -> str | None:
-    """Return the finding about the schema; None if it is current."""
+def finding(engine: Engine, additions: Sequence[Addition] = ()) -> str | None:
+    """Return the finding about the schema; None if it is current, and has the tables of the additions."""
     found = version(engine)
     template = _FINDINGS.get(_state(found))
-    return template % {"version": found, "head": HEAD} if template else None
+    if template:
+        return template % {"version": found, "head": HEAD}
+    with engine.connect() as connection:
+        missing = _lacking(connection, additions)
+    return f'The database lacks {", ".join(missing)}. Run "placement-manage db sync".' if missing else None
 
 
-def require_current(engine: Engine) -> None:
+def require_current(engine: Engine, additions: Sequence[Addition] = ()) -> None:
     """Raise SchemaError if the schema is not that of this program."""
-    if found := finding(engine):
+    if found := finding(engine, additions):
         raise errors.SchemaError(found)
 
 
-def lacking(engine: Engine) -> list[str]:
+def lacking(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
     """Return the tables that this program uses and the database lacks, and ``table.column`` of such columns."""
+    wanted = [*tables.CORE, *(table for each in additions for table in each.tables)]
     with engine.connect() as connection:
-        found = sa.inspect(connection).get_multi_columns(filter_names=list(tables.metadata.tables))
+        found = sa.inspect(connection).get_multi_columns(filter_names=[table.name for table in wanted])
     present = {table: {column["name"] for column in columns} for (_, table), columns in found.items()}
-    wanted = tables.metadata.sorted_tables
     columns = (column for table in wanted if table.name in present for column in table.columns)
     return sorted(
         [table.name for table in wanted if table.name not in present]
         + [str(column) for column in columns if column.name not in present[column.table.name]]
     )
+
+
+def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]:
+    """Return the tables and indexes of the additions that the database lacks."""
+    wanted = [table for each in additions for table in each.tables]
+    if not wanted:
+        return []
+    found = sa.inspect(connection).get_multi_indexes(filter_names=[table.name for table in wanted])
+    present = {table: {index["name"] for index in indexes} for (_, table), indexes in found.items()}
+    missing = [table.name for table in wanted if table.name not in present]
+    indexes = {str(index.name): table.name for table in wanted for index in table.indexes}
+    return sorted(missing + [name for name, of in indexes.items() if of in present and name not in present[of]])
 
 
 def _state(found: str | None) -> State:
@@ -205,19 +249,9 @@ def _refuse_while_served(connection: Connection) -> None:
         )
 
 
-def _refuse_with_baremetal(connection: Connection) -> None:
-    """Raise SchemaError if there are nodes or allocation records, which no other implementation keeps."""
-    nodes, records = (_rows(connection, table) for table in (tables.baremetal_nodes, tables.baremetal_allocations))
-    if nodes or records:
-        raise errors.SchemaError(
-            f"The database has {nodes} nodes and {records} allocation records of the Bare Metal API, which would be "
-            'lost; their providers and claims stay. "db release" drops them with --discard-baremetal.'
-        )
-
-
 def _refuse_with_leases(connection: Connection) -> None:
     """Raise SchemaError if there are claims with an end, which no other implementation gives back."""
-    leases = _rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
+    leases = rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
     if leases:
         raise errors.SchemaError(
             f"The database has {leases} claims with an end, which would be lost: what they hold would stay until a "
@@ -225,7 +259,7 @@ def _refuse_with_leases(connection: Connection) -> None:
         )
 
 
-def _rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
+def rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
     """Return the number of rows of the table that meet the conditions; 0 if it does not exist."""
     if not sa.inspect(connection).has_table(table.name):
         return 0

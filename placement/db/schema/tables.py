@@ -1,7 +1,8 @@
-"""The tables: those of every Placement database, then those of the feed, of claims and of bare metal.
+"""The tables: those of every Placement database, then those of the feed and of claims.
 
 Other implementations read and write the first kind, so their names, types and indexes are fixed.  The other tables are
-only ours, and can be created and dropped without touching the first (docs: database-schema).
+only ours, and can be created and dropped without touching the first (docs: database-schema).  Extensions add theirs to
+``metadata``.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ feed_instance = sa.Table(
 # --- claims -----------------------------------------------------------------------------------------------------------
 
 
-def _precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
+def precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
     """Return a column of dates with microseconds, which MySQL does not keep by default."""
     return sa.Column(name, sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb"), **options)
 
@@ -283,153 +284,26 @@ claims = sa.Table(
     sa.Column("generation", sa.Integer, nullable=False),
     sa.Column("mappings", sa.JSON, nullable=False),
     # By the database's clock; null: it has no end.
-    _precise("expires_at", nullable=True),
+    precise("expires_at", nullable=True),
     sa.Index("claims_expires_at_idx", "expires_at"),
 )
 
 #: Whether the time of a lease is over; null, and so not true, for a claim without an end.
 LEASE_IS_OVER: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
 
-# --- bare metal -------------------------------------------------------------------------------------------------------
+# --- types ------------------------------------------------------------------------------------------------------------
 
 
-def _exact(length: int) -> sa.types.TypeEngine[str]:
+def exact(length: int) -> sa.types.TypeEngine[str]:
     """Return the type of texts that hold every character and are compared exactly; on MySQL the default is neither."""
     exact = mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin")
     return sa.Unicode(length).with_variant(exact, "mysql", "mariadb")
 
 
 #: Texts of up to 16 MB; MySQL's TEXT ends at 64 KB, and the error of an allocation repeats its traits.
-_LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
+LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
 
-# What a node is beside its resource provider of the same uuid: traits, inventory and holder are the provider's.
-baremetal_nodes = sa.Table(
-    "baremetal_nodes",
-    metadata,
-    _precise("created_at", nullable=False, default=utcnow),
-    _precise("updated_at", nullable=True),
-    _id(),
-    sa.Column("uuid", sa.String(36), nullable=False),
-    sa.Column("name", _exact(255), nullable=True),
-    sa.Column("driver", _exact(255), nullable=False),
-    sa.Column("resource_class", _exact(80), nullable=True),
-    sa.Column("owner", _exact(255), nullable=True),
-    sa.Column("lessee", _exact(255), nullable=True),
-    sa.Column("parent_node", sa.String(36), nullable=True),
-    sa.Column("provision_state", sa.String(32), nullable=True),
-    sa.Column("target_provision_state", sa.String(32), nullable=True),
-    _precise("provision_updated_at", nullable=True),
-    sa.Column("power_state", sa.String(32), nullable=True),
-    sa.Column("target_power_state", sa.String(32), nullable=True),
-    sa.Column("maintenance", sa.Boolean, nullable=False, default=False),
-    # Everything else that only describes the node, by its name in the API.
-    sa.Column("details", sa.JSON, nullable=False),
-    sa.UniqueConstraint("uuid", name="uniq_baremetal_nodes0uuid"),
-    sa.UniqueConstraint("name", name="uniq_baremetal_nodes0name"),
-    sa.Index("baremetal_nodes_class_state_idx", "resource_class", "provision_state"),
-    sa.Index("baremetal_nodes_owner_idx", "owner", "resource_class", "provision_state"),
-    sa.Index("baremetal_nodes_lessee_idx", "lessee", "resource_class", "provision_state"),
-    sqlite_autoincrement=True,
-)
-
-# Requests for a node and what became of them: with a node, active; without one, in error.
-baremetal_allocations = sa.Table(
-    "baremetal_allocations",
-    metadata,
-    _precise("created_at", nullable=False, default=utcnow),
-    _precise("updated_at", nullable=True),
-    _id(),
-    sa.Column("uuid", sa.String(36), nullable=False),
-    sa.Column("name", _exact(255), nullable=True),
-    sa.Column("node_uuid", sa.String(36), nullable=True),
-    sa.Column("resource_class", _exact(80), nullable=True),
-    sa.Column("owner", _exact(255), nullable=True),
-    sa.Column("traits", sa.JSON, nullable=False),
-    sa.Column("candidate_nodes", sa.JSON, nullable=False),
-    sa.Column("extra", sa.JSON, nullable=False),
-    sa.Column("last_error", _LONG_TEXT, nullable=True),
-    sa.UniqueConstraint("uuid", name="uniq_baremetal_allocations0uuid"),
-    sa.UniqueConstraint("name", name="uniq_baremetal_allocations0name"),
-    sa.UniqueConstraint("node_uuid", name="uniq_baremetal_allocations0node_uuid"),
-    sa.Index("baremetal_allocations_class_idx", "resource_class"),
-    sa.Index("baremetal_allocations_owner_idx", "owner"),
-    sqlite_autoincrement=True,
-)
-
-#: Whether a record of ``baremetal_allocations`` has not ended: it is in error, or the consumer of its uuid has
-#: something from the node's provider.
-RECORD_IS_LIVE = sa.or_(
-    baremetal_allocations.c.node_uuid.is_(None),
-    sa.exists()
-    .where(
-        allocations.c.consumer_id == baremetal_allocations.c.uuid,
-        allocations.c.resource_provider_id == resource_providers.c.id,
-        resource_providers.c.uuid == baremetal_allocations.c.node_uuid,
-    )
-    .correlate(baremetal_allocations),
-)
-
-# --- the history ------------------------------------------------------------------------------------------------------
-
-# What committed transactions have changed (placement/db/writes/notes.py): a row for each object that a request changed.
-# Writer and sequence number are those of the feed.  No foreign key: writers end before their events.
-events = sa.Table(
-    "events",
-    metadata,
-    sa.Column("writer_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
-    sa.Column("seq", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
-    # From 0 in each transaction.
-    sa.Column("ordinal", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
-    # By the database's clock, a moment before COMMIT.
-    _precise("at", nullable=False),
-    sa.Column("kind", sa.String(16), nullable=False),
-    # Of a provider, consumer or node; null for resource classes and traits.
-    sa.Column("uuid", sa.String(36), nullable=True),
-    # Where the event creates, names or deletes the object: of a rename the old name.
-    sa.Column("name", _exact(255), nullable=True),
-    # The consumer's.
-    sa.Column("project", _exact(255), nullable=True),
-    # Null: there was, or is, no such object, or its generation is not known.
-    sa.Column("before_generation", sa.Integer, nullable=True),
-    sa.Column("generation", sa.Integer, nullable=True),
-    # JSON texts.  The request is in the first of its rows, and the others have the ordinal of that one.
-    sa.Column("changes", _LONG_TEXT, nullable=False),
-    sa.Column("request", _LONG_TEXT, nullable=True),
-    sa.Column("request_ordinal", sa.Integer, nullable=False),
-    sa.Index("events_uuid_idx", "uuid"),
-    sa.Index("events_name_idx", "name"),
-    # The positions of a project's events are found in indexes alone.
-    sa.Index("events_project_idx", "project", "writer_id", "seq", "ordinal"),
-)
-
-# The order of the transactions that have events (placement/db/history/event_order.py).  Events of a transaction have
-# the positions from this one on.
-event_order = sa.Table(
-    "event_order",
-    metadata,
-    sa.Column("position", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
-    sa.Column("writer_id", sa.Integer, nullable=False),
-    sa.Column("seq", sa.BigInteger, nullable=False),
-    # How many events the transaction has, and the time of the first.
-    sa.Column("events", sa.Integer, nullable=False),
-    _precise("at", nullable=False),
-    sa.UniqueConstraint("writer_id", "seq", name="uniq_event_order0writer_seq"),
-    sa.Index("event_order_at_idx", "at"),
-)
-
-# What all providers together had and what was used of it, at intervals, for pictures of the past.
-usage_samples = sa.Table(
-    "usage_samples",
-    metadata,
-    # By the database's clock, at the beginning of an interval.
-    _precise("at", primary_key=True, nullable=False),
-    sa.Column("resource_class", sa.String(255), primary_key=True, nullable=False),
-    sa.Column("capacity", sa.BigInteger, nullable=False),
-    sa.Column("used", sa.BigInteger, nullable=False),
-)
-
-#: The tables that other implementations do not know.
-OURS = (
-    *(change_writers, provider_changes, feed_instance, claims, baremetal_nodes, baremetal_allocations),
-    *(events, event_order, usage_samples),
-)
+#: The tables of the core that other implementations do not know.
+OURS = (change_writers, provider_changes, feed_instance, claims)
+#: Those of the core; other tables of ``metadata`` are of extensions.
+CORE = tuple(metadata.sorted_tables)

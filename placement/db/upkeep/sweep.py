@@ -1,4 +1,4 @@
-"""Removal of unreferenced projects, users, consumer types and aggregates, of ended allocation records, and old events.
+"""Removal of unreferenced projects, users, consumer types and aggregates.
 
 Names are marked first, then swept.  No foreign key prevents the removal of a project whose id a concurrent claim has
 just read.  So a row is first marked, in ``updated_at``, which has no other use in these tables.  From then on attempts
@@ -6,9 +6,6 @@ treat it as absent, and remove the mark before they refer to the row (placement/
 once it has been marked for longer than any attempt lasts, and is still unreferenced.
 
 This needs no table lock.  It is correct on multi-primary clusters too, because both sides write the same row.
-
-An allocation record needs no mark: once it has ended, no transaction refers to it, and a claim for the same uuid
-inserts a row of its own.
 """
 
 from __future__ import annotations
@@ -21,11 +18,8 @@ import sqlalchemy as sa
 
 from placement.db.database import Database
 from placement.db.schema.tables import (
-    RECORD_IS_LIVE,
-    baremetal_allocations,
     consumer_types,
     consumers,
-    events,
     placement_aggregates,
     projects,
     resource_provider_aggregates,
@@ -56,10 +50,7 @@ class Swept:
 
 
 def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
-    """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark the others.
-
-    Allocation records that have ended are removed at once, and so are events beyond the bounds of the history.
-    """
+    """Remove names that were marked at least ``grace`` seconds ago and are still unused, and mark the others."""
     now = database.read(_clock)
     before = now - datetime.timedelta(seconds=grace)
     swept = []
@@ -68,11 +59,12 @@ def sweep(database: Database, grace: float = GRACE) -> list[Swept]:
         removed = _change_unused(database, table, marked_long, sa.delete(table))
         marked = _change_unused(database, table, unmarked, sa.update(table).values(updated_at=now))
         swept.append(Swept(table.name, removed, marked))
-    ended = _change(database, baremetal_allocations, ~RECORD_IS_LIVE, sa.delete(baremetal_allocations))
-    swept.append(Swept(baremetal_allocations.name, ended, 0))
-    database.history.order()
-    swept.append(Swept(events.name, database.history.prune(), 0))
     return swept
+
+
+def remove(database: Database, table: sa.Table, condition: sa.ColumnElement[bool]) -> int:
+    """Remove the rows that meet the condition, in batches; return their number."""
+    return _change(database, table, condition, sa.delete(table))
 
 
 def _clock(db: Reading) -> datetime.datetime:

@@ -16,7 +16,7 @@ from placement.db import feed
 from placement.db.engine import dialects, driver_errors
 from placement.db.engine.driver_errors import ErrorClass
 from placement.db.writes import expired_writers
-from placement.db.writes.notes import Notes
+from placement.db.writes.notes import Recorder
 from placement.db.writes.transaction import Transaction
 
 LOG = logging.getLogger(__name__)
@@ -36,27 +36,19 @@ class Attempts:
         writers: feed.Writers,
         lock: Lock,
         on_lost: Callable[[Exception, float], None],
-        *,
-        history: bool,
-        maintain_history: Callable[[], bool],
-        prune_history: Callable[[], None],
     ) -> None:
         """Take what an attempt needs.
 
         Args:
             lock: Held from the beginning of an attempt to its end.
             on_lost: Called with the error and the time if the connection was lost during COMMIT.
-            history: Whether events are recorded.
-            maintain_history: Puts events in order, or returns False if another thread does; begins to remove old ones.
-            prune_history: Goes on with the removal, by a batch at most; called after each commit.
         """
         self._engine = engine
         self._writers = writers
         self._lock = lock
         self._on_lost = on_lost
-        self._history = history
-        self._maintain_history = maintain_history
-        self._prune_history = prune_history
+        #: Records what transactions change; None if nobody does.
+        self.recorder: Recorder | None = None
 
     def commit(self, work: Work[Result], number: int) -> Result:
         """Return what ``work(db)`` returns, once that is committed.
@@ -76,12 +68,14 @@ class Attempts:
                 self._writers.give_back(writer)
                 raise
             with connection:
-                transaction = Transaction(connection, number, notes=Notes() if self._history else None)
+                notes = None if self.recorder is None else self.recorder.notes()
+                transaction = Transaction(connection, number, notes=notes)
                 result = self._transact(work, transaction, connection, writer)
         transaction.committed()
         if writer.maintenance_due():
             self.maintain(writer)
-        self._prune_history()
+        if self.recorder is not None:
+            self.recorder.committed()
         return result
 
     def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
@@ -138,16 +132,16 @@ class Attempts:
             raise
 
     def maintain(self, writer: feed.Writer) -> None:
-        """Maintain the feed: this writer, and those whose leases have expired; and the history.
+        """Maintain the feed: this writer, and those whose leases have expired; and what the recorder has.
 
-        Events are in order before writers are ended: of a writer that is cleared none could be found.  It is done after
-        a request's COMMIT; an error is logged, and does not fail the request.
+        The recorder is done before writers are ended: what it has recorded bears their numbers.  This happens after a
+        request's COMMIT; an error is logged, and does not fail the request.
         """
         try:
             with self._lock:
                 expired = writer.maintain(self._engine)
-            ordered = self._maintain_history()
-            if expired is not None and ordered:
+            done = self.recorder is None or self.recorder.maintain()
+            if expired is not None and done:
                 self.commit(lambda db: expired_writers.end(db, expired), 1)
         except Exception as error:
             LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))

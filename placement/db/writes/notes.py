@@ -1,24 +1,15 @@
-"""Events: what each committed transaction has changed, object by object, in whose name (docs/adr/0042).
-
-The rows are inserted by the transaction itself, so a change and its event are committed together or not at all.  They
-bear the number that the transaction has in the feed.
+"""What a transaction changes, object by object, for who records it in the same transaction.
 
 What changed is noted while the transaction works, as pairs of old and new value by *path*, for instance
-``("inventories", "VCPU", "total"): (8, 16)``.  Notes about one object in the name of one request become one event; a
-path that ends as it began is left out.
+``("inventories", "VCPU", "total"): (8, 16)``.  Where nobody records, nothing is noted.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any
-
-import orjson
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from placement.db.engine.compiled import CompiledInsert
-from placement.db.schema.clock import CLOCK
-from placement.db.schema.tables import events
 from placement.db.writes.origin import Origin
 
 #: Kinds of objects.
@@ -40,13 +31,8 @@ Changes = Mapping[Path, Pair]
 MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
-class Notes:
-    """What a transaction has changed so far."""
-
-    __slots__ = ("_noted",)
-
-    def __init__(self) -> None:
-        self._noted: dict[tuple[Origin | None, str, str], _Noted] = {}
+class Notes(Protocol):
+    """What one transaction has changed so far."""
 
     def add(
         self,
@@ -68,90 +54,31 @@ class Notes:
             generations: Before and after; None if the generation does not move.
             project: The owner's, for consumers.
         """
-        noted = self._noted.get((origin, kind, key))
-        if noted is None:
-            noted = self._noted[origin, kind, key] = _Noted({})
-        for path, (old, new) in changes.items():
-            before = noted.changes.get(path)
-            noted.changes[path] = (old if before is None else before[0], new)
-        if generations is not None:
-            noted.generations = generations if noted.generations is None else (noted.generations[0], generations[1])
-        noted.project = project or noted.project
 
     def __bool__(self) -> bool:
-        return bool(self._noted)
+        """Return whether anything was noted."""
+        raise NotImplementedError
 
-    def rows(self, writer_id: int, seq: int) -> list[dict[str, Any]]:
-        """Return the rows of the events, under the number of the transaction in the feed; ``INSERT`` inserts them."""
-        rows: list[dict[str, Any]] = []
-        first: dict[Origin | None, int] = {}
-        for (origin, kind, key), noted in self._noted.items():
-            changes = {path: pair for path, pair in noted.changes.items() if pair[0] != pair[1]}
-            if not changes and (noted.generations is None or noted.generations[0] == noted.generations[1]):
-                continue
-            ordinal = len(rows)
-            request_ordinal = first.setdefault(origin, ordinal)
-            before, after = noted.generations or (None, None)
-            name = changes.get(("name",))
-            rows.append(
-                {
-                    "writer_id": writer_id,
-                    "seq": seq,
-                    "ordinal": ordinal,
-                    "kind": kind,
-                    "uuid": None if kind in (RESOURCE_CLASS, TRAIT) else key,
-                    # Of a rename the old one, by which nothing else finds the object.
-                    "name": None if name is None else name[0] or name[1],
-                    "project": noted.project,
-                    "before_generation": before,
-                    "generation": after,
-                    "changes": document(changes),
-                    "request": _request(origin) if request_ordinal == ordinal else None,
-                    "request_ordinal": request_ordinal,
-                }
-            )
-        return rows
+    def inserts(self, writer_id: int, seq: int) -> Sequence[tuple[CompiledInsert, list[dict[str, Any]]]]:
+        """Return what records the notes under the number of the transaction in the feed: statements and their rows."""
+        raise NotImplementedError
+
+    def committed(self) -> None:
+        """Called once the transaction is committed with these rows."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Noted:
-    """What was noted about one object in the name of one request."""
+class Recorder(Protocol):
+    """Records what each transaction of a process changes."""
 
-    changes: dict[Path, Pair]
-    generations: tuple[int | None, int | None] | None = None
-    project: str | None = None
+    def notes(self) -> Notes | None:
+        """Return the notes of a new transaction; None if it is not to be recorded."""
 
+    def committed(self) -> None:
+        """Called after each COMMIT, by the thread of a request: for small steps of work that is due."""
 
-def document(changes: Changes) -> str:
-    """Return changes as the JSON text of a row.
+    def order(self) -> None:
+        """Have all that is committed in its order; raises as ``Database.write``."""
 
-    A pair is ``[old, new]``, in objects that the path names.  Of sets only ``added`` and ``removed`` members are said.
-    """
-    found: dict[str, Any] = {}
-    for path, pair in changes.items():
-        if path[0] in MEMBERS:
-            what = "added" if pair[1] else "removed"
-            found.setdefault(path[0], {}).setdefault(what, []).append(path[1])
-            continue
-        place = found
-        for step in path[:-1]:
-            place = place.setdefault(step, {})
-        place[path[-1]] = pair
-    return orjson.dumps(found).decode()
-
-
-def _request(origin: Origin | None) -> str | None:
-    if origin is None:
-        return None
-    known = {name: value for name in _FIELDS if (value := getattr(origin, name)) is not None}
-    return orjson.dumps(known).decode()
-
-
-_FIELDS = tuple(field.name for field in dataclasses.fields(Origin))
-#: Inserts the rows of a transaction.
-INSERT = CompiledInsert(
-    events,
-    *("writer_id", "seq", "ordinal", "kind", "uuid", "name", "project", "before_generation", "generation"),
-    *("changes", "request", "request_ordinal"),
-    at=CLOCK,
-)
+    def maintain(self) -> bool:
+        """Called once a minute; return whether all is done that needs the writers which have ended."""
+        raise NotImplementedError

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy.engine import Connection, CursorResult
 
-from placement import signals
 from placement.db import feed
 from placement.db.engine import dialects
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
-from placement.db.writes import notes as events
 from placement.db.writes import origin
 from placement.db.writes.notes import Changes, Notes
 
@@ -62,7 +59,7 @@ class Transaction(Reader):
 
         Args:
             attempt: Its number, from 1.
-            notes: Where changes are noted for the history; None if none is recorded.
+            notes: Where changes are noted; None if nobody records them.
         """
         super().__init__(connection)
         self._notes = notes
@@ -106,7 +103,7 @@ class Transaction(Reader):
         project: str | None = None,
         by: origin.Origin | None = None,
     ) -> None:
-        """Note a change of an object for the history, in this transaction; arguments as of ``Notes.add``.
+        """Note a change of an object, in this transaction; arguments as of ``Notes.add``.
 
         Args:
             by: In whose name; None for that of the thread.
@@ -144,7 +141,7 @@ class Transaction(Reader):
             raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
-        """Insert the changes into the feed, and the events, as the last statement or statements before COMMIT.
+        """Insert the changes into the feed, and what is recorded of them: the last statement or statements before COMMIT.
 
         Returns:
             The sequence number of the writer's newest transaction once this one is committed.
@@ -154,10 +151,9 @@ class Transaction(Reader):
         if not self._changes:
             return writer.seq
         seq = writer.seq + 1
-        rows = self._notes.rows(writer.id, seq) if self._notes else []
-        CompiledInsert.execute_together(
-            self._connection, [(feed.RECORD, writer.rows(self._changes)), (events.INSERT, rows)]
-        )
-        if rows and signals.events_recorded.connected:
-            self.on_commit(lambda: signals.events_recorded(Counter(row["kind"] for row in rows)))
+        recorded = [(feed.RECORD, writer.rows(self._changes))]
+        if self._notes:
+            recorded += self._notes.inserts(writer.id, seq)
+            self.on_commit(self._notes.committed)
+        CompiledInsert.execute_together(self._connection, recorded)
         return seq

@@ -7,7 +7,7 @@ import sys
 
 from oslo_config import cfg
 
-from placement import errors
+from placement import errors, extension
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
@@ -47,7 +47,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
     """Record the nodes, print what differed and what could not be done; return the exit code."""
     arguments = conf.command
     with program.connected(conf) as database:
-        schema.require_current(database.reading_engine)
+        schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
         try:
             comparison = _compared(database, Ironic(arguments))
         except Unreadable as reason:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from oslo_config import cfg
 
+from placement.db.database import Database
+from placement.db.schema.schema import Addition
+from placement.db.upkeep.sweep import Swept
 from placement.extension import Extension
 from placement.http.api import Api
 
@@ -43,10 +47,28 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_commands(commands)
 
 
+def _schema() -> Addition:
+    from placement.extensions.baremetal.schema import ADDITION
+
+    return ADDITION
+
+
+def _swept(database: Database) -> Sequence[Swept]:
+    from placement.extensions.baremetal import schema
+
+    return schema.swept(database)
+
+
 def _greeting(conf: cfg.ConfigOpts, url: str) -> str:
     return _TRY_IT.format(url=url) if conf.baremetal.enabled and conf.api.auth_strategy == "noauth2" else ""
 
 
 EXTENSION = Extension(
-    name="baremetal", options={"baremetal": _OPTIONS}, api=_api, commands=_add_commands, greeting=_greeting
+    name="baremetal",
+    options={"baremetal": _OPTIONS},
+    api=_api,
+    commands=_add_commands,
+    schema=_schema,
+    swept=_swept,
+    greeting=_greeting,
 )

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.database import Database
-from placement.db.schema.tables import allocations, baremetal_nodes, resource_providers
+from placement.db.schema.tables import allocations, resource_providers
 from placement.db.upkeep.standard import CUSTOM_PREFIX
 from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.baremetal.objects import holding, states
@@ -23,6 +23,7 @@ from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node, traits_of
 from placement.extensions.baremetal.objects.record import ACTIVE, Record
 from placement.extensions.baremetal.schemas import free_form
+from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.consumer import Owner
 from placement.objects.trait import Trait
 from placement.uuids import canonical

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from placement import extension
 from placement.checks.examination import NotMadeError, Subject
 from placement.checks.finding import FIX, Finding, error, warning
 from placement.db.schema import schema, tables
@@ -26,8 +27,10 @@ def dialect(subject: Subject) -> str:
 def revision(subject: Subject) -> Iterator[Finding]:
     """Find that the schema is not that of this program."""
     engine = subject.database.reading_engine
+    additions = extension.additions(extension.enabled(subject.conf))
     with subject.database.bulkhead.admit():
-        state, sentence, lacking = schema.state(engine), schema.finding(engine), schema.lacking(engine)
+        state, sentence = schema.state(engine), schema.finding(engine, additions)
+        lacking = schema.lacking(engine, additions)
     if state is schema.State.UNKNOWN and not lacking:
         yield warning(f"{sentence} It has all that this program needs.", (), "Upgrade this program, too.")
     elif sentence is not None:

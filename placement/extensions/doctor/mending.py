@@ -80,7 +80,8 @@ def _give_back(subject: Subject) -> Iterator[int]:
 
 def _end_writers(subject: Subject) -> Iterator[int]:
     # Of a writer that is cleared no event could be found that is not in order yet.
-    subject.database.history.order()
+    if subject.database.recorder is not None:
+        subject.database.recorder.order()
     limit = feed.since(subject)
     number = len(subject.rows(EXPIRED, {"expired": limit}))
     subject.database.write(lambda db: expired_writers.end(db, limit))

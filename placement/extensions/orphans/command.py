@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oslo_config import cfg
 
+from placement import extension
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.db.database import Database
@@ -105,7 +106,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     try:
         expected = _listed(arguments)
         with program.connected(conf) as database:
-            schema.require_current(database.reading_engine)
+            schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
             if not (arguments.not_in or arguments.nova or arguments.ironic):
                 _show(database, arguments)
                 return 0

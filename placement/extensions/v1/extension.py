@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from oslo_config import cfg
 
+from placement.db.database import Database
+from placement.db.schema.schema import Addition
+from placement.db.upkeep.sweep import Swept
 from placement.extension import Extension
 from placement.http.api import Api
 
-_OPTIONS = [
+_PLACEMENT = [
     cfg.IntOpt(
         "max_claims_per_request",
         default=10000,
@@ -26,10 +31,74 @@ _OPTIONS = [
 ]
 
 
+_HISTORY = [
+    cfg.BoolOpt(
+        "enabled",
+        default=True,
+        help="Record what each request changes, in the same transaction, for GET /v1/events and /v1/history. Processes "
+        "that have it disabled leave gaps.",
+    ),
+    cfg.IntOpt(
+        "retention_days",
+        default=30,
+        min=1,
+        help="Days after which events and samples of the usage are removed. Workers do so in small steps, as does "
+        "'placement-manage db sweep'.",
+    ),
+    cfg.IntOpt(
+        "max_events",
+        default=20_000_000,
+        min=1000,
+        help="The largest number of events; the oldest are removed before their time if there are more. An event takes "
+        "about 500 bytes; a claim makes one for its consumer and one for each of its providers.",
+    ),
+    cfg.IntOpt(
+        "max_undone_events",
+        default=100_000,
+        min=1000,
+        help="The largest number of events that one request for a past state, GET /v1/overview?at=, undoes. If "
+        "there are more since that time, it is refused. Each takes about ten microseconds.",
+    ),
+    cfg.IntOpt(
+        "max_waiting_requests",
+        min=0,
+        help="The largest number of requests of one process that wait for events, GET /v1/events with wait or as a "
+        "stream. Others are answered at once. The default is a quarter of the threads of the web server, if their "
+        "number is known, and otherwise 1: 0 is better for a server whose processes have one thread each.",
+    ),
+]
+
+
 def _api() -> Api:
     from placement.extensions.v1.api import V1
 
     return V1
 
 
-EXTENSION = Extension(name="v1", requires=("doctor",), options={"placement": _OPTIONS}, api=_api)
+def _schema() -> Addition:
+    from placement.extensions.v1.history.schema import ADDITION
+
+    return ADDITION
+
+
+def _attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
+    from placement.extensions.v1.history import recorder
+
+    recorder.attach(database, conf, threads)
+
+
+def _swept(database: Database) -> Sequence[Swept]:
+    from placement.extensions.v1.history import recorder
+
+    return recorder.swept(database)
+
+
+EXTENSION = Extension(
+    name="v1",
+    requires=("doctor",),
+    options={"placement": _PLACEMENT, "history": _HISTORY},
+    api=_api,
+    schema=_schema,
+    attach=_attach,
+    swept=_swept,
+)

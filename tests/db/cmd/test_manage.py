@@ -16,13 +16,13 @@ import sqlalchemy as sa
 from placement import package
 from placement.cmd import manage
 from placement.cmd.progress import Progress
-from placement.db.database import opened
 from placement.db.schema import schema, tables
 from placement.db.upkeep import online, standard
 from placement.objects.locked_provider import LockedProvider
-from tests import children
+from tests import children, made
 from tests.clock import PATIENCE
 from tests.db import in_process, sql_hooks
+from tests.made import opened
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
 OWNER = "incomplete-owner"
@@ -143,7 +143,7 @@ class TestSchema:
         assert schema.version(database.engine) == "ffffffffffff"
 
     def test_sync_names_what_has_to_be_done_first(self, run, database):
-        schema.sync(database.engine, INITIAL)
+        made.sync(database.engine, INITIAL)
         fill(database, rootless=3)
         ran = run("db", "sync")
         assert ran.code == 1
@@ -302,7 +302,7 @@ class TestOnlineDataMigrations:
     @pytest.mark.parametrize("revision", [INITIAL, "head"])
     def test_all_rows_are_completed_in_batches_of_fifty(self, run, database, revision):
         """On the first revision too: later ones refuse a database that needs this."""
-        schema.sync(database.engine, revision)
+        made.sync(database.engine, revision)
         fill(database, rootless=70, ownerless=120)
         ran = run("db", "online_data_migrations")
         assert ran.out == (
@@ -317,7 +317,7 @@ class TestOnlineDataMigrations:
         assert run("db", "sync").code == 0
 
     def test_nothing_to_do_is_success(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         ran = run("db", "online_data_migrations")
         nothing = frame(**{ROOTS: (0, 0), CONSUMERS: (0, 0)})
         assert (ran.code, ran.out) == (0, "Running batches of 50 until complete\n" + nothing)
@@ -330,7 +330,7 @@ class TestOnlineDataMigrations:
         assert line == 'placement-manage: The database has no tables yet. Run "placement-manage db sync".'
 
     def test_the_exit_code_of_a_limited_run_shows_whether_to_run_again(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         fill(database, rootless=7, ownerless=7)
         expected = [
             (1, f"5 rows matched query {ROOTS}, 5 migrated\n", {ROOTS: (5, 5)}),
@@ -347,7 +347,7 @@ class TestOnlineDataMigrations:
             assert (ran.code, ran.out) == (code, says + frame(**totals))
 
     def test_a_provider_without_a_root_becomes_its_own(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         fill(database, rootless=2)
         first, second = sorted(row.id for row in execute(database, "SELECT id FROM resource_providers"))
         execute(
@@ -362,7 +362,7 @@ class TestOnlineDataMigrations:
 
     @pytest.mark.every_database
     def test_consumers_are_of_the_incomplete_project_and_user(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         execute(database, sa.insert(tables.users).values([{"external_id": "u"}, {"external_id": OWNER}]))
         execute(database, sa.insert(tables.consumers).values(uuid="c1", project_id=77, user_id=77, generation=5))
         fill(database, ownerless=3)
@@ -390,7 +390,7 @@ class TestOnlineDataMigrations:
 
     def test_a_batch_begins_where_the_last_one_ended_and_misses_no_row(self, database):
         """A batch does not begin at the start again; rows that were added there are found at the end."""
-        schema.sync(database.engine)
+        made.sync(database.engine)
         fill(database, ownerless=5)
         migrate = online.IncompleteConsumers(OWNER, OWNER)
         asked = []
@@ -406,12 +406,12 @@ class TestOnlineDataMigrations:
         assert len(execute(database, sa.select(tables.consumers.c.uuid))) == 5
 
     def test_no_project_or_user_is_created_without_a_consumer(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         run("db", "online_data_migrations")
         assert execute(database, "SELECT external_id FROM projects UNION SELECT external_id FROM users") == []
 
     def test_a_failing_migration_does_not_keep_the_others_from_working(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         fill(database, rootless=1, ownerless=1)
         execute(database, "DROP TABLE projects")
         ran = run("db", "online_data_migrations")
@@ -427,7 +427,7 @@ class TestOnlineDataMigrations:
         assert "projects" in ran.err, "the log has the details"
 
     def test_a_limited_run_that_progressed_in_spite_of_a_failure_is_to_be_repeated(self, run, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         fill(database, rootless=1, ownerless=1)
         execute(database, "DROP TABLE projects")
         assert [run("db", "online_data_migrations", "--max-count", "9").code for _ in range(2)] == [1, 2]
@@ -567,7 +567,7 @@ class TestErrors:
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, database_url):
     """SQLite has no concurrent transactions."""
-    schema.sync(database.engine)
+    made.sync(database.engine)
     fill(database, ownerless=1)
     with opened(database_url) as other:
 
@@ -583,12 +583,12 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
 def test_sweep_prints_what_it_marked_and_removed(database, run):
     """The message names the state of a database that is not ready."""
     assert run("db", "sweep").code == 1
-    schema.sync(database.engine)
+    made.sync(database.engine)
     schema.release(database.engine, schema.COMMON_HEADS[0])
     done = run("db", "sweep")
     assert done.code == 1
     assert 'Run "placement-manage db sync"' in done.err
-    schema.sync(database.engine)
+    made.sync(database.engine)
     execute(database, sa.insert(tables.projects).values(external_id="gone"))
     for row in ("projects 0 1", "projects 1 0"):
         done = run("db", "sweep", "--grace", "0")

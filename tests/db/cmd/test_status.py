@@ -8,14 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 from placement.cmd import status
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.db.upkeep import online
 from placement.objects import over_commitment
 from placement.objects.over_commitment import OverCommitment
-from tests import children
+from tests import children, made
 from tests.db import openstack_database
 from tests.db.openstack_database import FULL, GHOST, OWNERLESS, ROOTLESS
+from tests.made import opened
 
 ALL_IS_WELL = """\
 +-------------------------------------------+
@@ -125,7 +124,7 @@ def mend(database):
 
 
 def test_a_new_database_is_well(check, database):
-    schema.sync(database.engine)
+    made.sync(database.engine)
     ran = check()
     assert (ran.code, ran.out) == (0, ALL_IS_WELL)
 
@@ -138,18 +137,18 @@ def test_what_the_original_leaves_behind_is_reported(check, filled):
 
 def test_it_can_be_asked_before_the_switch_and_after(check, filled):
     before = check().out
-    schema.sync(filled.engine)
+    made.sync(filled.engine)
     assert check().out == before
 
 
 def test_it_can_be_asked_at_the_first_revision(check, database):
-    schema.sync(database.engine, "b4ed3a175331")
+    made.sync(database.engine, "b4ed3a175331")
     assert check().code == 0
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_misspelt_options_are_listed(check, database):
-    schema.sync(database.engine)
+    made.sync(database.engine)
     ran = check("--json", config="[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n[of_others]\nx = 1\n")
     [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Misspelt Options"]
     assert (ran.code, result["result"]) == (1, "Warning")
@@ -272,7 +271,7 @@ class TestPolicy:
 
     @pytest.fixture(autouse=True)
     def _synced(self, database):
-        schema.sync(database.engine)
+        made.sync(database.engine)
 
     @pytest.mark.parametrize(
         ("text", "level"),
@@ -309,7 +308,7 @@ class TestErrors:
         assert ran.err.splitlines()[-1].startswith("placement-status: The database has no tables yet.")
 
     def test_an_unexpected_error_is_255_with_a_traceback(self, check, database, monkeypatch):
-        schema.sync(database.engine)
+        made.sync(database.engine)
         monkeypatch.setitem(status.CHECKS, "Of numbers", lambda _conf, _database: status.Result(1 // 0))
         ran = check()
         assert (ran.code, ran.out) == (255, "")

@@ -10,13 +10,12 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import database as databases
-from placement.db.database import opened
 from placement.db.engine import timeouts
-from placement.db.schema import schema
 from placement.db.writes import retry, write_lock
 from placement.db.writes.transaction import Collision
-from tests import children
+from tests import children, made
 from tests.clock import PATIENCE, Clock
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -33,7 +32,7 @@ def clock(monkeypatch):
 def memory():
     """A database with the tables that a transaction needs."""
     with opened("sqlite://") as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         yield database
 
 

@@ -10,10 +10,10 @@ import urllib.parse
 
 import pytest
 
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.db.upkeep import standard
+from tests import made
 from tests.db.in_process import placement
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -33,7 +33,7 @@ def service(backend, database_url, charset):
     with opened(database_url) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql(f"ALTER DATABASE CHARACTER SET {charset}")
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         call = placement(database)
         assert call("POST", "/resource_providers", 39, {"uuid": UUID, "name": "A"}).status == 200

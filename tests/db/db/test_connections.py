@@ -10,10 +10,9 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.connect import connect
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.objects.provider import ResourceProvider
-from tests import web
+from tests import made, web
+from tests.made import opened
 
 
 @pytest.fixture
@@ -87,7 +86,7 @@ def use(url):
     """Write, read and probe."""
     with opened(url) as database:
         if database.url.get_backend_name() == "sqlite":
-            schema.sync(database.engine)
+            made.sync(database.engine)
         for run in (database.read, database.snapshot, database.write, database.probe):
             assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
 

@@ -7,12 +7,12 @@ import sqlite3
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.engine import dialects
 from placement.db.engine.dialects import LOCK_TIMEOUT
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.clock import Clock
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

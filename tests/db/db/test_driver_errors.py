@@ -7,11 +7,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.trait import Trait
 from placement.search.query import existence
+from tests import made
+from tests.made import opened
 from tests.world import World
 
 pytestmark = pytest.mark.every_database
@@ -32,7 +32,7 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url, chars
     with opened(database_url) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql(f"ALTER DATABASE CHARACTER SET {charset}")
-        schema.sync(database.engine)
+        made.sync(database.engine)
         with pytest.raises(errors.InvalidValue):
             database.read(lambda db: Trait.find(db, "\N{GRINNING FACE}"))
         with pytest.raises(errors.InvalidValue):

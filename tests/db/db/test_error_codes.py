@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from placement import errors
-from placement.db.database import opened
 from placement.db.engine import driver_errors, error_codes
 from placement.db.engine.error_codes import ErrorClass
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests.clock import PATIENCE
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

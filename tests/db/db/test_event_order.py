@@ -14,18 +14,20 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed
 from placement.db.connect import connect
-from placement.db.database import opened
-from placement.db.history import event_pruning, history
-from placement.db.history.event_order import is_behind
-from placement.db.history.history import HistorySettings
-from placement.db.schema.tables import change_writers, event_order, events
+from placement.db.schema.tables import change_writers
 from placement.db.upkeep import sweep
 from placement.db.writes import expired_writers
+from placement.extensions.v1.history import event_pruning
+from placement.extensions.v1.history import recorder as history
+from placement.extensions.v1.history.event_order import is_behind
+from placement.extensions.v1.history.recorder import HistorySettings
+from placement.extensions.v1.history.tables import event_order, events
 from tests import web
 from tests.db import event_rows as rows
 from tests.db import interleaving, replay
 from tests.db.event_rows import aged, chain, key, write
 from tests.db.in_process import placement
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -38,21 +40,21 @@ def call(database):
 def test_events_have_the_order_of_their_commits(database):
     write(database, (key(1), None, 0), (key(2), None, 0))
     chain(database, key(1), 3)
-    database.history.order()
+    database.recorder.order()
     found = rows.in_order(database)
     assert [row[0] for row in found] == [1, 2, 3, 4, 5]
     rows.check(found)
     write(database, (key(1), 3, None))
     assert rows.unordered(database) == 1
-    database.history.order()
+    database.recorder.order()
     assert rows.in_order(database)[-1] == (6, key(1), 3, None)
 
 
 def test_nothing_is_written_if_all_is_in_order(database):
     chain(database, key(1), 2)
-    database.history.order()
+    database.recorder.order()
     with watched(database) as statements:
-        database.history.order()
+        database.recorder.order()
     assert len(statements) == 1
     assert statements[0].startswith("SELECT")
 
@@ -82,7 +84,7 @@ def test_a_transaction_that_is_rolled_back_has_no_events(database):
 
     with pytest.raises(errors.NoAllocations):
         database.write(work)
-    database.history.order()
+    database.recorder.order()
     assert rows.in_order(database) == []
 
 
@@ -111,7 +113,7 @@ def test_generations_tell_the_order_where_clocks_do_not(database):
         for generation, second in enumerate(chance):
             at = datetime.datetime(2026, 11, 1, 0, 0, second)
             connection.execute(sa.update(events).where(events.c.generation == generation + 1).values(at=at))
-    database.history.order()
+    database.recorder.order()
     found = rows.in_order(database)
     assert len(found) == 10
     rows.check(found)
@@ -135,7 +137,7 @@ def test_a_consumer_that_comes_and_goes_is_created_first(database, call):
     early = datetime.datetime(2026, 1, 1)
     of_consumer = (events.c.uuid == consumer) & (events.c.generation.is_(None))
     database.write(lambda db: db.execute(sa.update(events).where(of_consumer).values(at=early)))
-    database.history.order()
+    database.recorder.order()
     found = [row for row in rows.in_order(database) if row[1] == consumer]
     assert [row[2:] for row in found] == [(None, 1), (1, None)] * 2
 
@@ -151,7 +153,7 @@ def test_what_a_writer_has_lost_is_not_waited_for():
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_two_that_prune_at_once_remove_each_event_once(database):
     chain(database, key(1), 10)
-    database.history.order()
+    database.recorder.order()
     counts = []
 
     def locks_order(statement):
@@ -161,14 +163,14 @@ def test_two_that_prune_at_once_remove_each_event_once(database):
         opened(database.url, history=HistorySettings(max_events=4)) as other,
         interleaving.just_before(other, locks_order, lambda: counts.append(prune(database, 6))),
     ):
-        counts.append(other.history.prune())
+        counts.append(other.recorder.prune())
     assert (sum(counts), len(rows.in_order(database))) == (6, 4)
     assert min(counts) >= 0
 
 
 def prune(database, most):
     with opened(database.url, history=HistorySettings(max_events=most)) as other:
-        return other.history.prune()
+        return other.recorder.prune()
 
 
 def test_sequencers_at_once_give_each_transaction_one_position(database):
@@ -178,7 +180,7 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
     def order(_):
         with opened(database.url) as other:
             while not ended.is_set():
-                other.history.order()
+                other.recorder.order()
 
     def writing(number):
         with opened(database.url) as other:
@@ -192,7 +194,7 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
             ended.set()
         for each in orders:
             each.result()
-    database.history.order()
+    database.recorder.order()
     found = rows.in_order(database)
     assert len(found) == 8 * 40
     assert rows.unordered(database) == 0
@@ -200,9 +202,9 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
 
 
 def test_more_transactions_than_one_statement_inserts_are_ordered(database, monkeypatch):
-    monkeypatch.setattr("placement.db.history.event_order.BATCH", 3)
+    monkeypatch.setattr("placement.extensions.v1.history.event_order.BATCH", 3)
     chain(database, key(1), 10)
-    database.history.order()
+    database.recorder.order()
     found = rows.in_order(database)
     assert len(found) == 10
     rows.check(found)
@@ -217,7 +219,7 @@ def test_events_of_a_writer_that_has_ended_are_ordered(database):
     database.write(lambda db: expired_writers.end(db, datetime.datetime(2026, 6, 1)))
     assert any(id_ < 0 for id_ in database.read(lambda db: db.execute(sa.select(change_writers.c.id)).scalars().all()))
     assert rows.unordered(database) == 3
-    database.history.order()
+    database.recorder.order()
     rows.check(rows.in_order(database))
     assert rows.unordered(database) == 0
 
@@ -234,7 +236,7 @@ def test_maintenance_orders_events_before_writers_are_ended(database, was_ended)
         expire(database, expired := -expired)
     chain(database, key(2), 3)
     writer = feed.Writer(database.writers.idle[0].id)
-    with database.history._sequencer._shared._lock:
+    with database.recorder._sequencer._shared._lock:
         database._attempts.maintain(writer)
     assert rows.unordered(database) == 6
     assert expired in writers(database)
@@ -270,13 +272,13 @@ def chain_of_several(database, number):
     for generation in range(number):
         with opened(database.url) as other:
             chain(other, key(1), 1, start=generation)
-    database.history.order()
+    database.recorder.order()
 
 
 def test_events_are_removed_after_their_time(database):
     chain_of_several(database, 6)
     aged(database, 4, 31)
-    assert database.history.prune() == 4
+    assert database.recorder.prune() == 4
     assert [row[0] for row in rows.in_order(database)] == [5, 6]
     assert sorted(positions(database)) == [5, 6]
     assert rows.unordered(database) == 0
@@ -284,12 +286,12 @@ def test_events_are_removed_after_their_time(database):
 
 def test_the_newest_transaction_stays_so_that_positions_go_on(database):
     chain(database, key(1), 3)
-    database.history.order()
+    database.recorder.order()
     aged(database, 3, 31)
-    database.history.prune()
+    database.recorder.prune()
     assert positions(database) == [3]
     chain(database, key(1), 1, start=3)
-    database.history.order()
+    database.recorder.order()
     assert sorted(positions(database)) == [3, 4]
 
 
@@ -297,8 +299,8 @@ def test_the_oldest_events_are_removed_if_there_are_too_many(database):
     with opened(database.url, history=HistorySettings(max_events=4)) as bounded:
         for generation in range(5):
             write(bounded, (key(1), generation, generation + 1), (key(2), generation, generation + 1))
-        bounded.history.order()
-        assert bounded.history.prune() == 6
+        bounded.recorder.order()
+        assert bounded.recorder.prune() == 6
         assert [row[0] for row in rows.in_order(bounded)] == [7, 8, 9, 10]
 
 
@@ -307,25 +309,25 @@ def old_events(database, monkeypatch):
     """Nine events, which a batch removes two of; all but the newest are too old."""
     monkeypatch.setattr(event_pruning, "BATCH", 2)
     chain(database, key(1), 9)
-    database.history.order()
+    database.recorder.order()
     aged(database, 9, 31)
 
 
 def test_pruning_goes_in_batches(database, old_events):
-    assert database.history.prune() == 8
+    assert database.recorder.prune() == 8
     assert positions(database) == [9]
 
 
 def test_old_events_are_removed_while_another_thread_orders(database, old_events):
     """Readers that poll have it done most of the time."""
-    with database.history._sequencer._shared._lock:
-        assert not database.history.maintain()
+    with database.recorder._sequencer._shared._lock:
+        assert not database.recorder.maintain()
     assert positions(database) == [*range(3, 10)]
 
 
 def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monkeypatch):
     monkeypatch.setattr(history, "_PAUSES", 0)
-    database.history.maintain()
+    database.recorder.maintain()
     left = [positions(database)]
     for generation in range(9, 14):
         chain(database, key(1), 1, start=generation)
@@ -336,7 +338,7 @@ def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monk
 def test_writes_between_two_batches_remove_nothing(database, old_events, monkeypatch):
     """A batch takes more than a microsecond, and a pause so many times as long."""
     monkeypatch.setattr(history, "_PAUSES", 10**9)
-    database.history.maintain()
+    database.recorder.maintain()
     chain(database, key(1), 3, start=9)
     assert positions(database) == [*range(3, 10)]
 
@@ -348,11 +350,11 @@ def test_what_another_process_removes_is_left_to_it(database, old_events):
         pytest.skip("SQLite has one writer at a time")
     with database.engine.connect() as other:
         other.execute(sa.delete(event_order).where(event_order.c.position <= 2))
-        database.history.maintain()
+        database.recorder.maintain()
         chain(database, key(1), 1, start=9)
         other.rollback()
     assert positions(database) == [*range(1, 10)]
-    database.history.maintain()
+    database.recorder.maintain()
     assert [row[0] for row in rows.in_order(database)] == [*range(3, 11)]
 
 
@@ -368,7 +370,7 @@ def test_a_write_succeeds_if_nothing_can_be_removed_after_it(database, caplog):
 
 def test_a_sweep_removes_old_events(database):
     chain(database, key(1), 5)
-    database.history.order()
+    database.recorder.order()
     aged(database, 5, 31)
     assert sweep.Swept("events", 4, 0) in sweep.sweep(database)
 

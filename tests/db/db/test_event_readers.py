@@ -8,14 +8,15 @@ import time
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
-from placement.db.history.history import HistorySettings
-from placement.db.schema.tables import consumers, event_order, events, resource_providers
+from placement.db.schema.tables import consumers, resource_providers
 from placement.extensions.v1.history import event
+from placement.extensions.v1.history.recorder import HistorySettings
+from placement.extensions.v1.history.tables import event_order, events
 from tests.caller import NEW_CONSUMER
 from tests.db import forks
 from tests.db.forks import Fork
 from tests.db.in_process import placement
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -73,7 +74,7 @@ def read_and_write(url):
     for writer in writers:
         writer.result()
     with opened(url) as database:
-        database.history.order()
+        database.recorder.order()
         end.value, _ = database.read(event.newest)
     return end.value, [reader.result() for reader in readers]
 
@@ -154,7 +155,7 @@ def test_pruning_while_reading_is_gone_and_never_a_gap(database):
         connection.execute(
             sa.update(event_order).where(event_order.c.position <= 4).values(at=sa.text("'2020-01-01 00:00:00.000000'"))
         )
-    assert database.history.prune() == 4
+    assert database.recorder.prune() == 4
     gone = service("GET", f"/v1/events?after={slow}")
     assert (gone.status, gone.error["code"]) == (410, "placement.v1.position_lost")
     assert [one["position"][0] for one in service("GET", f"/v1/events?after={quick}").body["events"]] == ["6"]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema import schema, tables
 from placement.db.upkeep import online, standard
 from placement.errors import SchemaError
 from placement.objects.over_commitment import OverCommitment
+from tests import made
 from tests.db import in_process, openstack_database, sql_hooks
 from tests.db.openstack_database import (
     CN1,
@@ -27,6 +27,7 @@ from tests.db.openstack_database import (
     SECOND,
 )
 from tests.db.schema_description import describe, written
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -49,7 +50,7 @@ def database(database_url, revision):
 
 @pytest.fixture
 def taken_over(database):
-    schema.sync(database.engine)
+    made.sync(database.engine)
     standard.insert(database)
     return database
 
@@ -67,7 +68,7 @@ def read(backend):
     url = backend.create_database()
     with opened(url) as database:
         openstack_database.make(database.engine, openstack_database.OLDER)
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         call = in_process.placement(database)
         yield lambda path: call("GET", path).body
@@ -96,7 +97,7 @@ def test_the_tables_of_these_tests_are_those_of_the_original(database, revision)
 class TestSync:
     def test_adds_our_tables_and_changes_no_other_and_no_row(self, database, revision):
         tables_before, rows_before = describe(database.engine), rows(database)
-        schema.sync(database.engine)
+        made.sync(database.engine)
         assert rows(database) == rows_before
         after = describe(database.engine)
         assert after.keys() - tables_before.keys() == OURS
@@ -109,13 +110,13 @@ class TestSync:
 
     def test_names_nothing_but_our_tables(self, database, revision):
         with sql_hooks.writes(database.engine) as statements:
-            schema.sync(database.engine)
+            made.sync(database.engine)
         names = (*OURS, "alembic_version", *("DROP INDEX",) * (revision == openstack_database.OLDER))
         assert [statement for statement in statements if not any(name in statement for name in names)] == []
 
     def test_a_start_adds_only_the_traits_that_are_missing(self, database):
         before = rows(database)
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         after = rows(database)
         assert set(after.pop("traits")) > set(before.pop("traits"))
@@ -223,7 +224,7 @@ class TestServed:
 class TestRelease:
     def test_leaves_the_tables_and_the_rows_as_they_were(self, database, revision):
         tables_before, rows_before = describe(database.engine), rows(database)
-        schema.sync(database.engine)
+        made.sync(database.engine)
         schema.release(database.engine, revision, force=True)
         assert describe(database.engine) == tables_before
         assert rows(database) == rows_before
@@ -241,7 +242,7 @@ class TestRelease:
         for _ in range(2):
             schema.release(taken_over.engine, revision, force=True)
             assert schema.version(taken_over.engine) == revision
-        schema.sync(taken_over.engine)
+        made.sync(taken_over.engine)
         assert schema.state(taken_over.engine) is schema.State.CURRENT
 
     @pytest.mark.parametrize("revision", [openstack_database.OLDER])

@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import Database, opened
+from placement.db.database import Database
 from tests.caller import Answer
 from tests.db import faults, writes
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenario_run import ScenarioRun
 from tests.db.scenarios import Write
+from tests.made import opened
 from tests.run_length import LONG
 
 #: Provides the database of a process, in which faults are planted.

@@ -10,9 +10,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.db.schema.tables import change_writers, provider_changes
+from tests import made
 from tests.clock import PATIENCE, Clock
 from tests.db import faults, sql_hooks, writes
 from tests.db.faults import Plan, planted
@@ -20,6 +19,7 @@ from tests.db.in_process import placement
 from tests.db.interleaving import just_before, wait_for_lock
 from tests.db.scenario_run import ScenarioRun
 from tests.index import rewound
+from tests.made import opened
 
 
 @pytest.mark.parametrize("write", writes.ALL, ids=lambda write: write.name)
@@ -376,7 +376,7 @@ def test_a_writer_tidies_once_a_minute(database, monkeypatch):
 
 def test_a_writer_is_given_back_where_no_connection_is_to_be_had(database_url):
     with opened(database_url) as empty:
-        schema.sync(empty.engine)
+        made.sync(empty.engine)
     with opened(database_url, pool_size=1, max_overflow=0, pool_timeout=0) as crowded:
         touch(crowded, 1)
         with crowded.engine.connect(), pytest.raises(errors.DatabaseUnavailable):

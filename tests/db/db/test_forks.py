@@ -11,9 +11,9 @@ import sys
 import sqlalchemy as sa
 
 from placement.db import feed
-from placement.db.database import opened
 from placement.db.schema.tables import provider_changes
 from tests import preloaded
+from tests.made import opened
 
 CONNECTION = {"mysql": "SELECT CONNECTION_ID()", "postgresql": "SELECT pg_backend_pid()"}
 

@@ -7,10 +7,10 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.engine import freshness
 from placement.db.engine.freshness import Freshness
 from tests.clock import Clock
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

@@ -11,12 +11,12 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema.tables import resource_providers
 from placement.db.upkeep import sweep
 from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
+from tests.made import opened
 
 pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 

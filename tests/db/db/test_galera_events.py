@@ -19,7 +19,7 @@ def test_sequencers_at_two_nodes_give_each_transaction_one_position(pair):
 
     def order(database):
         while not ended.is_set():
-            database.history.order()
+            database.recorder.order()
 
     def writing(number):
         chain(pair.databases[number % 2], rows.key(0xFEED0 + number), 30)
@@ -34,7 +34,7 @@ def test_sequencers_at_two_nodes_give_each_transaction_one_position(pair):
             each.result()
     pair.settle()
     for database in pair.databases:
-        database.history.order()
+        database.recorder.order()
         pair.settle()
         assert rows.unordered(database) == 0
     first, second = map(rows.in_order, pair.databases)

@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.database import opened
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import allocations, consumers, projects, provider_changes
 from placement.db.writes.joint_write import JointWrite
@@ -23,6 +22,7 @@ from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, statuses
 from tests.db.faults import Plan, planted
 from tests.load.soundness import flaws
 from tests.load.storm import holding, new
+from tests.made import opened
 
 OWNER = Owner("project", "user")
 

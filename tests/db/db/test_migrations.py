@@ -12,12 +12,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from placement.db.database import opened
 from placement.db.schema import revisions, schema, tables
 from placement.db.schema.schema import State
 from placement.errors import SchemaError
+from tests import made
 from tests.db import sql_hooks
 from tests.db.schema_description import describe, written
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -65,12 +66,12 @@ def test_revisions_are_the_common_ones_then_ours():
 
 def test_common_schema_is_the_one_others_know(engine):
     """schema-a082b8bb98d0.txt was written from databases made by the reference implementation."""
-    schema.sync(engine, LAST_COMMON)
+    made.sync(engine, LAST_COMMON)
     assert written(describe(engine)) == (Path(__file__).parent.parent / "schema-a082b8bb98d0.txt").read_text()
 
 
 def test_allocation_ratio_has_the_precision_others_know(engine):
-    schema.sync(engine, LAST_COMMON)
+    made.sync(engine, LAST_COMMON)
     kinds = {"sqlite": sa.FLOAT, "mysql": sa.FLOAT, "postgresql": sa.DOUBLE_PRECISION}
     columns = {column["name"]: column["type"] for column in sa.inspect(engine).get_columns("inventories")}
     assert isinstance(columns["allocation_ratio"], kinds[engine.dialect.name])
@@ -78,7 +79,7 @@ def test_allocation_ratio_has_the_precision_others_know(engine):
 
 
 def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
-    schema.sync(engine)
+    made.sync(engine)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, tables.metadata) == []
@@ -89,7 +90,7 @@ def test_schema_from_revisions_is_the_schema_of_the_tables(engine):
 
 
 def test_a_database_stamped_back_returns_with_a_new_feed(engine):
-    schema.sync(engine)
+    made.sync(engine)
     before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
 
@@ -97,7 +98,7 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     assert schema.version(engine) == LAST_COMMON
     assert describe(engine) == before, "a stamp changes nothing else"
 
-    schema.sync(engine)
+    made.sync(engine)
     assert schema.version(engine) == schema.HEAD
     (feed_after,) = execute(engine, "SELECT uuid FROM feed_instance")
     assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
@@ -114,11 +115,11 @@ def record(**values):
 
 
 def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(engine):
-    schema.sync(engine, FEED)
+    made.sync(engine, FEED)
     before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
     with sql_hooks.writes(engine) as statements:
-        schema.sync(engine)
+        made.sync(engine)
     after = describe(engine)
     assert {table: after[table] for table in before} == before
     assert after.keys() - before.keys() == {*BARE_METAL, "claims", "events", "event_order", "usage_samples"}
@@ -128,17 +129,17 @@ def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(en
 
 
 def test_nodes_and_records_of_a_database_stamped_back_are_there_when_it_returns(engine):
-    schema.sync(engine)
+    made.sync(engine)
     execute(engine, node(name="n1"), record(name="a1", node_uuid=UUID))
     for revision in (LAST_COMMON, FEED):
         schema.stamp(engine, revision)
-        schema.sync(engine)
+        made.sync(engine)
     assert [row.name for row in execute(engine, sa.select(tables.baremetal_nodes))] == ["n1"]
     assert [row.node_uuid for row in execute(engine, sa.select(tables.baremetal_allocations))] == [UUID]
 
 
 def test_bare_metal_tables_keep_dates_and_documents_as_they_are(engine):
-    schema.sync(engine)
+    made.sync(engine)
     at = datetime.datetime(2026, 11, 20, 8, 11, 35, 396209)
     execute(engine, node(created_at=at, provision_updated_at=at), record(created_at=at, updated_at=at))
     (kept,) = execute(engine, sa.select(tables.baremetal_nodes))
@@ -152,7 +153,7 @@ def test_bare_metal_tables_keep_dates_and_documents_as_they_are(engine):
 @pytest.mark.parametrize("charset", ["latin1", "utf8mb3", "utf8mb4"])
 def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset):
     execute(engine, f"ALTER DATABASE CHARACTER SET {charset}")
-    schema.sync(engine)
+    made.sync(engine)
     texts = ["gold", "Gold", "g\u00f6ld", "\N{GRINNING FACE}\N{SNOWMAN}"]
     for number, text in enumerate(texts):
         held = {"name": text, "resource_class": text, "owner": text}
@@ -171,9 +172,9 @@ def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset
 def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engine, charset):
     """It is another one than that of the tables after a backup was restored into a new database."""
     execute(engine, f"ALTER DATABASE CHARACTER SET {charset}")
-    schema.sync(engine, FEED)
+    made.sync(engine, FEED)
     execute(engine, "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
-    schema.sync(engine)
+    made.sync(engine)
     nodes, records = tables.baremetal_nodes, tables.baremetal_allocations
     execute(engine, provider(id=1, uuid=UUID, root_provider_id=1), allocation(consumer_id=UUID))
     execute(engine, node(parent_node=UUID), record(node_uuid=UUID))
@@ -187,9 +188,9 @@ def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engin
 
 
 def test_a_second_sync_does_nothing(engine):
-    schema.sync(engine)
+    made.sync(engine)
     with sql_hooks.writes(engine) as statements:
-        schema.sync(engine)
+        made.sync(engine)
     assert statements == []
 
 
@@ -202,15 +203,15 @@ def test_a_second_sync_does_nothing(engine):
     ids=["a provider without a root", "an allocation without a consumer"],
 )
 def test_sync_refuses_incomplete_rows_and_names_the_remedy(engine, flaw, remedy):
-    schema.sync(engine, INITIAL)
+    made.sync(engine, INITIAL)
     execute(engine, flaw)
     for _ in range(2):
         with pytest.raises(SchemaError, match='Run "placement-manage db online_data_migrations"'):
-            schema.sync(engine)
+            made.sync(engine)
         assert schema.state(engine) is State.OLDER
     assert "consumer_types" not in describe(engine)
     execute(engine, remedy)
-    schema.sync(engine)
+    made.sync(engine)
     assert schema.state(engine) is State.CURRENT
 
 
@@ -227,37 +228,37 @@ def test_sync_goes_on_after_a_power_cut_at_any_statement(engine):
 
         try:
             with sql_hooks.power_cut(engine, at):
-                schema.sync(engine)
+                made.sync(engine)
             break
         except sql_hooks.PowerCut:
             cuts += 1
     assert cuts > (30 if keeps_steps else 6)
-    made = describe(engine)
+    synced = describe(engine)
     tables.metadata.drop_all(engine)
     tables.metadata.create_all(engine)
-    assert made == describe(engine)
+    assert synced == describe(engine)
 
 
 def test_tables_of_other_programs_are_not_changed(engine):
     execute(engine, "CREATE TABLE users (name VARCHAR(9))")
     before = describe(engine)
     with pytest.raises(SchemaError, match="has tables users but no alembic_version"):
-        schema.sync(engine)
+        made.sync(engine)
     assert describe(engine) == before
 
 
 def test_stamp_refuses_an_unknown_revision(engine):
-    schema.sync(engine, LAST_COMMON)
+    made.sync(engine, LAST_COMMON)
     with pytest.raises(SchemaError, match="Can't locate revision identified by 'nope'"):
         schema.stamp(engine, "nope")
     assert schema.version(engine) == LAST_COMMON
 
 
 def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(engine):
-    schema.sync(engine)
+    made.sync(engine)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
     with pytest.raises(schema.UnknownRevision, match="is at revision ffffffffffff, which this program does not know"):
-        schema.sync(engine)
+        made.sync(engine)
     assert schema.version(engine) == "ffffffffffff"
     schema.stamp(engine, "head")
     assert schema.state(engine) is State.CURRENT
@@ -268,12 +269,12 @@ def test_state_has_a_finding(engine):
         return schema.state(engine).value, schema.finding(engine)
 
     assert reported() == ("missing", 'The database has no tables yet. Run "placement-manage db sync".')
-    schema.sync(engine, LAST_COMMON)
+    made.sync(engine, LAST_COMMON)
     state, finding = reported()
     assert state == "older"
     assert LAST_COMMON in finding
     assert schema.HEAD in finding
-    schema.sync(engine)
+    made.sync(engine)
     assert reported() == ("current", None)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
     state, finding = reported()
@@ -290,19 +291,19 @@ def test_sync_where_named_locks_are_forbidden(engine):
             raise sa.exc.OperationalError(statement, {}, Exception(1105, "prohibits use of GET_LOCK"))
 
     with sql_hooks.statements(engine, forbid):
-        schema.sync(engine)
+        made.sync(engine)
     assert schema.state(engine) is State.CURRENT
 
 
 def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 60)
-    schema.sync(engine, INITIAL)
+    made.sync(engine, INITIAL)
     execute(engine, provider(id=1))
     with pytest.raises(SchemaError, match="root"):
-        schema.sync(engine)
+        made.sync(engine)
     execute(engine, sa.delete(tables.resource_providers))
     with opened(database_url) as other:
-        schema.sync(other.engine)
+        made.sync(other.engine)
     assert schema.state(engine) is State.CURRENT
 
 
@@ -312,7 +313,7 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
         return "CREATE INDEX baremetal_allocations_owner_idx" in statement
 
     with sql_hooks.power_cut(engine, last_step), pytest.raises(sql_hooks.PowerCut):
-        schema.sync(engine)
+        made.sync(engine)
     assert sa.inspect(engine).get_table_names() == []
 
 
@@ -320,5 +321,5 @@ def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
 def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, monkeypatch):
     monkeypatch.setattr(schema, "SCHEMA_LOCK_TIMEOUT", 1)
     with schema._exclusively(engine), opened(database_url) as other, pytest.raises(SchemaError, match="for 1 seconds"):
-        schema.sync(other.engine)
-    schema.sync(engine)
+        made.sync(other.engine)
+    made.sync(engine)

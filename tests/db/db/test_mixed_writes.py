@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.engine import dialects
 from placement.db.schema.tables import consumers, projects, provider_changes, resource_providers
 from placement.db.writes import joint_write
@@ -19,6 +18,7 @@ from tests.db import lease, sql_hooks
 from tests.db.crowd import WRONG, ProviderCrowd, count, mixed_crowd, statuses
 from tests.db.interleaving import wait_for_lock
 from tests.load.storm import holding, new
+from tests.made import opened
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 

@@ -8,15 +8,14 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.objects.trait import Trait
-from tests import servers
+from tests import made, servers
 from tests.db.db import test_forks
 from tests.db.db.test_statement_budget import BUDGET, OWN, questions
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import HOST, claim
+from tests.made import opened
 
 pytestmark = pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 
@@ -112,7 +111,7 @@ def test_characters_that_no_column_has_are_the_clients_fault(database_url):
     with opened(with_mysqlclient(database_url)) as database:
         with database.engine.connect() as connection:
             connection.exec_driver_sql("ALTER DATABASE CHARACTER SET latin1")
-        schema.sync(database.engine)
+        made.sync(database.engine)
         with pytest.raises(errors.InvalidValue):
             database.read(lambda db: Trait.find(db, "\N{GRINNING FACE}"))
 

@@ -10,8 +10,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
-from placement.db.schema import schema, tables
+from placement.db.schema import tables
 from placement.db.schema.tables import (
     allocations,
     consumer_types,
@@ -25,8 +24,10 @@ from placement.db.upkeep import standard, sweep
 from placement.db.writes import names
 from placement.db.writes.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.writes.transaction import Collision
+from tests import made
 from tests.db import sql_hooks
 from tests.db.in_process import placement
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -192,7 +193,7 @@ def test_a_crash_of_a_server_that_does_not_flush(private_server):
     """The same with commits that the server really loses."""
     url = private_server.create_database()
     with opened(url) as database, opened(url) as elsewhere:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         cloud, other = Cloud(database), placement(elsewhere)
         with database.engine.connect() as connection:

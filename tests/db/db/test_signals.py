@@ -13,19 +13,19 @@ from placement import errors, signals
 from placement.checks import finding
 from placement.checks.examination import Check, NotMadeError, Subject, examine
 from placement.db import feed
-from placement.db.database import opened
 from placement.db.engine import dialects
-from placement.db.history import event_order, event_pruning
-from placement.db.history.event_watch import EventWatch
-from placement.db.history.history import HistorySettings
 from placement.db.schema.tables import inventories, projects, resource_providers
 from placement.db.writes import attempt
 from placement.db.writes.transaction import Collision
+from placement.extensions.v1.history import event_order, event_pruning
+from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history.recorder import HistorySettings
 from placement.index.live import LiveIndex
 from tests.clock import PATIENCE
 from tests.db.event_rows import aged, chain, key
 from tests.db.in_process import placement
 from tests.load.storm import holding
+from tests.made import opened
 
 
 class Received(list):
@@ -268,11 +268,11 @@ def noting_a_trait(db):
 
 def test_the_order_publishes_what_waits_for_it(database, received):
     chain(database, key(1), 3)
-    database.history.order()
+    database.recorder.order()
     assert received.of("transactions_unordered") == [(3,), (0,)]
     assert received.of("transactions_ordered") == [(3,)]
     received.clear()
-    database.history.order()
+    database.recorder.order()
     assert received.of("transactions_unordered") == [(0,)]
     assert received.of("transactions_ordered") == []
 
@@ -285,29 +285,29 @@ def test_transactions_wait_for_an_order_that_cannot_be_written(database, receive
 
     monkeypatch.setattr(database, "write", refuse)
     with pytest.raises(errors.DatabaseUnavailable):
-        database.history.order()
+        database.recorder.order()
     assert received.of("transactions_unordered") == [(3,)]
     assert received.of("transactions_ordered") == []
 
 
 def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, monkeypatch):
-    caplog.set_level("INFO", "placement.db.history.event_order")
+    caplog.set_level("INFO", "placement.extensions.v1.history.event_order")
     chain(database, key(1), 3)
-    database.history.order()
+    database.recorder.order()
     assert caplog.messages == []
     monkeypatch.setattr(event_order, "BATCH", 2)
     chain(database, key(2), 3)
-    database.history.order()
+    database.recorder.order()
     [said] = caplog.messages
     assert said.startswith("The history has put 3 transactions in order, since 20")
 
 
 def test_maintenance_publishes_how_long_the_history_is(database, received):
-    assert database.history.maintain()
+    assert database.recorder.maintain()
     assert received.of("history_measured") == [(0, 0.0)]
     chain(database, key(1), 5)
     received.clear()
-    assert database.history.maintain()
+    assert database.recorder.maintain()
     [(events, oldest)] = received.of("history_measured")
     assert (events, 0 <= oldest < 600) == (5, True)
     assert {cause: number for cause, number in received.of("events_pruned") if number} == {}
@@ -315,11 +315,11 @@ def test_maintenance_publishes_how_long_the_history_is(database, received):
 
 def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, received):
     chain(database, key(1), 10)
-    database.history.order()
+    database.recorder.order()
     aged(database, 4, 3)
     aged(database, 2, 31)
     with opened(database.url, history=HistorySettings(max_events=7)) as bounded:
-        assert bounded.history.prune() == 3
+        assert bounded.recorder.prune() == 3
     assert received.of("events_pruned") == [("retention_days", 2), ("max_events", 1)]
     [(events, oldest)] = received.of("history_measured")
     assert (events, round(oldest / 86400)) == (7, 3)
@@ -328,9 +328,9 @@ def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, 
 def test_a_history_of_which_only_the_newest_is_left_is_measured(database, received, monkeypatch):
     monkeypatch.setattr(event_pruning, "BATCH", 2)
     chain(database, key(1), 5)
-    database.history.order()
+    database.recorder.order()
     aged(database, 5, 40)
-    database.history.prune()
+    database.recorder.prune()
     assert [(left, round(age / 86400)) for left, age in received.of("history_measured")] == [(3, 40), (1, 40), (1, 40)]
 
 

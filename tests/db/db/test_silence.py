@@ -13,14 +13,14 @@ import sqlalchemy as sa
 from placement import deploy, errors
 from placement.cmd import program
 from placement.db.connect import connect
-from placement.db.database import opened
 from placement.db.engine import dialects
 from placement.db.engine.timeouts import Timeouts
 from placement.db.schema import schema
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
-from tests import proxies, web
+from tests import made, proxies, web
 from tests.clock import PATIENCE
+from tests.made import opened
 
 SHORT = {"connect_timeout": 2, "read_timeout": 1}
 LONG = int(2 * PATIENCE)
@@ -92,7 +92,7 @@ def test_a_frozen_server_is_lost(private_server):
     """Its kernel still acknowledges packets, so only the service can notice."""
     url = private_server.create_database()
     with opened(url) as patient:
-        schema.sync(patient.engine)
+        made.sync(patient.engine)
     with opened(url, **SHORT) as database:
         check(database, private_server.frozen)
 

@@ -10,13 +10,14 @@ import os_traits
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema import schema
 from placement.db.schema.tables import feed_instance, resource_classes, traits
 from placement.db.upkeep import standard
 from placement.index.live import LiveIndex
+from tests import made
 from tests.db import forks, sql_hooks
 from tests.db.in_process import placement
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -49,7 +50,7 @@ CLASSES = [
 def database(database_url):
     """A database with its schema, and no rows except the feed's identity."""
     with opened(database_url) as synced:
-        schema.sync(synced.engine)
+        made.sync(synced.engine)
         yield synced
 
 
@@ -184,7 +185,7 @@ def test_two_starters_agree_on_the_identity_of_the_feed(database, database_url):
 @pytest.mark.parametrize("mode", ["TRADITIONAL", ""])
 def test_the_sql_mode_is_as_before_afterwards(database_url, mode):
     with opened(database_url, mysql_sql_mode=mode, pool_size=1, max_overflow=0) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
 
         def sql_mode():
             return execute(database, sa.text("SELECT @@SESSION.sql_mode"))
@@ -219,7 +220,7 @@ def start(wait, url):
     """Return the version of the schema and the numbers of rows after a start of the service."""
     with opened(url) as database:
         wait()
-        schema.sync(database.engine)
+        made.sync(database.engine)
         wait()
         standard.insert(database)
         found = {"version": schema.version(database.engine)}

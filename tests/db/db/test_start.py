@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from placement import deploy
-from placement.db.database import opened
 from placement.db.schema import schema, tables
 from placement.db.upkeep import standard
 from placement.errors import StartError
-from tests import caller, web
+from tests import caller, made, web
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.every_database
 @pytest.fixture
 def url(backend, database_url):
     with opened(database_url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
     return database_url
 
@@ -53,7 +53,7 @@ def started(database, sync):
 @syncing
 def test_a_schema_of_a_newer_version_is_served_as_it_is(database, sync, caplog):
     """In a rolling upgrade: uWSGI replaces a worker of the old version after the schema was migrated."""
-    schema.sync(database.engine)
+    made.sync(database.engine)
     migrated(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
     assert started(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
     [warning] = [one.getMessage() for one in caplog.records if UNKNOWN in one.getMessage()]
@@ -71,7 +71,7 @@ def test_a_schema_of_a_newer_version_is_served_as_it_is(database, sync, caplog):
     ids=["a table", "a column"],
 )
 def test_an_unknown_schema_that_lacks_what_this_program_uses_is_not_served(database, sync, change, lacking):
-    schema.sync(database.engine)
+    made.sync(database.engine)
     migrated(database, change)
     with pytest.raises(StartError, match=rf"revision {UNKNOWN}, .* It lacks {lacking}\.$"):
         started(database, sync)
@@ -79,7 +79,7 @@ def test_an_unknown_schema_that_lacks_what_this_program_uses_is_not_served(datab
 
 @syncing
 def test_a_later_schema_of_another_placement_is_not_served(database, sync):
-    schema.sync(database.engine, schema.COMMON_HEADS[0])
+    made.sync(database.engine, schema.COMMON_HEADS[0])
     migrated(database)
     ours = r"baremetal_allocations, baremetal_nodes, change_writers, claims, event_order, events, "
     ours += r"feed_instance, provider_changes, usage_samples\."
@@ -98,7 +98,7 @@ def test_a_database_of_another_program_is_not_served_and_not_changed(database, s
 
 
 def test_the_schema_of_another_placement_is_upgraded_only_with_sync_on_startup(database):
-    schema.sync(database.engine, schema.COMMON_HEADS[0])
+    made.sync(database.engine, schema.COMMON_HEADS[0])
     with pytest.raises(StartError, match=f"is at revision {schema.COMMON_HEADS[0]}, not yet at"):
         started(database, False)
     assert started(database, True)("GET", "/resource_providers", 39).status == 200

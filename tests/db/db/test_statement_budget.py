@@ -11,16 +11,16 @@ import re
 import pytest
 
 from placement import routes
-from placement.db.database import opened
-from placement.db.history.history import HistorySettings
 from placement.extensions.baremetal.api import BAREMETAL
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.v1.api import V1
+from placement.extensions.v1.history.recorder import HistorySettings
 from tests.db.bare_metal import Client
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenarios import Call, Names
 from tests.db.writes import HOST, claim, provider, stock
+from tests.made import opened
 
 BUDGET = 7
 OWN = {"host": {"VCPU": 1, "MEMORY_MB": 64, "DISK_GB": 5}}

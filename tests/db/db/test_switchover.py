@@ -11,16 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.database import opened
 from placement.db.engine import freshness
-from placement.db.schema import schema
 from placement.db.schema.tables import traits
 from placement.db.upkeep import standard
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
-from tests import proxies, servers
+from tests import made, proxies, servers
 from tests.clock import PATIENCE
+from tests.made import opened
 
 
 class Pair:
@@ -51,7 +50,7 @@ class Pair:
             ]
         server._administer(*statements)
         with opened(self._of(server)) as database:
-            schema.sync(database.engine)
+            made.sync(database.engine)
             standard.insert(database)
 
     def clean_up(self):

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.cmd import status
-from placement.db.database import opened
 from tests import children, preloaded, running, servers
 from tests.certificates import Authority
 from tests.conftest import chosen
+from tests.made import opened
 
 HOST = "127.0.0.1"
 #: The driver of SQLAlchemy, and what it needs in the URL to verify the certificate and the name of the server.

@@ -8,15 +8,15 @@ import uuid
 import pytest
 
 from placement.db import feed
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.db.upkeep import standard
 from placement.db.writes import write_lock
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests import made
 from tests.clock import PATIENCE
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
+from tests.made import opened
 
 
 class Meanwhile:
@@ -69,7 +69,7 @@ def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", PATIENCE)
     with opened(url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         standard.insert(database)
         service = placement(database)
 

@@ -11,15 +11,15 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
-from placement.db.history.history import HistorySettings
 from placement.db.schema.tables import consumers
+from placement.extensions.v1.history.recorder import HistorySettings
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from tests.db import interleaving, replay
 from tests.db.in_process import placement
 from tests.db.interleaving import holding_consumers, locking
+from tests.made import opened
 
 pytestmark = [
     pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),

@@ -7,9 +7,8 @@ import uuid
 import pytest
 
 from placement import errors
-from placement.db.database import opened
-from placement.db.history.history import HistorySettings
 from placement.db.writes.transaction import Collision
+from placement.extensions.v1.history.recorder import HistorySettings
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims.claim import ANY_GENERATION, Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -19,6 +18,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from tests.db import sql_hooks
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

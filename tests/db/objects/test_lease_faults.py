@@ -7,7 +7,6 @@ import uuid
 import pytest
 
 from placement import errors, signals
-from placement.db.database import opened
 from placement.db.schema.tables import allocations
 from placement.index.live import LiveIndex
 from placement.objects.claims import lease_sweep, leases
@@ -18,6 +17,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db import faults, lease
 from tests.db.faults import Plan, planted
+from tests.made import opened
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c015"
 COUNT = 3

@@ -11,7 +11,6 @@ import webob
 
 from placement import deploy, signals
 from placement.cmd import manage
-from placement.db.database import opened
 from placement.db.schema.tables import allocations
 from placement.http.api import Deployment
 from placement.index.live import LiveIndex
@@ -26,6 +25,7 @@ from placement.policy import Policy
 from tests import apis, web
 from tests.clock import PATIENCE, Clock
 from tests.db import lease, sql_hooks
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

@@ -8,10 +8,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.database import opened
 from placement.db.schema.tables import resource_providers
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement.db.database import opened
-from placement.db.schema.tables import usage_samples, utcnow
+from placement.db.schema.tables import utcnow
+from placement.extensions.v1.history.tables import usage_samples
 from tests import web
+from tests.made import opened
 
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"}
 #: A name that would be a script, a tag or an expression where it is not escaped.

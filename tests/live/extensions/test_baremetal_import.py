@@ -12,14 +12,13 @@ import pytest
 import yaml
 
 from placement.cmd import manage
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.extensions.baremetal.objects import holding
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
 from placement.objects.consumer import Owner
-from tests import running
+from tests import made, running
+from tests.made import opened
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
 
@@ -60,7 +59,7 @@ def here(database_url, tmp_path, monkeypatch):
     configuration.write_text(f"[placement_database]\nconnection = {database_url}\nmax_retries = 0\n")
     monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
     with opened(database_url) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         yield database
 
 

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 import yaml
 
 from placement import deploy
-from placement.db.database import opened
 from placement.db.schema.tables import consumers
 from tests import children, running, transcripts, web
 from tests.docs import examples
 from tests.docs.blocks import PAGES, blocks
+from tests.made import opened
 from tests.nova import fake
 from tests.transcripts import pattern
 

@@ -14,11 +14,11 @@ import time
 
 import pytest
 
-from placement.db.database import opened
 from tests import running
 from tests.children import PATIENCE, until
 from tests.load.soundness import flaws
 from tests.load.storm import Call, Storm, claim, new, statuses
+from tests.made import opened
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 
-from placement.db.database import opened
 from tests import running
 from tests.load.claiming import Hosts, claiming, releasing, request, results
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 from tests.load.test_kills import Busy
+from tests.made import opened
 from tests.patient import APPLICATION, OPTIONS
 from tests.run_length import LONG
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.db.history.event_sort import GenerationStep, Numbered, in_order
+from placement.extensions.v1.history.event_sort import GenerationStep, Numbered, in_order
 
 EPOCH = datetime.datetime(2026, 11, 1)
 

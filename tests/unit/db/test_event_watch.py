@@ -8,8 +8,8 @@ import time
 import pytest
 
 from placement import deploy, errors
-from placement.db.history import event_watch
-from placement.db.history.event_watch import EventWatch
+from placement.extensions.v1.history import event_watch
+from placement.extensions.v1.history.event_watch import EventWatch
 from tests.clock import PATIENCE
 
 

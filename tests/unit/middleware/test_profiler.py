@@ -12,13 +12,12 @@ from osprofiler import _utils as signing
 from osprofiler.drivers import base
 
 from placement import deploy
-from placement.db.database import opened
-from placement.db.schema import schema
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from placement.middleware.profiler import VARIABLE
-from tests import web
+from tests import made, web
+from tests.made import opened
 
 ADMIN = {"x-auth-token": "admin"}
 
@@ -135,7 +134,7 @@ def test_traces_are_sent_if_osprofiler_is_enabled_and_the_client_has_the_key(
     configured, tmp_path, text, headers, traces
 ):
     with opened(f"sqlite:///{tmp_path}/x") as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         app = deploy.loadapp(configured(text), database)
         assert web.ask(app, "GET", "/resource_providers", headers).status_int == 200
     assert {trace["name"] for trace in MemoryDriver.traces_sent} == traces
@@ -143,7 +142,7 @@ def test_traces_are_sent_if_osprofiler_is_enabled_and_the_client_has_the_key(
 
 def test_an_unusable_profiler_backend_is_logged_and_requests_are_served(configured, tmp_path, caplog):
     with opened(f"sqlite:///{tmp_path}/x") as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         app = deploy.loadapp(configured(TRACED.replace("kept", "unknown")), database)
         assert web.ask(app, "GET", "/resource_providers", signed()).status_int == 200
     assert "osprofiler is disabled" in caplog.text

@@ -1,62 +1,14 @@
-"""The history: what committed transactions have changed, their order, and samples of the usage; tables of our own."""
+"""The number of what is now the migration of the extension v1."""
 
 from __future__ import annotations
-
-import sqlalchemy as sa
-from sqlalchemy.dialects import mysql
-
-from placement.db.migrations import steps
 
 revision = "e7a1c93f04b6"
 down_revision = "d52f1b8c7e40"
 
-_PRECISE = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
-_EXACT = {"charset": "utf8mb4", "collation": "utf8mb4_bin"}
-_NAME = sa.Unicode(255).with_variant(mysql.VARCHAR(255, **_EXACT), "mysql", "mariadb")
-_JSON = sa.Text().with_variant(mysql.MEDIUMTEXT(**_EXACT), "mysql", "mariadb")
-
 
 def upgrade() -> None:
-    """Create the tables; they exist already, with their rows, if the database was stamped back and returns now."""
-    steps.create_table(
-        "events",
-        sa.Column("writer_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
-        sa.Column("seq", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
-        sa.Column("ordinal", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
-        sa.Column("at", _PRECISE, nullable=False),
-        sa.Column("kind", sa.String(16), nullable=False),
-        sa.Column("uuid", sa.String(36), nullable=True),
-        sa.Column("name", _NAME, nullable=True),
-        sa.Column("project", _NAME, nullable=True),
-        sa.Column("before_generation", sa.Integer, nullable=True),
-        sa.Column("generation", sa.Integer, nullable=True),
-        sa.Column("changes", _JSON, nullable=False),
-        sa.Column("request", _JSON, nullable=True),
-        sa.Column("request_ordinal", sa.Integer, nullable=False),
-    )
-    steps.create_index("events_uuid_idx", "events", ["uuid"])
-    steps.create_index("events_name_idx", "events", ["name"])
-    steps.create_table(
-        "event_order",
-        sa.Column("position", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
-        sa.Column("writer_id", sa.Integer, nullable=False),
-        sa.Column("seq", sa.BigInteger, nullable=False),
-        sa.Column("events", sa.Integer, nullable=False),
-        sa.Column("at", _PRECISE, nullable=False),
-        sa.UniqueConstraint("writer_id", "seq", name="uniq_event_order0writer_seq"),
-    )
-    steps.create_index("event_order_at_idx", "event_order", ["at"])
-    steps.create_table(
-        "usage_samples",
-        sa.Column("at", _PRECISE, primary_key=True, nullable=False),
-        sa.Column("resource_class", sa.String(255), primary_key=True, nullable=False),
-        sa.Column("capacity", sa.BigInteger, nullable=False),
-        sa.Column("used", sa.BigInteger, nullable=False),
-    )
+    """Do nothing."""
 
 
 def downgrade() -> None:
-    """Drop the tables."""
-    steps.drop_table("usage_samples")
-    steps.drop_table("event_order")
-    steps.drop_table("events")
+    """Do nothing."""

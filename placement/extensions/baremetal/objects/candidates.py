@@ -17,10 +17,11 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from placement.db.schema.tables import allocations, baremetal_nodes, resource_providers
+from placement.db.schema.tables import allocations, resource_providers
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal.objects.node import Node, inventory_class
 from placement.extensions.baremetal.objects.states import AVAILABLE, is_available
+from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.index.snapshot import Snapshot
 from placement.uuids import canonical

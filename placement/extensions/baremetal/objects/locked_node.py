@@ -14,12 +14,13 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.schema.tables import baremetal_nodes, utcnow
+from placement.db.schema.tables import utcnow
 from placement.db.writes.notes import NODE, Pair, Path
 from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import states
 from placement.extensions.baremetal.objects.node import Node, inventory_class
+from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass

@@ -10,17 +10,11 @@ from typing import Any, Self
 import os_resource_classes
 import sqlalchemy as sa
 
-from placement.db.schema.tables import (
-    allocations,
-    baremetal_allocations,
-    baremetal_nodes,
-    resource_provider_traits,
-    resource_providers,
-    traits,
-)
+from placement.db.schema.tables import allocations, resource_provider_traits, resource_providers, traits
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import states
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from placement.uuids import canonical
 
 #: The class of the unit of a node that has no resource class.

@@ -9,11 +9,12 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from placement.db.schema.tables import allocations, baremetal_nodes, resource_providers
+from placement.db.schema.tables import allocations, resource_providers
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal.failures import NodeNotFound
 from placement.extensions.baremetal.objects.keyset import Order
 from placement.extensions.baremetal.objects.node import ALLOCATION_UUID, INSTANCE_UUID
+from placement.extensions.baremetal.tables import baremetal_nodes
 
 _N = baremetal_nodes.c
 #: What a page can show and be sorted by; the rest of a node is in ``details``.

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placement.db.schema.tables import baremetal_nodes
 from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import holding, states
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node, inventory_class, traits_of
 from placement.extensions.baremetal.objects.record import Record
+from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.consumer import Owner
 
 #: New values by name of the field; None in ``details`` for the default.

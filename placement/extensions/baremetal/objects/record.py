@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import RECORD_IS_LIVE, baremetal_allocations, utcnow
+from placement.db.schema.tables import utcnow
 from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.baremetal.failures import (
     NodeHasNoRecord,
@@ -24,6 +24,7 @@ from placement.extensions.baremetal.failures import (
     RecordNotFound,
     RecordUuidTaken,
 )
+from placement.extensions.baremetal.tables import RECORD_IS_LIVE, baremetal_allocations
 from placement.uuids import canonical
 
 ALLOCATING, ACTIVE, ERROR = "allocating", "active", "error"

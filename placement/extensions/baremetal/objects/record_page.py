@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from placement.db.schema.tables import RECORD_IS_LIVE, baremetal_allocations
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal.objects.keyset import Order
 from placement.extensions.baremetal.objects.record import ACTIVE, ERROR, Record
+from placement.extensions.baremetal.tables import RECORD_IS_LIVE, baremetal_allocations
 
 _R = baremetal_allocations.c
 _IN_ERROR = _R.node_uuid.is_(None)

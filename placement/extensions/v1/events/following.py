@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from placement import errors, signals
 from placement.db.database import Database
-from placement.db.history.event_watch import EventWatch
 from placement.extensions.v1.events.recent_pages import AGE, RecentPages
 from placement.extensions.v1.failures import PositionLost
-from placement.extensions.v1.history import event
+from placement.extensions.v1.history import event, recorder
 from placement.extensions.v1.history.event import Event, EventFilter, EventPage
+from placement.extensions.v1.history.event_watch import EventWatch
 from placement.extensions.v1.schemas import event as schema
 from placement.http.response import encode
 
@@ -43,12 +43,12 @@ class Following:
         """Return the mark to begin after, of a parameter that may ask for the newest."""
         if after != schema.NOW:
             return after
-        self.database.history.order()
+        recorder.of(self.database).order()
         return self.database.read(event.newest)[1]
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next events, of all that is committed; raises PositionLost."""
-        self.database.history.order()
+        recorder.of(self.database).order()
         try:
             return self.database.snapshot(
                 lambda db: event.page(db, self.wanted, self.limit, after, newest_first=newest_first)
@@ -63,7 +63,7 @@ class Following:
             return self.page(after)
         until = time.monotonic() + seconds
         page = self.first(after)
-        watch = self.database.history.watch
+        watch = recorder.of(self.database).watch
         if page.events or not watch.enter():
             return page
         try:
@@ -79,7 +79,7 @@ class Following:
 
         For one that may not wait it may be as old as what those that wait know.
         """
-        watch = self.database.history.watch
+        watch = recorder.of(self.database).watch
         if not watch.is_full:
             return self._read(after)
         with self._recent.turn(time.monotonic() + AGE):
@@ -110,7 +110,7 @@ class Following:
 
     @property
     def _recent(self) -> RecentPages:
-        watch = self.database.history.watch
+        watch = recorder.of(self.database).watch
         return _RECENT.get(watch) or _RECENT.setdefault(watch, RecentPages())
 
     def _asked(self, after: str | None) -> Hashable:
@@ -127,7 +127,7 @@ class Stream:
     def __init__(self, following: Following, after: str | None) -> None:
         """Raises PositionLost."""
         self._following = following
-        self._watch = following.database.history.watch
+        self._watch = recorder.of(following.database).watch
         self._page = following.first(after)
         self._waits = self._watch.enter()
         self._pieces = self._made()

@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Hashable, Iterator
 
-from placement.db.history.event_watch import INTERVAL
 from placement.extensions.v1.history.event import EventPage
+from placement.extensions.v1.history.event_watch import INTERVAL
 
 #: Seconds for which a page is reused: requests that wait learn of an event no sooner.
 AGE = INTERVAL

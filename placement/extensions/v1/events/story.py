@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import UnknownProvider
-from placement.extensions.v1.history import event
+from placement.extensions.v1.history import event, recorder
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.schemas import event as schema
 from placement.http.request import Request
@@ -30,7 +30,7 @@ def find(req: Request, ident: str) -> str | None:
     slot = lookup.find(snapshot, ident)
     if slot is not None:
         return snapshot.provider(slot).uuid
-    req.database.history.order()
+    recorder.of(req.database).order()
 
     def work(db: Reading) -> str | None:
         return event.node_named(db, ident) or event.named(db, ident) or _as_written(db, ident)

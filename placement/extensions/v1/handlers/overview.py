@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 
 from placement.extensions.v1.failures import TimeUnknown, TooManyChanges
+from placement.extensions.v1.history import recorder
 from placement.extensions.v1.history.past import PastState, state_at
 from placement.extensions.v1.history.past_events import TooManyEvents, UnknownTime
 from placement.extensions.v1.overview.trees import depth_first, find_trees
@@ -53,7 +54,7 @@ def _past(req: Request, at: datetime.datetime) -> PastState:
     except UnknownTime as unknown:
         raise TimeUnknown(begins=precise(unknown.begins) or "no event") from None
     except TooManyEvents as refused:
-        most = req.database.history.settings.max_undone_events
+        most = recorder.of(req.database).settings.max_undone_events
         raise TooManyChanges(most=most, reached=precise(refused.reached)) from None
 
 

@@ -21,10 +21,11 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db.history.event_order import NEWEST_POSITION
-from placement.db.schema.tables import baremetal_nodes, consumers, event_order, events, resource_providers
+from placement.db.schema.tables import consumers, metadata, resource_providers
 from placement.db.writes.notes import NODE, PROVIDER
 from placement.db.writes.transaction import Reading
+from placement.extensions.v1.history.event_order import NEWEST_POSITION
+from placement.extensions.v1.history.tables import event_order, events
 
 #: How many events one page looks at.
 WINDOW = 20_000
@@ -168,8 +169,16 @@ def named(db: Reading, name: str) -> str | None:
 
 def node_named(db: Reading, name: str) -> str | None:
     """Return the uuid of the node that has a name; None if there is none."""
-    uuid: str | None = db.execute(sa.select(baremetal_nodes.c.uuid).where(baremetal_nodes.c.name == name)).scalar()
-    return uuid
+    for table in _objects_of_extensions():
+        uuid: str | None = db.execute(sa.select(table.c.uuid).where(table.c.name == name)).scalar()
+        if uuid is not None:
+            return uuid
+    return None
+
+
+def _objects_of_extensions() -> list[sa.Table]:
+    """Return the tables of extensions that have objects of their own, such as nodes, with uuids and names."""
+    return [table for table in metadata.sorted_tables if "objects" in table.info]
 
 
 def written(db: Reading, uuid: str) -> str | None:
@@ -177,7 +186,7 @@ def written(db: Reading, uuid: str) -> str | None:
 
     Clients write uuids of consumers with capitals or without dashes, too, and some collations find them in any case.
     """
-    for table in (resource_providers, baremetal_nodes, consumers, events):
+    for table in (resource_providers, *_objects_of_extensions(), consumers, events):
         found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == uuid).limit(1)).scalar()
         if found is not None:
             return found
@@ -186,7 +195,7 @@ def written(db: Reading, uuid: str) -> str | None:
 
 def is_present(db: Reading, uuid: str) -> bool:
     """Return whether there is a provider, a node or a consumer of this uuid."""
-    tables = (resource_providers, baremetal_nodes, consumers)
+    tables = (resource_providers, *_objects_of_extensions(), consumers)
     found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
     return bool(found.scalar_one())
 

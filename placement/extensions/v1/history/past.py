@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
 from placement.db.writes.notes import PROVIDER, RESOURCE_CLASS
+from placement.extensions.v1.history import recorder
 from placement.extensions.v1.history.past_events import EventsSince, Undoable
 from placement.index import load
 from placement.index.build import Matrix, build, grouped, matrix
@@ -43,8 +44,8 @@ def state_at(database: Database, moment: datetime.datetime) -> PastState:
         TooManyEvents: There are more events since then than ``[history]max_undone_events``.
         Failure: As ``Database.read``.
     """
-    database.history.order()
-    most = database.history.settings.max_undone_events
+    recorder.of(database).order()
+    most = recorder.of(database).settings.max_undone_events
     present, since = database.snapshot(lambda db: _read(db, moment, most))
     for undoable in since.newest_first(database):
         present.undo(undoable)

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
-from placement.db.history import event_order
-from placement.db.schema.tables import event_order as order
-from placement.db.schema.tables import events
 from placement.db.writes.notes import PROVIDER, RESOURCE_CLASS
+from placement.extensions.v1.history import event_order
 from placement.extensions.v1.history.event import OF_ORDER, OLDEST, POSITION
+from placement.extensions.v1.history.tables import event_order as order
+from placement.extensions.v1.history.tables import events
 
 #: Positions of one statement.
 _WINDOW = 10_000

@@ -9,8 +9,8 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import usage_samples
 from placement.db.writes.transaction import Reading
+from placement.extensions.v1.history.tables import usage_samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from placement.db.database import opened
 from placement.extensions.baremetal.objects import holding, placing
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
@@ -18,6 +17,7 @@ from placement.objects.locked_provider import LockedProvider
 from tests.db import bare_metal
 from tests.db.bare_metal import ME, YOU, Client, inventories
 from tests.db.interleaving import just_before, locking
+from tests.made import opened
 
 pytestmark = [
     pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),

@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db.database import opened
 from placement.db.schema.tables import allocations, resource_providers
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.locked_node import LockedNode
@@ -21,6 +20,7 @@ from placement.objects.resource_class import ResourceClass
 from tests.db import forks
 from tests.db.bare_metal import request
 from tests.db.crowd import together
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

@@ -19,7 +19,6 @@ from placement.checks.examination import Check, Subject, examine
 from placement.checks.finding import Severity
 from placement.cmd import manage
 from placement.db import feed
-from placement.db.database import opened
 from placement.db.schema import schema, tables
 from placement.db.schema.tables import (
     allocations,
@@ -38,11 +37,12 @@ from placement.db.writes import notes as event_rows
 from placement.extensions.doctor import checks, mending, server
 from placement.extensions.v1 import examining
 from placement.index.live import LiveIndex
-from tests import children, servers, web
+from tests import children, made, servers, web
 from tests.db import lease, replay
 from tests.db.in_process import placement
 from tests.findings import PLANTED, plants
 from tests.index.rewound import unchecked
+from tests.made import opened
 from tests.synced import NOWHERE
 
 HOST, CHILD, GRANDCHILD, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 5))
@@ -745,7 +745,7 @@ def test_tables_are_read_in_batches(database, plant, monkeypatch):
 def fresh(database_url):
     """A database of the test's own, whose schema it may change."""
     with opened(database_url) as fresh:
-        schema.sync(fresh.engine)
+        made.sync(fresh.engine)
         standard.insert(fresh)
         yield fresh
 
@@ -940,7 +940,7 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
 def test_a_server_with_few_connections_left_is_found(private_server):
     url = private_server.create_database()
     with opened(url, pool_size=0) as database:
-        schema.sync(database.engine)
+        made.sync(database.engine)
         used, most = (server._mysql if private_server.kind == "mariadb" else server._postgresql)(
             Subject(web.configuration(), database)
         )

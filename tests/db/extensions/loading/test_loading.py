@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from placement import errors
 from placement.cmd import manage
-from placement.db.database import opened
 from placement.db.schema.tables import placement_aggregates, resource_classes, traits
 from placement.extensions.loading import writing
 from placement.extensions.loading.description import described
@@ -27,6 +26,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import SELECT, ResourceProvider
 from tests.db import faults
 from tests.index.contents import contents
+from tests.made import opened
 
 RACK, OTHER = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11", "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 HOST = "c9a3e7a0-5c1a-4b0e-9d0c-1f6f1d1f7a01"

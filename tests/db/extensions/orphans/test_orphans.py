@@ -274,7 +274,7 @@ class TestRelease:
     def test_the_history_says_that_the_command_has_ended_them(self, cloud):
         known, orphan = cloud.claim(), cloud.claim()
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == 0
-        cloud.database.history.order()
+        cloud.database.recorder.order()
         wanted = event.EventFilter(uuids=(orphan,))
         last = cloud.database.snapshot(lambda db: event.page(db, wanted, 1, newest_first=True)).events[0]
         assert last.generations[1] is None

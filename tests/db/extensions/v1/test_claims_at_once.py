@@ -7,11 +7,11 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.database import opened
 from placement.db.schema.tables import allocations, claims, consumers, resource_providers
 from placement.extensions.v1.claims import engine
 from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
 from tests.db.interleaving import just_before, locking
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 

@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors, signals
-from placement.db.database import opened
 from placement.db.engine import dialects
 from placement.db.schema.tables import allocations, claims, consumers
 from tests.clock import PATIENCE
@@ -17,6 +16,7 @@ from tests.db.crowd import call, outcomes_of, statuses, waiting_calls
 from tests.db.extensions.v1.test_claims import request
 from tests.db.extensions.v1.test_claims_at_once import several_writers
 from tests.db.faults import Plan
+from tests.made import opened
 
 #: Calls that are carried out together, after a first one.
 NUMBER = 3

@@ -6,7 +6,6 @@ import uuid
 
 import pytest
 
-from placement.db.database import opened
 from placement.db.schema.tables import allocations, claims
 from placement.extensions.v1.claims import engine
 from placement.extensions.v1.claims.claim_record import HeldClaim
@@ -17,6 +16,7 @@ from placement.search.find import Settings
 from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
 from tests.db.extensions.v1.test_claims_at_once import put, several_writers
 from tests.db.interleaving import just_before, locking
+from tests.made import opened
 
 #: A consumer that holds something before the call.
 HOLDER, OTHER = "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b01", "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b02"

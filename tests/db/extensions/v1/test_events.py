@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.schema.tables import event_order, events
 from placement.db.writes import notes as events_of
 from placement.extensions.v1.events import recent_pages
 from placement.extensions.v1.events.following import Following, Stream
 from placement.extensions.v1.history import event
 from placement.extensions.v1.history.event import EventFilter
+from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
 from tests.clock import PATIENCE
 from tests.db import faults
@@ -29,7 +29,7 @@ ALL = EventFilter()
 
 
 def read(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
-    database.history.order()
+    database.recorder.order()
     return database.snapshot(lambda db: event.page(db, wanted, limit, after, newest_first=newest_first))
 
 
@@ -116,7 +116,7 @@ def test_events_are_found_by_their_time(database):
     """Clocks of servers differ, so that times do not have the order of positions."""
     seconds = (0, 20, 70, 40, 60, 80)
     chain(database, key(1), len(seconds))
-    database.history.order()
+    database.recorder.order()
     begin = datetime.datetime(2026, 11, 1)
     with database.engine.begin() as connection:
         for position, second in enumerate(seconds, 1):
@@ -137,13 +137,13 @@ def test_events_are_found_by_their_time(database):
 
 def test_the_first_of_all_dates_is_before_all_events(database):
     chain(database, key(1), 2)
-    database.history.order()
+    database.recorder.order()
     assert [one.number for one in follow(database, EventFilter(since=datetime.datetime.min))] == [1, 2]
 
 
 def test_the_newest_position_is_where_the_next_event_begins(database):
     chain(database, key(1), 3)
-    database.history.order()
+    database.recorder.order()
     number, mark = database.read(event.newest)
     assert number == 3
     chain(database, key(1), 1, start=3)
@@ -153,7 +153,7 @@ def test_the_newest_position_is_where_the_next_event_begins(database):
 def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
     write(database, (key(1), None, 0))
     write(database, (key(1), 0, None))
-    database.history.order()
+    database.recorder.order()
     assert database.read(lambda db: event.named(db, f"n-{key(1)}")) == key(1)
     assert database.read(lambda db: event.named(db, "other")) is None
 
@@ -166,7 +166,7 @@ def test_a_name_that_was_given_up_is_found(database):
     assert database.read(lambda db: event.named(db, "old")) == key(1)
     write(database, (key(2), None, 0))
     database.write(lambda db: db.note(events_of.PROVIDER, key(2), {("name",): ("old", "other")}, generations=(0, 0)))
-    database.history.order()
+    database.recorder.order()
     assert database.read(lambda db: event.named(db, "old")) == key(2), "it had the name last"
 
 
@@ -201,11 +201,11 @@ def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(da
     with ThreadPoolExecutor(1) as threads:
         # No row has the uuid yet, so its spelling cannot be looked up.
         waiting = threads.submit(service, "GET", f"/v1/events?consumer={consumer.upper()}&after=now&wait=60")
-        while not database.history.watch._waiting:
+        while not database.recorder.watch._waiting:
             time.sleep(0.01)
         assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
         assert [one["uuid"] for one in waiting.result().body["events"]] == [consumer]
-    assert database.history.watch._waiting == 0, "its place is free again"
+    assert database.recorder.watch._waiting == 0, "its place is free again"
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
@@ -230,7 +230,7 @@ def claimed(service):
 def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypatch, fails):
     """It has looked at events that are not wanted; the client does not have them looked at again."""
     monkeypatch.setattr(event, "WINDOW", 2)
-    monkeypatch.setattr(database.history.watch, "most", int(fails))
+    monkeypatch.setattr(database.recorder.watch, "most", int(fails))
     chain(database, key(1), 3)
     wanted = EventFilter(kinds=("consumer",))
     reached = read(database, wanted)
@@ -254,7 +254,7 @@ def recent(monkeypatch):
 def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the_database(
     database, monkeypatch, recent
 ):
-    monkeypatch.setattr(database.history.watch, "most", 0)
+    monkeypatch.setattr(database.recorder.watch, "most", 0)
     chain(database, key(1), 2)
     following = Following(database, ALL, 100)
     some = following.wait(None, 60)
@@ -270,7 +270,7 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
 
 
 def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others(database, monkeypatch, recent):
-    watch = database.history.watch
+    watch = database.recorder.watch
     monkeypatch.setattr(watch, "most", 1)
     chain(database, key(1), 1)
     following = Following(database, ALL, 100)

@@ -6,10 +6,10 @@ import uuid
 
 import pytest
 
-from placement.db.database import opened
 from tests.db.crowd import call, waiting_calls
 from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
 from tests.db.extensions.v1.test_claims_at_once import put
+from tests.made import opened
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 

@@ -11,11 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.connect import connect
-from placement.db.database import opened
-from placement.db.history.history import HistorySettings
-from placement.db.schema.tables import event_order
 from placement.extensions.v1.history import past
 from placement.extensions.v1.history.past_events import UnknownTime
+from placement.extensions.v1.history.recorder import HistorySettings
+from placement.extensions.v1.history.tables import event_order
 from placement.objects.claims import leases
 from placement.schemas.dates import precise
 from tests import web
@@ -23,6 +22,7 @@ from tests.db import sql_hooks
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, HOST, VARIANTS, claim, provider
+from tests.made import opened
 
 SCENARIOS = [write for write in (*ALL, *VARIANTS) if not write.name.startswith("a dry run")]
 #: Writes to a provider that is not deleted.  With them, each seed runs every branch of ``undo``.
@@ -162,7 +162,7 @@ def test_providers_that_are_gone_are_different_ones(database):
         assert service(*names.fill(provider(name))).status == 200
     at = moment(database)
     state = shown(service)
-    database.history.order()
+    database.recorder.order()
     for name in ("host", "second"):
         assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
     present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
@@ -178,12 +178,12 @@ def test_what_is_removed_while_it_is_read_is_noticed(database):
         assert service(*names.fill(provider(name))).status == 200
         if name == "host":
             at = moment(database)
-    database.history.order()
+    database.recorder.order()
     _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
     found = since.newest_first(database)
     next(found)
     with opened(database.url, history=HistorySettings(max_events=1)) as other:
-        assert other.history.prune()
+        assert other.recorder.prune()
     with pytest.raises(UnknownTime):
         list(found)
 
@@ -240,7 +240,7 @@ def test_an_event_at_that_very_time_has_happened(database):
     assert service(*names.fill(provider("host"))).status == 200
     moment(database)
     assert service(*names.fill(provider("second"))).status == 200
-    database.history.order()
+    database.recorder.order()
     at, _ = database.read(lambda db: db.execute(sa.select(event_order.c.at).order_by(event_order.c.at)).scalars().all())
     assert shown(service, at=precise(at)).keys() == {names["host"]}
 
@@ -252,7 +252,7 @@ def test_of_events_at_one_time_all_are_undone(database):
     at = moment(database)
     for name in ("second", "third"):
         assert service(*names.fill(provider(name))).status == 200
-    database.history.order()
+    database.recorder.order()
     later = event_order.c.position > 1
     with database.engine.begin() as connection:
         rows = connection.execute(sa.select(event_order).where(later)).mappings().all()
@@ -270,9 +270,9 @@ def test_events_that_were_removed_are_not_taken_for_none(database):
     at = moment(database)
     for name in ("second", "third"):
         assert service(*names.fill(provider(name))).status == 200
-    database.history.order()
+    database.recorder.order()
     with opened(database.url, history=HistorySettings(max_events=1)) as small:
-        small.history.prune()
+        small.recorder.prune()
     assert service("GET", f"/v1/overview?at={at}").status == 410
 
 
@@ -286,7 +286,7 @@ def test_too_many_changes_are_refused_before_anything_is_read(database):
         assert shown(service, at=at).keys() == {names["host"]}
         moment(bounded)
         assert service(*names.fill(provider("fourth"))).status == 200
-        bounded.history.order()
+        bounded.recorder.order()
         seen = []
         with sql_hooks.statements(bounded.reading_engine, seen.append):
             answer = service("GET", f"/v1/overview?at={at}")
@@ -308,8 +308,8 @@ def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monk
         assert service(*names.fill(call)).status < 300
     at = moment(database)
     before = shown(service)
-    database.history.order()
-    monkeypatch.setattr(database.history, "order", lambda: None)
+    database.recorder.order()
+    monkeypatch.setattr(database.recorder, "order", lambda: None)
     for number in range(3):
         assert service(*names.fill(claim(consumer=f"consumer_{number}", host={"VCPU": 1}))).status == 204
     assert shown(service)[names["host"]]["consumers"] == 3

@@ -12,23 +12,16 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db import feed
-from placement.db.database import opened
-from placement.db.history import usage_samples as samples
-from placement.db.history.history import HistorySettings
-from placement.db.schema.tables import (
-    allocations,
-    event_order,
-    events,
-    inventories,
-    provider_changes,
-    resource_providers,
-    usage_samples,
-)
+from placement.db.schema.tables import allocations, inventories, provider_changes, resource_providers
+from placement.extensions.v1.history import usage_samples as samples
+from placement.extensions.v1.history.recorder import HistorySettings
+from placement.extensions.v1.history.tables import event_order, events, usage_samples
 from placement.index.live import LiveIndex
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db.event_rows import key
 from tests.db.in_process import placement
+from tests.made import opened
 
 #: Ratios that single precision does not hold exactly; with the totals below some products are whole, others just not.
 RATIOS = (0.1, 0.3, 0.7, 0.9, 1.0, 1.1, 1.5, 2.3, 16.0)
@@ -88,7 +81,7 @@ def test_a_sample_is_what_the_index_says(database):
         odd = sa.update(inventories).where(inventories.c.resource_provider_id == provider)
         values = {"allocation_ratio": ratio, "total": total, "reserved": reserved}
         database.write(lambda db, odd=odd, values=values: db.execute(odd.values(values)))
-    database.history.maintain()
+    database.recorder.maintain()
     taken = found(database)
     snapshot = LiveIndex(database).current()
     assert {name: amounts for (_, name), amounts in taken.items()} == {
@@ -114,7 +107,7 @@ def test_sums_are_never_below_nothing_and_never_too_great(database):
                 sa.update(inventories).where(condition).values(values)
             )
         )
-    database.history.maintain()
+    database.recorder.maintain()
     capacities = {name: capacity for (_, name), (capacity, _) in found(database).items()}
     assert capacities["VCPU"] == 0
     assert capacities["MEMORY_MB"] == 2**62
@@ -138,13 +131,13 @@ def test_the_present_is_that_of_classes_of_which_a_provider_has_an_inventory(dat
 
 def test_an_interval_has_one_sample_and_it_is_neither_an_event_nor_in_the_feed(database):
     fill(database)
-    database.history.order()
+    database.recorder.order()
     before = [number_of(database, table) for table in (events, event_order, provider_changes)]
-    database.history.maintain()
+    database.recorder.maintain()
     first = found(database)
     assert first
     database.write(lambda db: db.execute(sa.update(allocations).values(used=9)))
-    database.history.maintain()
+    database.recorder.maintain()
     later = found(database)
     assert {name: later[name] for name in first} == first
     assert [number_of(database, table) for table in (events, event_order, provider_changes)] == before
@@ -152,7 +145,7 @@ def test_an_interval_has_one_sample_and_it_is_neither_an_event_nor_in_the_feed(d
 
 def test_the_next_interval_has_a_sample_of_its_own(database):
     fill(database)
-    database.history.maintain()
+    database.recorder.maintain()
     ten_minutes = datetime.timedelta(minutes=10)
     for (at, _), _ in found(database).items():
         database.write(
@@ -160,7 +153,7 @@ def test_the_next_interval_has_a_sample_of_its_own(database):
                 sa.update(usage_samples).where(usage_samples.c.at == at).values(at=at - ten_minutes)
             )
         )
-    database.history.maintain()
+    database.recorder.maintain()
     assert len(found(database)) == 2 * len(CLASSES)
 
 
@@ -185,18 +178,18 @@ def take_elsewhere(url):
 def test_nothing_is_sampled_where_the_history_is_off(database):
     fill(database)
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
-        other.history.maintain()
+        other.recorder.maintain()
     assert found(database) == {}
 
 
 def test_samples_are_removed_with_the_events(database):
     fill(database)
-    database.history.maintain()
+    database.recorder.maintain()
     now = next(iter(found(database)))[0]
     for days in (1, 29, 31, 400):
         row = {"at": now - datetime.timedelta(days=days), "resource_class": "VCPU", "capacity": 1, "used": 1}
         database.write(lambda db, row=row: db.execute(sa.insert(usage_samples).values(row)))
-    database.history.prune()
+    database.recorder.prune()
     assert {(now - at).days for at, _ in found(database)} - {0} == {1, 29}
 
 
@@ -204,25 +197,25 @@ def test_a_sample_that_cannot_be_taken_stops_nothing(database, caplog):
     fill(database)
     database.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
     with caplog.at_level(logging.WARNING):
-        database.history._sample()
+        database.recorder._sample()
     assert "No sample of the usage was taken" in caplog.text
 
 
 def test_maintenance_does_not_maintain_what_it_writes_itself(database, monkeypatch):
     """A writer may be due for maintenance at each write."""
     orders = []
-    order = database.history._sequencer.order_unless_busy
+    order = database.recorder._sequencer.order_unless_busy
 
     def counted():
         orders.append(1)
         assert len(orders) < 5
         return order()
 
-    monkeypatch.setattr(database.history._sequencer, "order_unless_busy", counted)
+    monkeypatch.setattr(database.recorder._sequencer, "order_unless_busy", counted)
     monkeypatch.setattr(feed.Writer, "maintenance_due", lambda _: True)
-    database.history.maintain()
+    database.recorder.maintain()
     assert len(orders) == 1
-    database.history.maintain()
+    database.recorder.maintain()
     assert len(orders) == 2
 
 

@@ -7,7 +7,7 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
-from placement.db.schema.tables import usage_samples
+from placement.extensions.v1.history.tables import usage_samples
 from placement.extensions.v1.overview.usage_sample import UsageSample, spread
 
 START = datetime.datetime(2026, 11, 1)

@@ -2,7 +2,7 @@
 
 Transactions share no row, so none of them can say which place it has.  Who reads events, and a worker once a minute,
 gives places to all transactions that have none.  These are found in one state of the database, so that none of them
-depends on one that is missing.  Their order is that of ``placement/db/history/event_sort.py``.
+depends on one that is missing.  Their order is that of ``placement/extensions/v1/history/event_sort.py``.
 
 Rows are inserted and never changed.  Two processes that do this at once insert the same position: one of them fails and
 looks again.  On Galera nodes, too, certification lets one of both commit.
@@ -20,12 +20,13 @@ from sqlalchemy.engine import Connection
 
 from placement import errors, signals
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
-from placement.db.history.event_sort import GenerationStep, Numbered, in_order
-from placement.db.schema.tables import change_writers, consumers, event_order, events, resource_providers
+from placement.db.schema.tables import change_writers, consumers, resource_providers
 from placement.db.writes import retry
 from placement.db.writes.notes import CONSUMER, PROVIDER
 from placement.db.writes.shared_run import Admitting, SharedRun
 from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.v1.history.event_sort import GenerationStep, Numbered, in_order
+from placement.extensions.v1.history.tables import event_order, events
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -11,13 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from oslo_config import cfg
+
 from placement import errors, signals
+from placement.db.database import Database
 from placement.db.engine import driver_errors
-from placement.db.history import event_pruning, usage_samples
-from placement.db.history.event_order import NEWEST_POSITION, Sequencer, Used
-from placement.db.history.event_watch import EventWatch
+from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
 from placement.db.writes.transaction import Transaction
+from placement.extensions.v1.history import event_pruning, usage_samples
+from placement.extensions.v1.history.event_order import NEWEST_POSITION, Sequencer, Used
+from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history.notes import EventNotes
+from placement.extensions.v1.history.tables import events
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -44,6 +50,37 @@ class HistorySettings:
     max_undone_events: int = 100_000
 
 
+def of(database: Database) -> EventHistory:
+    """Return the history of a database that the extension is attached to."""
+    assert isinstance(database.recorder, EventHistory)
+    return database.recorder
+
+
+def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
+    """Have the transactions of a database recorded as ``[history]`` says; ``threads`` are those that serve requests."""
+    group = conf.history
+    settings = HistorySettings(group.enabled, group.retention_days, group.max_events, group.max_undone_events)
+    history = EventHistory(settings, database)
+    history.watch.most = _most_waiting(group.max_waiting_requests, threads)
+    database.recorder = history
+
+
+def _most_waiting(configured: int | None, threads: int | None) -> int:
+    """Return how many requests may wait for events; by default a quarter of the threads, and one if there are two."""
+    if configured is not None:
+        return int(configured)
+    if threads is None:
+        return 1
+    return 0 if threads == 1 else max(1, threads // 4)
+
+
+def swept(database: Database) -> list[Swept]:
+    """Put events in order, and remove those beyond the bounds of the history."""
+    history = of(database)
+    history.order()
+    return [Swept(events.name, history.prune(), 0)]
+
+
 class EventHistory:
     """Orders and prunes the events of a database, also where this process records none."""
 
@@ -56,6 +93,10 @@ class EventHistory:
         self._next_batch = math.inf
         #: Requests of this process that wait for events.
         self.watch = EventWatch(self._newest)
+
+    def notes(self) -> EventNotes | None:
+        """Return the notes of a new transaction; None if this process records none."""
+        return EventNotes() if self.settings.enabled else None
 
     def order(self) -> None:
         """Give a position to each event that is committed; raises as ``Database.write``."""
@@ -84,7 +125,7 @@ class EventHistory:
             self._maintained.release()
         return ordered
 
-    def go_on_pruning(self) -> None:
+    def committed(self) -> None:
         """Remove the next batch of what the last maintenance has begun, if it is time; called after each write.
 
         So much is removed beside many writes, and each of them waits for one short transaction at most.

@@ -15,8 +15,9 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from placement.db.schema.clock import CLOCK
-from placement.db.schema.tables import LARGEST_RATIO, allocations, inventories, resource_classes, usage_samples
+from placement.db.schema.tables import LARGEST_RATIO, allocations, inventories, resource_classes
 from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.v1.history.tables import usage_samples
 
 #: The time between two samples.
 INTERVAL = datetime.timedelta(minutes=10)

@@ -1,0 +1,39 @@
+"""The tables of the Bare Metal API, as the core's commands take them."""
+
+from __future__ import annotations
+
+from sqlalchemy.engine import Connection
+
+from placement.db.database import Database
+from placement.db.schema import schema
+from placement.db.upkeep import sweep
+from placement.extensions.baremetal.tables import RECORD_IS_LIVE, TABLES, baremetal_allocations, baremetal_nodes
+
+
+def _migrate() -> None:
+    from placement.extensions.baremetal import migration  # imports alembic
+
+    migration.upgrade()
+
+
+def _losses(connection: Connection) -> str:
+    nodes, records = (schema.rows(connection, table) for table in (baremetal_nodes, baremetal_allocations))
+    if not nodes and not records:
+        return ""
+    return (
+        f"The database has {nodes} nodes and {records} allocation records of the Bare Metal API, which would be lost; "
+        'their providers and claims stay. "db release" drops them with --discard-baremetal.'
+    )
+
+
+ADDITION = schema.Addition(TABLES, _migrate, _losses)
+
+
+def swept(database: Database) -> list[sweep.Swept]:
+    """Remove allocation records that have ended.
+
+    A record needs no mark: once it has ended, no transaction refers to it, and a claim for the same uuid inserts a row
+    of its own.
+    """
+    ended = sweep.remove(database, baremetal_allocations, ~RECORD_IS_LIVE)
+    return [sweep.Swept(baremetal_allocations.name, ended, 0)]

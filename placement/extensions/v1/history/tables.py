@@ -1,0 +1,66 @@
+"""The tables of the history."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from placement.db.schema.tables import LONG_TEXT, exact, metadata, precise
+
+# What committed transactions have changed (notes.py): a row for each object that a request changed.  Writer and sequence
+# number are those of the feed.  No foreign key: writers end before their events.
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("writer_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    sa.Column("seq", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
+    # From 0 in each transaction.
+    sa.Column("ordinal", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    # By the database's clock, a moment before COMMIT.
+    precise("at", nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    # Of a provider, consumer or node; null for resource classes and traits.
+    sa.Column("uuid", sa.String(36), nullable=True),
+    # Where the event creates, names or deletes the object: of a rename the old name.
+    sa.Column("name", exact(255), nullable=True),
+    # The consumer's.
+    sa.Column("project", exact(255), nullable=True),
+    # Null: there was, or is, no such object, or its generation is not known.
+    sa.Column("before_generation", sa.Integer, nullable=True),
+    sa.Column("generation", sa.Integer, nullable=True),
+    # JSON texts.  The request is in the first of its rows, and the others have the ordinal of that one.
+    sa.Column("changes", LONG_TEXT, nullable=False),
+    sa.Column("request", LONG_TEXT, nullable=True),
+    sa.Column("request_ordinal", sa.Integer, nullable=False),
+    sa.Index("events_uuid_idx", "uuid"),
+    sa.Index("events_name_idx", "name"),
+    # The positions of a project's events are found in indexes alone.
+    sa.Index("events_project_idx", "project", "writer_id", "seq", "ordinal"),
+)
+
+# The order of the transactions that have events (event_order.py).  Events of a transaction have the positions from this
+# one on.
+event_order = sa.Table(
+    "event_order",
+    metadata,
+    sa.Column("position", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
+    sa.Column("writer_id", sa.Integer, nullable=False),
+    sa.Column("seq", sa.BigInteger, nullable=False),
+    # How many events the transaction has, and the time of the first.
+    sa.Column("events", sa.Integer, nullable=False),
+    precise("at", nullable=False),
+    sa.UniqueConstraint("writer_id", "seq", name="uniq_event_order0writer_seq"),
+    sa.Index("event_order_at_idx", "at"),
+)
+
+# What all providers together had and what was used of it, at intervals, for pictures of the past.
+usage_samples = sa.Table(
+    "usage_samples",
+    metadata,
+    # By the database's clock, at the beginning of an interval.
+    precise("at", primary_key=True, nullable=False),
+    sa.Column("resource_class", sa.String(255), primary_key=True, nullable=False),
+    sa.Column("capacity", sa.BigInteger, nullable=False),
+    sa.Column("used", sa.BigInteger, nullable=False),
+)
+
+TABLES = (events, event_order, usage_samples)

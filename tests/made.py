@@ -1,0 +1,50 @@
+"""Databases with the tables of all extensions, whose writes the extensions record."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from placement import conf, extension
+from placement.db import database as databases
+from placement.db.database import Database
+from placement.db.schema import schema
+
+
+def sync(engine: sa.Engine, revision: str = "head") -> None:
+    """Upgrade the schema, and the tables of all extensions."""
+    schema.sync(engine, revision, extension.additions(extension.installed().values()))
+
+
+@functools.cache
+def _configuration() -> cfg.ConfigOpts:
+    configuration = cfg.ConfigOpts()
+    conf.register(configuration)
+    configuration.set_override("connection", "sqlite://", group="placement_database")
+    configuration([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+    return configuration
+
+
+def attached(database: Database) -> Database:
+    """Return the database, once the extensions are attached to it."""
+    extension.attach(database, _configuration())
+    return database
+
+
+@contextlib.contextmanager
+def opened(url: str | sa.URL, *, history: Any = None, **options: Any) -> Iterator[Database]:
+    """Provide a database as ``placement.db.database.opened`` does, with the extensions attached.
+
+    Args:
+        history: Settings of the recorder, other than the defaults.
+    """
+    with databases.opened(url, **options) as database:
+        attached(database)
+        if history is not None:
+            database.recorder = type(database.recorder)(history, database)
+        yield database
