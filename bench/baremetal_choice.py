@@ -39,6 +39,7 @@ from placement.extensions.baremetal.objects.candidates import Choice, NodeRequir
 from placement.extensions.baremetal.objects.node import inventory_class
 from placement.extensions.baremetal.objects.placing import AllocationRequest
 from placement.extensions.baremetal.objects.record import Record
+from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.index.live import LiveIndex
 from placement.objects.consumer import Owner
 from placement.objects.resource_class import ResourceClass
@@ -67,7 +68,7 @@ def fill(database: Database, count: int, fitting: int) -> list[str]:
         unit = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
         unit["resource_class_id"] = class_id
         _many(db, tables.inventories, ({"resource_provider_id": ids[one], **unit} for one in uuids))
-        _many(db, tables.baremetal_nodes, (_node(one, number // fitting) for number, one in enumerate(uuids)))
+        _many(db, baremetal_nodes, (_node(one, number // fitting) for number, one in enumerate(uuids)))
         rows = ({"resource_provider_id": ids[one], "trait_id": trait_id} for one in uuids[:fitting])
         _many(db, tables.resource_provider_traits, rows)
     standard.renew(database)

@@ -14,11 +14,20 @@ from placement import conf, extension
 from placement.db import database as databases
 from placement.db.database import Database
 from placement.db.schema import schema
+from placement.db.upkeep import sweep
+
+#: The tables of all extensions.
+ADDITIONS = extension.additions(extension.installed().values())
 
 
 def sync(engine: sa.Engine, revision: str = "head") -> None:
     """Upgrade the schema, and the tables of all extensions."""
-    schema.sync(engine, revision, extension.additions(extension.installed().values()))
+    schema.sync(engine, revision, ADDITIONS)
+
+
+def release(engine: sa.Engine, revision: str = schema.COMMON_HEADS[0], **options: Any) -> None:
+    """Downgrade the schema, and drop the tables of all extensions."""
+    schema.release(engine, revision, additions=ADDITIONS, **options)
 
 
 @functools.cache
@@ -48,3 +57,11 @@ def opened(url: str | sa.URL, *, history: Any = None, **options: Any) -> Iterato
         if history is not None:
             database.recorder = type(database.recorder)(history, database)
         yield database
+
+
+def swept(database: Database, grace: float = sweep.GRACE) -> list[sweep.Swept]:
+    """Sweep as ``placement-manage db sweep`` does."""
+    found = sweep.sweep(database, grace)
+    for each in extension.installed().values():
+        found += each.swept(database) if each.swept else ()
+    return found

@@ -15,11 +15,15 @@ from sqlalchemy.engine import Engine
 
 from placement import signals
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parents[2]
 #: Files that every statement passes through, so that their lines do not show its source.
 _INTERNALS = {
     str(_PACKAGE / "db" / name)
-    for name in ("compiled.py", "database.py", "dialects.py", "retry.py", "statements.py", "transaction.py")
+    for name in (
+        "database.py",
+        *("engine/compiled.py", "engine/dialects.py", "engine/statements.py"),
+        *("writes/retry.py", "writes/transaction.py"),
+    )
 }
 _INTERNALS.add(str(_PACKAGE / "signals.py"))
 #: When this thread's statement was sent; a thread sends one at a time.

@@ -130,10 +130,10 @@ def release(
                 raise errors.SchemaError(sentence)
         if not discard_leases:
             _refuse_with_leases(connection)
+        tables.metadata.drop_all(connection, tables=[table for each in additions for table in each.tables])
         if found in revisions.beyond(revision):
             revisions.downgrade(connection, revision)
-        ours = (*tables.OURS, *(table for each in additions for table in each.tables))
-        tables.metadata.drop_all(connection, tables=ours)  # a downgrade leaves them if the revision was stamped
+        tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
 
 
 def version(engine: Engine) -> str | None:

@@ -141,7 +141,7 @@ class Transaction(Reader):
             raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
-        """Insert the changes into the feed, and what is recorded of them: the last statement or statements before COMMIT.
+        """Insert the changes into the feed, and what is recorded of them, as the last statements before COMMIT.
 
         Returns:
             The sequence number of the writer's newest transaction once this one is committed.

@@ -19,6 +19,7 @@ from placement.cmd.progress import Progress
 from placement.db.schema import schema, tables
 from placement.db.upkeep import online, standard
 from placement.objects.locked_provider import LockedProvider
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from tests import children, made
 from tests.clock import PATIENCE
 from tests.db import in_process, sql_hooks
@@ -203,7 +204,7 @@ class TestRelease:
         run("db", "sync")
         node = {"uuid": UUID, "driver": "fake-hardware", "details": {}}
         record = {"uuid": UUID, "traits": [], "candidate_nodes": [], "extra": {}}
-        nodes, records = tables.baremetal_nodes, tables.baremetal_allocations
+        nodes, records = baremetal_nodes, baremetal_allocations
         for rows, counted in (
             ([sa.insert(nodes).values(node)], "1 nodes and 0 allocation records"),
             ([sa.insert(records).values(record)], "1 nodes and 1 allocation records"),
@@ -584,7 +585,7 @@ def test_sweep_prints_what_it_marked_and_removed(database, run):
     """The message names the state of a database that is not ready."""
     assert run("db", "sweep").code == 1
     made.sync(database.engine)
-    schema.release(database.engine, schema.COMMON_HEADS[0])
+    made.release(database.engine, schema.COMMON_HEADS[0])
     done = run("db", "sweep")
     assert done.code == 1
     assert 'Run "placement-manage db sync"' in done.err

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from placement import errors
+from placement import errors, extension
 from placement.db import feed
 from placement.db.connect import connect
 from placement.db.schema.tables import change_writers
@@ -360,9 +360,9 @@ def test_what_another_process_removes_is_left_to_it(database, old_events):
 
 def test_a_write_succeeds_if_nothing_can_be_removed_after_it(database, caplog):
     with opened(database.url, history=HistorySettings(enabled=False)) as silent:
-        silent.history.maintain()
+        silent.recorder.maintain()
         silent.write(lambda db: db.execute(sa.text("DROP TABLE event_order")))
-        silent.history._next_batch = 0
+        silent.recorder._next_batch = 0
         silent.write(lambda db: db.execute(sa.text("DROP TABLE events")))
     assert "Old events were not removed: " in caplog.text
     assert not sa.inspect(database.engine).has_table("events")
@@ -372,7 +372,7 @@ def test_a_sweep_removes_old_events(database):
     chain(database, key(1), 5)
     database.recorder.order()
     aged(database, 5, 31)
-    assert sweep.Swept("events", 4, 0) in sweep.sweep(database)
+    assert history.swept(database) == [sweep.Swept("events", 4, 0)]
 
 
 # --- configuration ---------------------------------------------------------------------------------------------------
@@ -383,7 +383,9 @@ def configured(database, **history):
     """Provide the database as a service has it with these options of [history]."""
     url = database.url.render_as_string(hide_password=False)
     named = {f"history__{name}": value for name, value in history.items()}
-    found = connect(web.configuration(placement_database__connection=url, **named))
+    conf = web.configuration(placement_database__connection=url, **named)
+    found = connect(conf)
+    extension.attach(found, conf)
     try:
         yield found
     finally:
@@ -394,7 +396,7 @@ def configured(database, **history):
 def test_whether_events_are_recorded_is_configured(database, enabled):
     with configured(database, enabled=enabled) as service:
         chain(service, key(1), 3)
-        service.history.order()
+        service.recorder.order()
         assert len(rows.in_order(service)) == (3 if enabled else 0)
         assert rows.unordered(service) == 0
 
@@ -402,10 +404,10 @@ def test_whether_events_are_recorded_is_configured(database, enabled):
 def test_how_long_events_are_kept_is_configured(database):
     with configured(database, retention_days=2) as service:
         chain(service, key(1), 6)
-        service.history.order()
+        service.recorder.order()
         aged(service, 6, 1)
         aged(service, 4, 3)
-        assert service.history.prune() == 4
+        assert service.recorder.prune() == 4
         assert [row[0] for row in rows.in_order(service)] == [5, 6]
 
 
@@ -414,6 +416,6 @@ def test_how_many_events_are_kept_is_configured(database):
     with configured(database, max_events=1000) as service:
         for generation in range(3):
             write(service, *((key(number), generation, generation + 1) for number in range(400)))
-        service.history.order()
-        assert service.history.prune() == 400
+        service.recorder.order()
+        assert service.recorder.prune() == 400
         assert [row[0] for row in rows.in_order(service)] == [*range(401, 1201)]

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.every_database
 
 LIST, LISTED = "/resource_providers", "resource_providers"
 BARE_METAL = ("baremetal_nodes", "baremetal_allocations")
-OURS = {table.name for table in tables.OURS}
+OURS = {table.name for table in (*tables.OURS, *(table for each in made.ADDITIONS for table in each.tables))}
 
 
 @pytest.fixture(params=[openstack_database.NEWEST, openstack_database.OLDER])
@@ -225,7 +225,7 @@ class TestRelease:
     def test_leaves_the_tables_and_the_rows_as_they_were(self, database, revision):
         tables_before, rows_before = describe(database.engine), rows(database)
         made.sync(database.engine)
-        schema.release(database.engine, revision, force=True)
+        made.release(database.engine, revision, force=True)
         assert describe(database.engine) == tables_before
         assert rows(database) == rows_before
         assert schema.version(database.engine) == revision
@@ -234,13 +234,13 @@ class TestRelease:
     def test_keeps_what_was_written_meanwhile(self, taken_over, service, revision):
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 204
         before = rows(taken_over)
-        schema.release(taken_over.engine, revision, force=True)
+        made.release(taken_over.engine, revision, force=True)
         assert rows(taken_over) == before
         assert describe(taken_over.engine).keys() & OURS == set()
 
     def test_can_be_repeated_and_taken_back(self, taken_over, revision):
         for _ in range(2):
-            schema.release(taken_over.engine, revision, force=True)
+            made.release(taken_over.engine, revision, force=True)
             assert schema.version(taken_over.engine) == revision
         made.sync(taken_over.engine)
         assert schema.state(taken_over.engine) is schema.State.CURRENT
@@ -248,32 +248,32 @@ class TestRelease:
     @pytest.mark.parametrize("revision", [openstack_database.OLDER])
     def test_does_not_bring_an_older_schema_forward(self, database):
         before = describe(database.engine)
-        schema.release(database.engine, force=True)
+        made.release(database.engine, force=True)
         assert schema.version(database.engine) == openstack_database.OLDER
         assert describe(database.engine) == before
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_removes_our_tables_that_a_stamp_left(self, taken_over):
         schema.stamp(taken_over.engine, openstack_database.NEWEST)
-        schema.release(taken_over.engine, force=True)
+        made.release(taken_over.engine, force=True)
         assert describe(taken_over.engine).keys() & OURS == set()
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_of_a_database_that_is_none_or_newer_is_refused(self, taken_over, backend):
         empty = backend.create_database()
         with opened(empty) as nothing, pytest.raises(SchemaError, match="no tables yet"):
-            schema.release(nothing.engine, force=True)
+            made.release(nothing.engine, force=True)
         backend.drop_database(empty)
         with taken_over.engine.begin() as connection:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = 'ffffffffffff'"))
         with pytest.raises(SchemaError, match="ffffffffffff"):
-            schema.release(taken_over.engine, force=True)
+            made.release(taken_over.engine, force=True)
         assert describe(taken_over.engine).keys() >= OURS
 
     @pytest.mark.parametrize("revision", [openstack_database.NEWEST])
     def test_a_service_that_was_left_running_writes_nothing_any_more(self, taken_over, service):
         """Neither would see the changes of the other."""
-        schema.release(taken_over.engine, force=True)
+        made.release(taken_over.engine, force=True)
         before = rows(taken_over)
         assert service("DELETE", f"/allocations/{INSTANCE}").status == 503
         assert rows(taken_over) == before
@@ -286,7 +286,7 @@ class TestRelease:
                 taken_over.engine, lambda said, last=name: said.startswith("DROP") and last in said
             )
             with pytest.raises(sql_hooks.PowerCut), cut:
-                schema.release(taken_over.engine, revision, force=True)
-        schema.release(taken_over.engine, revision, force=True)
+                made.release(taken_over.engine, revision, force=True)
+        made.release(taken_over.engine, revision, force=True)
         assert schema.version(taken_over.engine) == revision
         assert describe(taken_over.engine).keys() & OURS == set()

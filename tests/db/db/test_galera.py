@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
-from placement.db.upkeep import sweep
+from tests import made
 from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, birth, either_first, met, of
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
@@ -98,7 +98,7 @@ def swept(table):
     """Return the numbers of rows that a sweep removes and marks."""
 
     def work(database):
-        [found] = [each for each in sweep.sweep(database, grace=0) if each.table == table]
+        [found] = [each for each in made.swept(database, grace=0) if each.table == table]
         return found.removed, found.marked
 
     return work
@@ -162,7 +162,7 @@ NAMES = {
 def nothing_unused(pair):
     """The sweep finds only rows of the test."""
     for _ in range(2):
-        sweep.sweep(pair.databases[0], grace=0)
+        made.swept(pair.databases[0], grace=0)
     pair.settle()
 
 

@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from placement.db.schema import revisions, schema, tables
 from placement.db.schema.schema import State
 from placement.errors import SchemaError
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from tests import made
 from tests.db import sql_hooks
 from tests.db.schema_description import describe, written
@@ -106,12 +107,12 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
 
 def node(**values):
     row = {"uuid": UUID, "driver": "fake-hardware", "details": {"extra": {"a": [1, None]}}, **values}
-    return sa.insert(tables.baremetal_nodes).values(row)
+    return sa.insert(baremetal_nodes).values(row)
 
 
 def record(**values):
     row = {"uuid": UUID, "traits": ["CUSTOM_B", "CUSTOM_A"], "candidate_nodes": [], "extra": {}, **values}
-    return sa.insert(tables.baremetal_allocations).values(row)
+    return sa.insert(baremetal_allocations).values(row)
 
 
 def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(engine):
@@ -134,18 +135,18 @@ def test_nodes_and_records_of_a_database_stamped_back_are_there_when_it_returns(
     for revision in (LAST_COMMON, FEED):
         schema.stamp(engine, revision)
         made.sync(engine)
-    assert [row.name for row in execute(engine, sa.select(tables.baremetal_nodes))] == ["n1"]
-    assert [row.node_uuid for row in execute(engine, sa.select(tables.baremetal_allocations))] == [UUID]
+    assert [row.name for row in execute(engine, sa.select(baremetal_nodes))] == ["n1"]
+    assert [row.node_uuid for row in execute(engine, sa.select(baremetal_allocations))] == [UUID]
 
 
 def test_bare_metal_tables_keep_dates_and_documents_as_they_are(engine):
     made.sync(engine)
     at = datetime.datetime(2026, 11, 20, 8, 11, 35, 396209)
     execute(engine, node(created_at=at, provision_updated_at=at), record(created_at=at, updated_at=at))
-    (kept,) = execute(engine, sa.select(tables.baremetal_nodes))
+    (kept,) = execute(engine, sa.select(baremetal_nodes))
     assert (kept.created_at, kept.updated_at, kept.provision_updated_at) == (at, None, at)
     assert (kept.details, kept.maintenance) == ({"extra": {"a": [1, None]}}, False)
-    (kept,) = execute(engine, sa.select(tables.baremetal_allocations))
+    (kept,) = execute(engine, sa.select(baremetal_allocations))
     assert (kept.created_at, kept.updated_at, kept.traits) == (at, at, ["CUSTOM_B", "CUSTOM_A"])
 
 
@@ -159,11 +160,11 @@ def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset
         held = {"name": text, "resource_class": text, "owner": text}
         execute(engine, node(uuid=str(number), lessee=text, **held))
         execute(engine, record(uuid=str(number), last_error=text * 20_000, **held))
-    for table in (tables.baremetal_nodes, tables.baremetal_allocations):
+    for table in (baremetal_nodes, baremetal_allocations):
         for column in (table.c.name, table.c.resource_class, table.c.owner):
             for text in texts:
                 assert execute(engine, sa.select(column).where(column == text)) == [(text,)]
-    errors = execute(engine, sa.select(tables.baremetal_allocations.c.last_error).order_by("id"))
+    errors = execute(engine, sa.select(baremetal_allocations.c.last_error).order_by("id"))
     assert errors == [(text * 20_000,) for text in texts]
 
 
@@ -175,7 +176,7 @@ def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engin
     made.sync(engine, FEED)
     execute(engine, "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
     made.sync(engine)
-    nodes, records = tables.baremetal_nodes, tables.baremetal_allocations
+    nodes, records = baremetal_nodes, baremetal_allocations
     execute(engine, provider(id=1, uuid=UUID, root_provider_id=1), allocation(consumer_id=UUID))
     execute(engine, node(parent_node=UUID), record(node_uuid=UUID))
     for one, other in (

@@ -24,6 +24,7 @@ from placement.db.upkeep import standard, sweep
 from placement.db.writes import names
 from placement.db.writes.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.writes.transaction import Collision
+from placement.extensions.baremetal.tables import baremetal_allocations
 from tests import made
 from tests.db import sql_hooks
 from tests.db.in_process import placement
@@ -32,7 +33,7 @@ from tests.made import opened
 pytestmark = pytest.mark.every_database
 
 NAMED = (projects, users, consumer_types, placement_aggregates)
-RECORDS = tables.baremetal_allocations
+RECORDS = baremetal_allocations
 REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
@@ -363,17 +364,17 @@ def stored(database):
 
 
 def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
-    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    swept = [(of.removed, of.marked) for of in made.swept(database, grace=0)]
     assert swept == [(0, 1)] * 4 + [(0, 0)] * 2
     assert stored(database) == unused
-    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    swept = [(of.removed, of.marked) for of in made.swept(database, grace=0)]
     assert swept == [(1, 0)] * 4 + [(0, 0)] * 2
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
 def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
-    swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
+    swept = {of.table: of.marked for of in made.swept(database, grace=0)}
     assert swept == {
         "projects": 1,
         "users": 1,
@@ -389,8 +390,8 @@ def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
     monkeypatch.setattr(sweep, "BATCH", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
-    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0, 0]
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8, 0, 0]
+    assert [of.marked for of in made.swept(database, grace=0)] == [8, 0, 0, 8, 0, 0]
+    assert [of.removed for of in made.swept(database, grace=0)] == [8, 0, 0, 8, 0, 0]
 
 
 def test_a_mark_lasts_longer_than_any_attempt():
@@ -400,26 +401,26 @@ def test_a_mark_lasts_longer_than_any_attempt():
 
 def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):
     for _ in range(2):
-        swept = sweep.sweep(database)
+        swept = made.swept(database)
         assert [of.removed for of in swept] == [0] * 6
     assert stored(database) == unused
 
 
 def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, unused, monkeypatch):
-    sweep.sweep(database)
+    made.swept(database)
     ahead = tables.utcnow() + datetime.timedelta(days=1)
     for module in (tables, sweep):
         monkeypatch.setattr(module, "utcnow", lambda: ahead, raising=False)
-    assert [of.removed for of in sweep.sweep(database)] == [0] * 6
+    assert [of.removed for of in made.swept(database)] == [0] * 6
     assert stored(database) == unused
 
 
 def test_what_is_used_again_is_not_removed(database, cloud, unused):
-    sweep.sweep(database, grace=0)
+    made.swept(database, grace=0)
     status, consumer = cloud.claim("GONE")
     assert status == 204
     assert cloud.gather(AGGREGATES, cloud.generation()) == 200
-    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 6
+    assert [of.removed for of in made.swept(database, grace=0)] == [0] * 6
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES
 
@@ -427,7 +428,7 @@ def test_what_is_used_again_is_not_removed(database, cloud, unused):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, unused):
     """Between the statement that finds unused rows and the one that removes them."""
-    sweep.sweep(database, grace=0)
+    made.swept(database, grace=0)
     claimed = []
 
     def meanwhile(statement):
@@ -436,7 +437,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
                 claimed.append(cloud.claim("GONE", placement(elsewhere)))
 
     with sql_hooks.statements(database.engine, meanwhile):
-        sweep.sweep(database, grace=0)
+        made.swept(database, grace=0)
     [(status, consumer)] = claimed
     assert status == 204
     assert cloud.owner(consumer) == ["GONE"] * 3
@@ -444,7 +445,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
 
 def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
     """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
-    sweep.sweep(database, grace=0)
+    made.swept(database, grace=0)
     seen = []
     with sql_hooks.statements(database.engine, seen.append):
         assert cloud.claim("GONE")[0] == 204
@@ -475,7 +476,7 @@ class Records(Cloud):
     def swept(self):
         """Sweep; return the uuids of the records that are gone."""
         before = self.present()
-        removed = {of.table: of.removed for of in sweep.sweep(self.database)}[RECORDS.name]
+        removed = {of.table: of.removed for of in made.swept(self.database)}[RECORDS.name]
         gone = before - self.present()
         assert len(gone) == removed
         return gone

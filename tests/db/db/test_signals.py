@@ -21,6 +21,7 @@ from placement.extensions.v1.history import event_order, event_pruning
 from placement.extensions.v1.history.event_watch import EventWatch
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.index.live import LiveIndex
+from tests import web
 from tests.clock import PATIENCE
 from tests.db.event_rows import aged, chain, key
 from tests.db.in_process import placement
@@ -363,7 +364,7 @@ def test_an_examination_publishes_its_findings(database, received):
         raise NotMadeError("not here")
 
     made = [Check("found", found, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
-    examine(Subject(None, database), made)
+    examine(Subject(web.configuration(), database), made)
     assert received.of("examined") == [
         (
             {

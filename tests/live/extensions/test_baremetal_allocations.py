@@ -7,7 +7,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement.db.schema import tables
+from placement.extensions.baremetal.tables import baremetal_allocations
 from tests import servers
 from tests.baremetal_clients import unique
 from tests.children import PATIENCE
@@ -181,7 +181,7 @@ def test_more_than_the_server_gives_in_one_page(openstack, clients):
     ]
     engine = sa.create_engine(clients.database)
     with engine.begin() as connection:
-        connection.execute(sa.insert(tables.baremetal_allocations), rows)
+        connection.execute(sa.insert(baremetal_allocations), rows)
     engine.dispose()
     expected = [row["uuid"] for row in rows if row["resource_class"] == kind]
     assert len(expected) == 1000

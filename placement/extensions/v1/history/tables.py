@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import LONG_TEXT, exact, metadata, precise
 
-# What committed transactions have changed (notes.py): a row for each object that a request changed.  Writer and sequence
-# number are those of the feed.  No foreign key: writers end before their events.
+# What committed transactions have changed (notes.py): a row for each object that a request changed.  Writer and number
+# are those of the feed.  No foreign key: writers end before their events.
 events = sa.Table(
     "events",
     metadata,

@@ -9,7 +9,6 @@ import uuid
 import pytest
 
 from placement import errors, signals
-from placement.db.upkeep import sweep
 from placement.db.writes import retry
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import candidates, holding, placing
@@ -23,6 +22,7 @@ from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests import made
 
 # --- the choice ------------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ def test_a_record_whose_consumer_comes_back_during_a_sweep_stays(metal, monkeypa
         return rows
 
     monkeypatch.setattr(metal.database, "read", read_and_then)
-    removed = {swept.table: swept.removed for swept in sweep.sweep(metal.database)}
+    removed = {swept.table: swept.removed for swept in made.swept(metal.database)}
     assert (len(found), removed["baremetal_allocations"]) == (1, 0)
     assert metal.record(record.uuid) == record
 

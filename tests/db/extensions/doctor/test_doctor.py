@@ -36,6 +36,7 @@ from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
 from placement.extensions.doctor import checks, mending, server
 from placement.extensions.v1 import examining
+from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
 from tests import children, made, servers, web
 from tests.db import lease, replay
@@ -531,13 +532,13 @@ def test_a_worker_follows_what_is_mended(database, plant, doctor):
 
 def test_events_are_in_order_before_their_writer_is_ended(database, world, call, doctor):
     """Of a writer that is cleared none would be found any more."""
-    before = database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(tables.events)).scalar())
+    before = database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar())
     assert before
     old = datetime.datetime(2020, 1, 1)
     for _ in range(2):  # it is ended, and then cleared
         database.write(lambda db: db.execute(sa.update(change_writers).values(seen_at=old)))
         doctor("--fix", "--yes")
-    in_order = sa.select(sa.func.sum(tables.event_order.c.events))
+    in_order = sa.select(sa.func.sum(event_order.c.events))
     assert database.read(lambda db: db.execute(in_order).scalar()) >= before
 
 

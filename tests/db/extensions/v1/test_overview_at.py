@@ -10,6 +10,7 @@ import time
 import pytest
 import sqlalchemy as sa
 
+from placement import extension
 from placement.db.connect import connect
 from placement.extensions.v1.history import past
 from placement.extensions.v1.history.past_events import UnknownTime
@@ -298,7 +299,10 @@ def test_too_many_changes_are_refused_before_anything_is_read(database):
 
 
 def test_how_many_events_are_undone_is_configured():
-    assert connect(web.configuration(history__max_undone_events=5000)).history.settings.max_undone_events == 5000
+    conf = web.configuration(history__max_undone_events=5000)
+    configured = connect(conf)
+    extension.attach(configured, conf)
+    assert configured.recorder.settings.max_undone_events == 5000
 
 
 def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monkeypatch):
