@@ -22,7 +22,12 @@ from placement.middleware import health
 from tests import web
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.rst")}
+#: The pages by their paths below docs.
+DOCUMENTS = {
+    path.relative_to(ROOT / "docs").as_posix(): path.read_text()
+    for pages in ("*.rst", "extensions/*.rst")
+    for path in (ROOT / "docs").glob(pages)
+}
 #: All text between double backquotes, with line ends as blanks.
 LITERALS = {
     re.sub(r"\s+", " ", literal)
