@@ -35,6 +35,10 @@ RUN = (
     ("http", "docs/extensions/batch.rst", "tests/docs/test_batch.py"),
     ("http", "docs/runbooks.rst", "tests/live/extensions/test_runbooks.py"),
     ("python", "docs/testing-other-projects.rst", "tests/docs/test_blocks.py"),
+    *(
+        (kind, "docs/architecture.rst", "tests/unit/test_extension_example.py")
+        for kind in ("hello.py", "pyproject.toml", "http")
+    ),
     ("book.py", "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py"),
     ("controller.py", "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py"),
     ("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
