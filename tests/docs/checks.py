@@ -31,12 +31,16 @@ from tests.docs.blocks import ROOT, Block
 #: Blocks that a test runs as a whole: the kind, the pages, and the test.
 RUN = (
     ("http", "docs/api/*", "tests/docs/test_examples.py"),
-    ("http", "docs/explain.rst", "tests/docs/test_examples.py"),
-    ("http", "docs/batch.rst", "tests/docs/test_batch.py"),
+    ("http", "docs/extensions/explain.rst", "tests/docs/test_examples.py"),
+    ("http", "docs/extensions/batch.rst", "tests/docs/test_batch.py"),
     ("http", "docs/runbooks.rst", "tests/live/extensions/test_runbooks.py"),
     ("python", "docs/testing-other-projects.rst", "tests/docs/test_blocks.py"),
+    *(
+        (kind, "docs/architecture.rst", "tests/unit/test_extension_example.py")
+        for kind in ("hello.py", "pyproject.toml", "http")
+    ),
     ("book.py", "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py"),
-    ("controller.py", "docs/batch.rst", "tests/live/extensions/test_batch_controller.py"),
+    ("controller.py", "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py"),
     ("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
     ("postgresql.conf", "docs/backup.rst", "tests/live/test_restores.py"),
     ("MariaDB", "docs/*", "tests/live/test_blocks.py"),

@@ -1,4 +1,4 @@
-"""The protocol of docs/batch.rst: its cluster is loaded, and its requests are answered as it shows."""
+"""The protocol of docs/extensions/batch.rst: its cluster is loaded, and its requests are answered as it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.docs import examples
 from tests.docs.blocks import PAGES, captioned
 from tests.reply_conformance import Described
 
-PAGE = "docs/batch.rst"
+PAGE = "docs/extensions/batch.rst"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -30,7 +30,7 @@ SUCCESSES = {
     for example in examples.parse(text).examples
     if example.reply is not None and example.reply.status.startswith("2")
 }
-#: The routes of all APIs, by their paths from the root.  The pages of the console are for people: docs/console.rst.
+#: The routes of all APIs, by their paths from the root.  The console has pages for people.
 ROUTES = {api.prefix + path: methods for api in apis.ALL if api is not CONSOLE for path, methods in api.routes.items()}
 #: The recorded schemas of bodies and queries, by version.
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "tests/unit/schemas").glob("*.json"))}

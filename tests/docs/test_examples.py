@@ -1,4 +1,4 @@
-"""Every example in docs/api and docs/explain.rst matches the replies of the service, these its OpenAPI documents."""
+"""Every example in docs/api and of explanations matches the replies of the service, these its OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tests.docs import examples
 from tests.reply_conformance import Described
 
 ROOT = Path(__file__).parents[2] / "docs"
-PAGES = {str(path.relative_to(ROOT)): path for path in sorted([*ROOT.glob("api/**/*.rst"), ROOT / "explain.rst"])}
+PAGES = {
+    str(path.relative_to(ROOT)): path for path in sorted([*ROOT.glob("api/**/*.rst"), ROOT / "extensions/explain.rst"])
+}
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

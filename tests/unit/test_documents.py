@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import dataclasses
 import importlib
 import pkgutil
 import re
@@ -14,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 import placement
 from placement import conf as options
-from placement import deploy, errors, routes
+from placement import deploy, errors, extension, routes
 from placement.cmd import manage
 from placement.db.schema import schema, tables
 from placement.metrics.definitions import Metrics
@@ -22,7 +23,12 @@ from placement.middleware import health
 from tests import web
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.rst")}
+#: The pages by their paths below docs.
+DOCUMENTS = {
+    path.relative_to(ROOT / "docs").as_posix(): path.read_text()
+    for pages in ("*.rst", "extensions/*.rst")
+    for path in (ROOT / "docs").glob(pages)
+}
 #: All text between double backquotes, with line ends as blanks.
 LITERALS = {
     re.sub(r"\s+", " ", literal)
@@ -82,6 +88,30 @@ def test_every_file_that_a_page_names_exists(page):
     for text in (path.read_text() for path in ROOT.glob(page)):
         for named in re.findall(r"``([\w-]+/[\w./-]*(?:/|\.py|\.rst))``", text):
             assert (ROOT / named).exists() or (ROOT / "placement" / named).exists(), named
+
+
+def test_the_map_has_the_order_of_imports_that_is_checked():
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    order = contracts["importlinter:contract:layers"]["layers"].split("\n")
+    sentence = f"Imports point down only - ``{' > '.join(filter(None, order))}`` -"
+    assert sentence in " ".join((ROOT / "README.rst").read_text().split())
+
+
+def rows(first):
+    """Return the first cell and the rest of each row of a table of the architecture, from the row of this cell on."""
+    table = DOCUMENTS["architecture.rst"].partition(f"\n``{first}`` ")
+    return re.findall(r"^``(\w+)`` +(.*)", "".join(table[1:]).partition("\n==")[0], re.MULTILINE)
+
+
+def test_the_architecture_has_every_field_of_an_extension():
+    assert [name for name, _ in rows("name")] == [each.name for each in dataclasses.fields(extension.Extension)]
+
+
+def test_the_architecture_has_every_extension_and_what_it_requires():
+    cells = {name: re.match(r"(?:``\w+``(?:, |  +))*", rest)[0] for name, rest in rows("baremetal")}
+    shown = {name: tuple(re.findall(r"\w+", cell)) for name, cell in cells.items()}
+    assert shown == {name: each.requires for name, each in extension.installed().items()}
 
 
 # --- references from the code ---

@@ -1,4 +1,4 @@
-"""The controller of docs/batch.rst, against a running service, with answers that are lost."""
+"""The controller of docs/extensions/batch.rst, against a running service, with answers that are lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.docs.blocks import captioned
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
-PAGE = "docs/batch.rst"
+PAGE = "docs/extensions/batch.rst"
 
 
 class Address(NamedTuple):

@@ -17,7 +17,7 @@ from tests.db.extensions.doctor import test_doctor
 from tests.findings import PLANTED
 from tests.unit.extensions.doctor import test_configuration, test_galera
 
-TEXT = (Path(__file__).parents[4] / "docs/doctor.rst").read_text()
+TEXT = (Path(__file__).parents[4] / "docs/extensions/doctor.rst").read_text()
 MAKERS = {finding.error: Severity.ERROR, finding.warning: Severity.WARNING, finding.info: Severity.INFO}
 #: The modules that plant findings; ``plants`` has noted what as they were imported.
 PLANTING = (test_doctor, test_configuration, test_galera)

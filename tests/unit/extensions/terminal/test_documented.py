@@ -1,4 +1,4 @@
-"""placement-ask has an option for each parameter of its routes, and docs/ask.rst names every command and option."""
+"""placement-ask has an option for each parameter of its routes, and its page names every command and option."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placement.extensions.v1.api import TABLE
 from placement.version_history import OLDEST
 from tests.docs.test_complete import properties
 
-TEXT = (Path(__file__).parents[4] / "docs/ask.rst").read_text()
+TEXT = (Path(__file__).parents[4] / "docs/extensions/ask.rst").read_text()
 (COMMANDS,) = (action.choices for action in main._parser()._actions if isinstance(action, argparse._SubParsersAction))
 #: The route of each command.
 ROUTES = {
