@@ -18,8 +18,8 @@ from placement.cmd import manage
 from placement.cmd.progress import Progress
 from placement.db.schema import schema, tables
 from placement.db.upkeep import online, standard
-from placement.objects.locked_provider import LockedProvider
 from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
+from placement.objects.locked_provider import LockedProvider
 from tests import children, made
 from tests.clock import PATIENCE
 from tests.db import in_process, sql_hooks

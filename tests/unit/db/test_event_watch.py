@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from placement import deploy, errors
-from placement.extensions.v1.history import event_watch
+from placement import errors
+from placement.extensions.v1.history import event_watch, recorder
 from placement.extensions.v1.history.event_watch import EventWatch
 from tests.clock import PATIENCE
 
@@ -132,4 +132,4 @@ def test_what_was_seen_long_ago_wakes_nobody(watch, history):
     [(None, None, 1), (None, 1, 0), (None, 2, 1), (None, 8, 2), (None, 64, 16), (0, 64, 0), (5, 8, 5), (5, None, 5)],
 )
 def test_a_quarter_of_the_threads_may_wait(configured, threads, most):
-    assert deploy._most_waiting(configured, threads) == most
+    assert recorder._most_waiting(configured, threads) == most
