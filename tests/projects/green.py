@@ -37,7 +37,7 @@ def tell(fixture):
 
         def claim(number):
             if number % 2:  # the others write while the index is read
-                placement.extensions.terminal("GET", "/allocation_candidates?resources=VCPU:1")
+                placement.ask("GET", "/allocation_candidates?resources=VCPU:1")
             return placement.claim(uuid.uuid4(), host)
 
         statuses = list(eventlet.GreenPool().imap(claim, range(24)))

@@ -43,7 +43,7 @@ def test_the_token_may_reshape_too():
             "inventories": {host: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 4}}}},
             "allocations": {},
         }
-        assert placement.extensions.terminal("POST", "/reshaper", "1.30", json=body).status_code == 204
+        assert placement.ask("POST", "/reshaper", "1.30", json=body).status_code == 204
 
 
 def test_fixtures_know_nothing_of_each_other_and_end_in_any_order():
@@ -112,9 +112,9 @@ def test_options_take_effect_while_the_service_runs():
         for name in ("one", "two", "three"):
             placement.add_host(name)
         query = "/allocation_candidates?resources=VCPU:1"
-        assert len(placement.extensions.terminal("GET", query).json()["allocation_requests"]) == 3
+        assert len(placement.ask("GET", query).json()["allocation_requests"]) == 3
         placement.conf_fixture.config(group="placement", max_allocation_candidates=2)
-        assert len(placement.extensions.terminal("GET", query).json()["allocation_requests"]) == 2
+        assert len(placement.ask("GET", query).json()["allocation_requests"]) == 2
 
 
 def test_a_database_outlives_the_services_on_it():
@@ -183,7 +183,7 @@ def test_clocks_may_be_replaced():
     ):
         for number in range(1, 4):
             host = placement.add_host(f"host{number}", vcpus=1)
-            found = placement.extensions.terminal("GET", "/allocation_candidates?resources=VCPU:1").json()
+            found = placement.ask("GET", "/allocation_candidates?resources=VCPU:1").json()
             assert list(found["provider_summaries"]) == [host]
             assert placement.claim(uuid.uuid4(), host) == 204
             assert placement.used(host) == 1
