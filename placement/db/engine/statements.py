@@ -15,13 +15,15 @@ from sqlalchemy.engine import Engine
 
 from placement import signals
 
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parent.parent.parent
 #: Files that every statement passes through, so that their lines do not show its source.
 _INTERNALS = {
-    str(_PACKAGE / "db" / name)
-    for name in ("compiled.py", "database.py", "dialects.py", "retry.py", "statements.py", "transaction.py")
+    str(_PACKAGE / name)
+    for name in (
+        *("db/database.py", "db/engine/compiled.py", "db/engine/dialects.py", "db/engine/statements.py"),
+        *("db/writes/retry.py", "db/writes/transaction.py", "signals.py"),
+    )
 }
-_INTERNALS.add(str(_PACKAGE / "signals.py"))
 #: When this thread's statement was sent; a thread sends one at a time.
 _sent = threading.local()
 

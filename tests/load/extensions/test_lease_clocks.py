@@ -15,7 +15,7 @@ from placement.db.database import opened
 from placement.objects.claims import leases
 from tests import children, faketime, running
 from tests.children import until
-from tests.load.claiming import Hosts, claiming, request
+from tests.load.extensions.claiming import Hosts, claiming, request
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 
