@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import sys
 
+from placement import extension
 from placement.db.engine import dialects
 from placement.db.writes import retry, write_lock
-from placement.extensions.v1.events.following import Following
 from tests.children import PATIENCE
 
 #: The options: no request is refused because a server was held up (tests/live/test_blocked.py is about that).
 OPTIONS = {"placement_database": {"max_threads": 0, "connect_timeout": int(PATIENCE), "read_timeout": int(PATIENCE)}}
 APPLICATION = "tests.load.application"
-_wait = Following.wait
 
 
 def be_patient() -> None:
@@ -23,7 +22,11 @@ def be_patient() -> None:
     for module in (dialects, write_lock):
         module.LOCK_TIMEOUT = int(PATIENCE)
     retry._LONGEST_REQUEST = PATIENCE
-    Following.wait = lambda self, after, seconds: _wait(self, after, 10 * seconds)  # type: ignore[method-assign]
+    if "v1" in extension.installed():
+        from placement.extensions.v1.events.following import Following
+
+        wait = Following.wait
+        Following.wait = lambda self, after, seconds: wait(self, after, 10 * seconds)  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -10,15 +10,14 @@ from typing import Any
 
 import jsonschema_rs
 
-from placement.extensions.v1.api import V1
-from placement.extensions.v1.openapi.document import describe
+from placement import extension
 from placement.http.api import Api
 from placement.http.environ import API, ROUTE, VERSION
 from placement.routes import PLACEMENT
 from placement.version_history import Version
 
-#: The APIs that have a document.
-APIS = (PLACEMENT, V1)
+#: The APIs that have a document: none, where the extension that describes them is not installed.
+APIS = (PLACEMENT, extension.installed()["v1"].api()) if "v1" in extension.installed() else ()
 #: Statuses of operations that came with a later version; some endpoints check the media types before the version.
 _OF_LATER_VERSIONS = ("404", "405", "406", "415")
 #: Headers that OpenAPI describes as content, and one that is for browsers alone.
@@ -131,6 +130,8 @@ def _validator(schema: str) -> Any:
 @functools.cache
 def _document(api: Api, version: Version) -> dict[str, Any]:
     """Return the document; the fields that a later release may add are not in a reply of this one."""
+    from placement.extensions.v1.openapi.document import describe
+
     return closed(resolved(describe(api, version, label=str(version))))
 
 

@@ -16,7 +16,7 @@ from jepsen.clusters.moved_clocks import Simulated
 from jepsen.history import History
 from placement.db import feed
 from placement.db.schema.tables import change_writers, provider_changes
-from tests.load.claiming import Hosts, claiming, request
+from tests.load.extensions.claiming import Hosts, claiming, request
 from tests.load.storm import Call, Storm, new
 from tests.run_length import LONG
 

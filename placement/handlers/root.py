@@ -25,9 +25,10 @@ _VERSIONS = {
 
 @endpoint(negotiates=False, replies=replies.SHOW)
 def show(req: Request) -> Reply:
-    """Show the versions of the API; a browser is redirected to the console, if it is enabled."""
-    if req.conf.console.enabled and _prefers_pages(req.environ.get("HTTP_ACCEPT")):
-        return found(req.absolute_url("/console/"))
+    """Show the versions of the API; a browser is redirected to the pages of the service, if it has any."""
+    pages = req.service.pages
+    if pages and _prefers_pages(req.environ.get("HTTP_ACCEPT")):
+        return found(req.absolute_url(pages))
     return ok(_VERSIONS, modified=NOW)
 
 

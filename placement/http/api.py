@@ -108,3 +108,8 @@ class Deployment(Service):
     """A service with the APIs that it offers: what layers and applications are made with."""
 
     apis: tuple[Api, ...]
+
+    @property
+    def pages(self) -> str | None:
+        """The path of the API that has pages; None if none has."""
+        return next((f"{api.prefix}/" for api in self.apis if api.has_pages), None)

@@ -19,3 +19,8 @@ class Service:
     database: Database
     policy: Policy
     index: LiveIndex
+
+    @property
+    def pages(self) -> str | None:
+        """The path of pages for people; None if there are none."""
+        return None

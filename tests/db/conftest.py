@@ -1,4 +1,4 @@
-"""Fixtures: the Bare Metal API on the database of the test, and a pair of Galera nodes for the session."""
+"""Fixtures: conditions of a test with a database, and a pair of Galera nodes for the session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from placement.db.writes import retry
 from tests import galera, made
 from tests.conftest import chosen
 from tests.db import replay
-from tests.db.bare_metal import Client, Metal
 from tests.db.galera_pair import Pair
 from tests.made import opened
 
@@ -28,18 +27,6 @@ def _patient_checks(request, monkeypatch):
     """Where nothing happens to the server, a health check gives a busy machine time for the answer."""
     if "private_server" not in request.fixturenames:
         monkeypatch.setattr(dialects, "PROBING", Timeouts(connect=60, silence=60))
-
-
-@pytest.fixture
-def client(database):
-    """Calls the routes, and writes nodes without them."""
-    return Client(database)
-
-
-@pytest.fixture
-def metal(database):
-    """Nodes and allocations, without the routes."""
-    return Metal(database)
 
 
 @pytest.fixture

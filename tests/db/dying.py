@@ -28,12 +28,7 @@ DEADLY = (
     "claim for several",
     "give back",
     "reshape",
-    "allocate",
-    "undeploy",
-    "delete a node that is held",
-    "claim places for several",
-    "move and claim for an hour",
-    "release named consumers",
+    *(name for each in writes.ADDED for name in each.DEADLY),
 )
 
 

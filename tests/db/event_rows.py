@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
+from placement.db.database import Database
 from placement.db.writes import notes as events
 from placement.db.writes.origin import Origin
 from placement.extensions.v1.history.tables import event_order
@@ -84,3 +89,57 @@ def check(rows):
             continue  # the generation is not moved
         assert states.get(uuid_, before) == before
         states[uuid_] = after
+
+
+# --- what the rows say ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Event:
+    """What one request has changed of one object."""
+
+    #: The position of its transaction.
+    position: int
+    kind: str
+    uuid: str | None
+    #: Of what it creates, renames or deletes: the new one, or the last.
+    name: str | None
+    generations: tuple[int | None, int | None]
+    changes: dict[str, Any]
+    request: dict[str, Any] | None
+
+
+#: As many transactions after a position as one page has.
+_NEXT = (
+    sa.select(event_order)
+    .where(event_order.c.position > sa.bindparam("after"))
+    .order_by(event_order.c.position)
+    .limit(500)
+    .subquery("following")
+)
+_PAGE = (
+    sa.select(_NEXT.c.position, table)
+    .join(table, sa.and_(_NEXT.c.writer_id == table.c.writer_id, _NEXT.c.seq == table.c.seq))
+    .order_by(_NEXT.c.position, table.c.ordinal)
+)
+
+
+def following(database: Database, after: int = 0) -> Iterator[Event]:
+    """Yield the events of all transactions after a position, in their order."""
+    database.recorder.order()
+    while rows := database.snapshot(lambda db: db.execute(_PAGE, {"after": after}).all()):  # noqa: B023
+        # The first event of a request has it, and the others name that event.
+        requests = {(row.position, row.ordinal): row.request for row in rows}
+        for row in rows:
+            changes, asked = json.loads(row.changes), requests.get((row.position, row.request_ordinal))
+            name = changes.get("name", (None, None))[1] or row.name
+            generations = (row.before_generation, row.generation)
+            request = asked and json.loads(asked)
+            yield Event(row.position, row.kind, row.uuid, name, generations, changes, request)
+        after = rows[-1].position
+
+
+def newest(database: Database) -> int:
+    """Return the position of the newest transaction; 0 if there is none."""
+    database.recorder.order()
+    return database.read(lambda db: db.execute(sa.select(sa.func.max(event_order.c.position))).scalar()) or 0

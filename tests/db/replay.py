@@ -5,7 +5,6 @@ Each pair of an event is compared with the state before it, so what it says abou
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,9 +29,8 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.writes.notes import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
-from placement.extensions.baremetal.tables import baremetal_nodes
-from placement.extensions.v1.history import event
-from placement.extensions.v1.history.event import Event, EventFilter
+from tests.db import event_rows
+from tests.db.event_rows import Event
 
 #: A fact about something: kind, uuid and the path of a value.
 Fact = tuple[str, ...]
@@ -161,21 +159,10 @@ _HELD = (
 # --- from the events --------------------------------------------------------------------------------------------------
 
 
-def all_events(database: Database, after: str | None = None) -> Iterator[Event]:
-    """Yield all events after a position, in their order."""
-    database.recorder.order()
-    while True:
-        page = database.snapshot(lambda db: event.page(db, EventFilter(), 500, after))  # noqa: B023
-        yield from page.events
-        if not page.more:
-            return
-        after = page.mark
-
-
-def replayed(database: Database, state: State | None = None, after: str | None = None) -> State:
-    """Return the state that the events after a position make of an earlier state, or of nothing."""
-    result = copy.deepcopy(state) if state is not None else State()
-    for one in all_events(database, after):
+def replayed(database: Database) -> State:
+    """Return the state that all events make of nothing."""
+    result = State()
+    for one in event_rows.following(database):
         apply(result, one)
     return result
 
@@ -253,12 +240,11 @@ class Follower:
         """Begin with the state that the database has."""
         self._database = database
         self._state = read(database)
-        database.recorder.order()
-        _, self._mark = database.read(event.newest)
+        self._position = event_rows.newest(database)
 
     def check(self) -> None:
         """Apply the events since the last time; raises AssertionError if they do not make what is in the tables."""
-        for one in all_events(self._database, self._mark):
+        for one in event_rows.following(self._database, self._position):
             apply(self._state, one)
-            self._mark = one.mark
+            self._position = one.position
         assert differences(self._state, read(self._database)) == {}

@@ -67,9 +67,9 @@ SQL = re.compile(
 class Target:
     """A service with a few things in it."""
 
-    def __init__(self, synced_database, furnished=None):
+    def __init__(self, synced_database, furnished=None, **options):
         """Take a database, and what is to be put into it: by default ``furnish``."""
-        self._synced, self._furnished = synced_database, furnished or furnish
+        self._synced, self._furnished, self._options = synced_database, furnished or furnish, options
         self._opened = None
 
     def send(self, request, looking):
@@ -86,7 +86,7 @@ class Target:
         self._opened = opened(self._synced.clean())
         self._database = self._opened.__enter__()
         url = str(self._database.engine.url)
-        conf = web.configuration(placement_database__connection=url, baremetal__enabled=True)
+        conf = web.configuration(placement_database__connection=url, **self._options)
         self._app = deploy.loadapp(conf, self._database)
         self._furnished(caller.inside(self._app))
         self._state = rows(self._database)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import uuid
 
 import pytest
 
-from placement import deploy, signals
+from placement import deploy
 from tests import caller, servers, web
 from tests.db.scenarios import Names
 from tests.db.writes import provider, stock
@@ -15,12 +14,17 @@ from tests.db.writes import provider, stock
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 LOGGER = "placement.middleware.request_log"
-SEARCHES = ("/allocation_candidates", "/v1/capacity", "/v1/explain", "/console/query")
+SEARCH = "/allocation_candidates"
 
 
 @pytest.fixture
 def app(database):
-    conf = web.configuration(console__enabled=True, placement_database__connection=str(database.engine.url))
+    return served(database)
+
+
+def served(database, **options):
+    """Return the service with a host of three processors."""
+    conf = web.configuration(placement_database__connection=str(database.engine.url), **options)
     application = deploy.loadapp(conf, database)
     call, names = caller.inside(application), Names()
     for step in (provider("host"), stock("host", VCPU=3)):
@@ -38,33 +42,13 @@ def facts(app, caplog, path):
     return {name: line.extra[name] for name in ("found", "obstacle") if name in line.extra}
 
 
-@pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_that_finds_something_says_how_much(app, caplog, path):
-    assert facts(app, caplog, f"{path}?resources=VCPU:1") == {"found": 3 if path == "/v1/capacity" else 1}
+def test_a_search_that_finds_something_says_how_much(app, caplog):
+    assert facts(app, caplog, f"{SEARCH}?resources=VCPU:1") == {"found": 1}
 
 
-@pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_that_finds_nothing_names_the_rule(app, caplog, path):
-    assert facts(app, caplog, f"{path}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
+def test_a_search_that_finds_nothing_names_the_rule(app, caplog):
+    assert facts(app, caplog, f"{SEARCH}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 
 def test_other_requests_say_nothing_of_searches(app, caplog):
-    assert facts(app, caplog, "/v1/overview") == {}
-
-
-def test_the_line_of_a_call_for_claims_says_how_many_got_a_place(app, caplog):
-    owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
-    call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
-    counted = []
-    signals.places_claimed.connect(count := lambda outcome, number: counted.append((outcome, number)))
-    try:
-        with caplog.at_level(logging.INFO, LOGGER):
-            assert caller.inside(app)("POST", "/v1/claims", body=call).status == 200
-            assert caller.inside(app)("POST", "/v1/claims?dry_run=true", body=call).status == 200
-    finally:
-        signals.places_claimed.disconnect(count)
-    line, tried = [record for record in caplog.records if record.name == LOGGER]
-    assert {name: line.extra[name] for name in ("claimed", "refused")} == {"claimed": 1, "refused": 2}
-    assert line.getMessage().endswith("claimed: 1 refused: 2")
-    assert tried.extra["route"] == "/v1/claims?dry_run=true"
-    assert counted == [("claimed", 1), ("NoRoom", 2)]
+    assert facts(app, caplog, "/resource_providers") == {}

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from placement import deploy
-from tests import caller, servers, web
+from tests import caller, extended, servers, web
 from tests.db import lease, replay
 from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records, when
-from tests.model.picking import Pickers
 from tests.model.records import UNSAID, Inventory
 from tests.model.strategies import (
     BELIEF,
@@ -325,8 +324,8 @@ def one_of(held, thing):
     return things[thing % len(things)]
 
 
-class Everyone(Pickers, Writers):
-    """Clients of Placement's routes, and those of /v1/claims beside them."""
+#: Clients of Placement's routes, and those of extensions beside them.
+Everyone = type("Everyone", (*(each.Pickers for each in extended.modules("model", "picking")), Writers), {})
 
 
 def run(machine, call, part, **members):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
-from tests.db import baremetal_writes, claim_writes
+from tests import extended
 from tests.db.scenario_requests import (
     CLAIMED,
     FULL,
@@ -208,13 +208,11 @@ REFUSED = (
     ),
 )
 
-REFUSED = (*REFUSED, *baremetal_writes.REFUSED, *claim_writes.REFUSED)
-ALL = (
-    *(*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS),
-    *(*baremetal_writes.NODES, *baremetal_writes.ALLOCATIONS),
-    *claim_writes.CLAIMS,
-    *REFUSED,
-)
+#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names of those TRIED and DEADLY, MALFORMED requests.
+ADDED = extended.modules("db", "writes")
+ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for each in ADDED for write in each.ACCEPTED))
+REFUSED = (*REFUSED, *(write for each in ADDED for write in each.REFUSED))
+ALL = (*ACCEPTED, *REFUSED)
 
 
 def tried(write: Write) -> Write:
@@ -227,7 +225,7 @@ def tried(write: Write) -> Write:
 _TRIED = {
     *("add an inventory", "set traits", "set aggregates", "claim for the first time", "reshape"),
     *("a claim beyond capacity", "a reshape that does not fit"),
-    *("claim places for several", "move by a claim", "release named consumers"),
+    *(name for each in ADDED for name in each.TRIED),
 }
 #: One for each way through a dry run; they change nothing.
 DRY_RUNS = tuple(tried(write) for write in ALL if write.name in _TRIED)
@@ -348,8 +346,7 @@ VARIANTS = (
 #: Writes after which an index has nothing to read.
 SAME = (
     *(write for write in (*ALL, *VARIANTS) if "ensure a trait" in write.name),
-    *baremetal_writes.SAME,
-    *(write for write in claim_writes.CLAIMS if not write.changes),
+    *(write for each in ADDED for write in each.ACCEPTED if not write.changes),
 )
 
 

@@ -27,14 +27,8 @@ import yaml
 from gabbi import handlers, suitemaker
 from oslo_config import cfg
 
-from placement import conf, deploy
-from placement.extensions.baremetal.api import BAREMETAL
-from placement.extensions.baremetal.objects.node import UNCLASSIFIED
-from placement.extensions.console.api import CONSOLE
-from placement.extensions.v1.api import V1
-from placement.routes import PLACEMENT
-from tests import ironic, running, servers
-from tests.reply_conformance import Described
+from placement import conf, deploy, extension
+from tests import apis, ironic, reply_conformance, running, servers
 
 HERE = pathlib.Path(__file__).parent
 DIRECTORY = HERE.parent.parent / "gabbits"
@@ -49,7 +43,11 @@ def parsed(text):
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-DIVERGENCES = parsed((HERE / "divergences.yaml").read_text())
+DIVERGENCES = {
+    name: requests
+    for each in sorted(HERE.rglob("divergences.yaml"))
+    for name, requests in parsed(each.read_text()).items()
+}
 
 
 def name_of(gabbit):
@@ -65,7 +63,7 @@ def has_reference(gabbit):
 
 def has_document(gabbit):
     """Whether the API that the gabbit is about is described by a document, which replies are compared with."""
-    return not gabbit.is_relative_to(DIRECTORY / "extensions/baremetal")
+    return bool(reply_conformance.APIS) and not gabbit.is_relative_to(DIRECTORY / "extensions/baremetal")
 
 
 #: SQLite is that of the gabbits in process.
@@ -73,9 +71,14 @@ OVER_HTTP = [kind for kind in servers.KINDS if kind != servers.SQLite.kind]
 
 
 def enabled(gabbit):
-    """Return the groups of the optional APIs that are served.  The console has / redirect browsers, so only its own
-    gabbits have it."""
-    return ("baremetal", "console") if gabbit.is_relative_to(DIRECTORY / "extensions/console") else ("baremetal",)
+    """Return the groups of the optional APIs that are served: all that are installed, but for pages.  They have /
+    redirect browsers, so only their own gabbits have them."""
+    return tuple(
+        each.name
+        for each in extension.installed().values()
+        if each.is_optional
+        and (not each.api().has_pages or gabbit.is_relative_to(DIRECTORY / "extensions" / each.name))
+    )
 
 
 BY_NAME = {name_of(each): each for each in GABBIT_FILES}
@@ -161,7 +164,7 @@ def application(database, gabbit):
     for group in enabled(gabbit):
         configuration.set_override("enabled", True, group=group)
     configuration([], project=conf.PROJECT, default_config_files=[])
-    return Described(deploy.loadapp(configuration, database))
+    return reply_conformance.Described(deploy.loadapp(configuration, database))
 
 
 @pytest.fixture(scope="session")
@@ -184,7 +187,7 @@ def services(backend):
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 CUSTOM = re.compile(r"\bCUSTOM_[A-Z0-9_]+\b")
 # The default project, a trait in messages, and the class of nodes without one.
-SHARED_NAMES = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC", UNCLASSIFIED}
+SHARED_NAMES = {"00000000-0000-0000-0000-000000000000", "CUSTOM_MAGIC", "CUSTOM_BAREMETAL_UNCLASSIFIED"}
 
 
 def test_no_two_gabbits_use_the_same_names():
@@ -207,7 +210,7 @@ def test_gabbit_has_a_name_a_head_and_distinct_requests(gabbit):
 def test_every_route_has_a_gabbit_in_which_it_succeeds():
     succeeds = {(method, url.partition("?")[0]) for method, url in successes()}
     without = []
-    for api in (PLACEMENT, BAREMETAL, V1, CONSOLE):
+    for api in apis.ALL:
         for path, methods in api.routes.items():
             pattern = re.compile(api.prefix + re.sub(r"\{\w+\}", "[^/]+", path))
             without += [

@@ -25,7 +25,6 @@ _INTERNALS = {
         *("writes/retry.py", "writes/transaction.py"),
     )
 }
-_INTERNALS.add(str(_PACKAGE / "signals.py"))
 #: When this thread's statement was sent; a thread sends one at a time.
 _sent = threading.local()
 

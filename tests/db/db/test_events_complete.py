@@ -10,7 +10,7 @@ import pytest
 from placement import routes
 from placement.db.writes.transaction import Transaction
 from tests import apis
-from tests.db import replay
+from tests.db import event_rows, replay
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
@@ -28,10 +28,10 @@ def told(database, write, *, silent=False):
     for call in write.before:
         answer = service(*names.fill(call))
         assert answer.status < 300, (call, answer)
-    before = len([*replay.all_events(database)])
+    before = len([*event_rows.following(database)])
     with mock.patch.object(Transaction, "note", autospec=True) if silent else contextlib.nullcontext():
         answer = service(*names.fill(write.call))
-    return answer.status, [*replay.all_events(database)][before:]
+    return answer.status, [*event_rows.following(database)][before:]
 
 
 @each

@@ -14,11 +14,9 @@ import pytest
 from placement import microversion as mv
 from placement.db import feed
 from placement.db.writes.transaction import Transaction
-from placement.extensions.baremetal.api import BAREMETAL
-from placement.extensions.v1.api import V1
 from placement.http.endpoint import Endpoint
 from placement.index.refresh import loaded
-from placement.routes import TABLE
+from tests import apis
 from tests.db import sql_hooks
 from tests.db.feed_audit import audited
 from tests.db.in_process import placement
@@ -82,13 +80,12 @@ def changed_of(commits):
 
 def writing_endpoints():
     """(method, path, endpoint) of every endpoint of all APIs that is not for GET."""
-    tables = {"": TABLE, BAREMETAL.prefix: BAREMETAL.routes, V1.prefix: V1.routes}
-    for prefix, table in tables.items():
-        for path, methods in table.items():
+    for api in apis.WRITTEN:
+        for path, methods in api.routes.items():
             for method, found in methods.items():
                 if method != "GET":
                     for one in (found,) if isinstance(found, Endpoint) else found:
-                        yield method, prefix + path, one
+                        yield method, api.prefix + path, one
 
 
 def endpoint_of(write: Write):

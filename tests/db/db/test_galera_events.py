@@ -49,6 +49,6 @@ def test_an_object_that_is_changed_at_both_nodes_has_its_steps_in_order(pair):
     for generation in range(20):
         chain(pair.databases[generation % 2], key, 1, start=generation)
     pair.settle()
-    pair.databases[0].history.order()
+    pair.databases[0].recorder.order()
     steps = [row[2:] for row in rows.in_order(pair.databases[0]) if row[1] == key]
     assert steps == [(generation, generation + 1) for generation in range(20)]

@@ -13,9 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement import signals
-from placement.db.schema.tables import consumers, resource_providers
+from placement.db.schema.tables import resource_providers
 from tests.db import scenarios, sql_hooks, writes
-from tests.db.bare_metal import Client
 from tests.db.db.test_waiting import Meanwhile
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
@@ -206,53 +205,3 @@ def test_several_rows_are_locked_in_the_order_of_their_ids(database, write):
     locks = [statement for statement in seen if re.search(r"\bIN \(.* FOR (NO KEY )?UPDATE", statement)]
     assert locks
     assert all("ORDER BY resource_providers.id" in statement for statement in locks)
-
-
-_LOCK_CONSUMER = sa.select(consumers.c.id).where(consumers.c.uuid == sa.bindparam("uuid")).with_for_update()
-
-
-def _adopt(client, one, consumer):
-    body = {"driver": "fake-hardware", "uuid": one, "resource_class": "bm", "instance_uuid": consumer}
-    return client("POST", "/nodes", body).status
-
-
-def _reclassify_and_assign(client, one, consumer):
-    return _patch(client, one, resource_class="other", instance_uuid=consumer)
-
-
-def _patch(client, one, **values):
-    operations = [{"op": "add", "path": f"/{name}", "value": value} for name, value in values.items()]
-    return client("PATCH", f"/nodes/{one}", operations).status
-
-
-def _respell_and_release(client, one, _consumer):
-    """The class is another one, whose unit is the same."""
-    return _patch(client, one, resource_class="BM", instance_uuid=None)
-
-
-@pytest.mark.parametrize(("act", "status"), [(_adopt, 201), (_reclassify_and_assign, 200), (_respell_and_release, 200)])
-def test_a_change_of_a_node_that_waits_for_a_consumer_has_no_provider(forest, database, act, status):
-    """PUT /allocations locks the consumer first: in the other order they deadlock."""
-    client, consumer = Client(database), new()
-    elsewhere, one = forest.provider(), forest.provider()
-    body = {
-        "allocations": {elsewhere: {"resources": {"VCPU": 1}}},
-        "project_id": "p",
-        "user_id": "u",
-        "consumer_generation": None,
-        "consumer_type": "INSTANCE",
-    }
-    assert forest.ask("PUT", f"/allocations/{consumer}", 39, body).status == 204
-    assert _adopt(client, forest.provider(), new()) == 201, "the class exists, so that one attempt will do"
-    if act is not _adopt:
-        assert _adopt(client, one, consumer if act is _respell_and_release else None) == 201
-    assert _patch(client, one, resource_class="other") in (200, 404)
-    assert _patch(client, one, resource_class="bm") in (200, 404)
-    with database.engine.connect() as connection:
-        connection.execute(_LOCK_CONSUMER, {"uuid": consumer}).one()
-        meanwhile = Meanwhile(act, client, one, consumer)
-        wait_for_lock(database)
-        assert forest.is_free(one)
-        connection.rollback()
-    assert meanwhile.wait()
-    assert meanwhile.result == status

@@ -6,9 +6,7 @@ They cause no 5xx, and searches find everything that is consistent.
 from __future__ import annotations
 
 import datetime
-import json
 import math
-import re
 import uuid
 
 import pytest
@@ -32,7 +30,6 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import caller, web
 from tests.db.in_process import placement
-from tests.db.single_calls import pages
 from tests.index.contents import meaning
 from tests.index.rewound import unchecked
 from tests.reply_conformance import Described
@@ -213,67 +210,20 @@ def test_no_read_fails(database, ids, minor):
         assert answer.status < 500, (path, answer)
 
 
-V1 = (
-    *("overview", "overview?limit=1", "overview?over_committed=1", "overview?sort=free:VCPU", "overview?class=VCPU"),
-    *("overview?sort=-capacity:VCPU&limit=1", "overview?sort=used:VCPU", f"overview?aggregate={AGGREGATE}"),
-    *("consumers", "consumers?class=VCPU", "consumers?type=unknown", "consumers?older_than=1s", "consumers?project=p"),
-    *(f"{about}?{search}" for about in ("capacity", "explain") for search in SEARCHES),
-    *("explain?resources=VCPU:9999", "explain?resources=VCPU:9,DISK_GB:1&resources_A=VCPU:1&group_policy=isolate"),
-)
-V1_OF_ONE = (
-    *("overview?root={}", "providers/{}", "consumers?provider={}", "consumers?provider={}&class=VCPU"),
-    *("capacity?resources=VCPU:1&in_tree={}", "explain?resources=VCPU:9999&in_tree={}"),
-)
-PAGES = ("/", "/hosts", "/providers", "/consumers", "/query?resources=VCPU:1", "/query?resources=VCPU:9999")
-
-
 @pytest.fixture
 def described(database, ids):
-    """The service with the console; its replies of Placement and /v1 are held to their descriptions.
+    return held_to_documents(database)
+
+
+def held_to_documents(database, **options):
+    """Return the service, whose replies are compared with their descriptions.
 
     These promise that no usage is negative, so the row that is has to go.
     """
     with database.engine.begin() as connection:
         connection.execute(sa.delete(allocations).where(allocations.c.used < 0))
     url = str(database.engine.url.render_as_string(hide_password=False))
-    conf = web.configuration(placement_database__connection=url, console__enabled=True)
-    return Described(deploy.loadapp(conf, database))
-
-
-def test_no_answer_of_v1_fails(described):
-    paths = [*V1, *(path.format(uuid_) for uuid_ in (SOUND, *ODD.values()) for path in V1_OF_ONE)]
-    for path in paths:
-        reply = web.ask(described, "GET", f"/v1/{path}", caller.ADMIN)
-        assert reply.status_int == 200, (path, reply.text)
-        json.loads(reply.text, parse_constant=pytest.fail)
-
-
-def test_no_page_fails(described):
-    for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (SOUND, *ODD.values()))):
-        reply = web.ask(described, "GET", f"/console{path}", caller.ADMIN)
-        assert reply.status_int == 200, (path, reply.text)
-        assert not re.search(r"\b(nan|inf|infinity)\b", reply.text.lower().replace("endless", "")), path
-
-
-def test_the_overview_shows_what_the_single_calls_show(described):
-    call = caller.inside(described)
-    shown = {each["uuid"]: each["inventories"] for each in call("GET", "/v1/overview").body["providers"]}
-    for uuid_ in (SOUND, *ODD.values()):
-        single = call("GET", f"/resource_providers/{uuid_}/inventories").body["inventories"]
-        assert shown[uuid_].keys() == single.keys()
-        for name, inventory in single.items():
-            # A step of 0 can be neither a step nor a divisor, and is read as 1.
-            expected = inventory | {"step_size": inventory["step_size"] or 1}
-            assert {key: shown[uuid_][name][key] for key in expected} == expected, uuid_
-
-
-@pytest.mark.parametrize("sort", [f"{sign}{amount}" for sign in ("", "-") for amount in ("free", "used", "capacity")])
-def test_pages_in_any_order_have_every_tree(database, ids, sort):
-    """Also where what is used is negative."""
-    call = placement(database)
-    everything = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
-    assert len(everything) > len(ODD) - 2
-    assert pages(call, f"/v1/overview?sort={sort}:VCPU&limit=1", "providers") == everything
+    return Described(deploy.loadapp(web.configuration(placement_database__connection=url, **options), database))
 
 
 def test_the_gauges_are_numbers(database, ids):

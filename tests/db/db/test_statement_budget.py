@@ -10,16 +10,12 @@ import re
 
 import pytest
 
-from placement import routes
-from placement.extensions.baremetal.api import BAREMETAL
-from placement.extensions.baremetal.objects import placing
-from placement.extensions.v1.api import V1
 from placement.extensions.v1.history.recorder import HistorySettings
-from tests.db.bare_metal import Client
+from tests import apis
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenarios import Call, Names
-from tests.db.writes import HOST, claim, provider, stock
+from tests.db.writes import ADDED, HOST, claim, provider, stock
 from tests.made import opened
 
 BUDGET = 7
@@ -125,26 +121,15 @@ MALFORMED = [
     ("POST", "/reshaper", {}),
     ("POST", "/resource_providers", {}),
     ("POST", "/resource_classes", {}),
-    ("POST", "/baremetal/v1/nodes", {"name": "x"}),
-    ("PATCH", "/baremetal/v1/nodes/$node", [{"op": "test", "path": "/name", "value": "x"}]),
-    ("PUT", "/baremetal/v1/nodes/$node/traits", {"traits": "x"}),
-    ("PUT", "/baremetal/v1/nodes/$node/states/power", {}),
-    ("PUT", "/baremetal/v1/nodes/$node/states/provision", {}),
-    ("PUT", "/baremetal/v1/nodes/$node/maintenance", {"reason": 1}),
-    ("POST", "/baremetal/v1/allocations", {"traits": "x"}),
-    ("PUT", "/baremetal/v1/nodes/$node/traits/CUSTOM_T", [1]),
-    ("PATCH", "/baremetal/v1/allocations/$consumer", {"op": "add"}),
-    ("POST", "/v1/claims", {"requests": []}),
-    ("POST", "/v1/claims/$consumer/extend", {"expires_in": 0}),
+    *(case for each in ADDED for case in each.MALFORMED),
 ]
 
 
 def test_every_endpoint_that_reads_a_body_is_among_the_malformed():
-    tables = {"": routes.TABLE, BAREMETAL.prefix: BAREMETAL.routes, V1.prefix: V1.routes}
     reading = {
-        (method, prefix + re.sub(r"{\w+(:.*?)?}", "...", path))
-        for prefix, table in tables.items()
-        for path, methods in table.items()
+        (method, api.prefix + re.sub(r"{\w+(:.*?)?}", "...", path))
+        for api in apis.WRITTEN
+        for path, methods in api.routes.items()
         for method, found in methods.items()
         if method != "GET"
         if any(one.body and not one.until for one in (found if isinstance(found, tuple) else (found,)))
@@ -169,22 +154,3 @@ def test_a_malformed_body_takes_no_lock(database, service, names, method, path, 
 def test_a_missing_provider_goes_before_a_malformed_body(service, names, method, path, body):
     answer = service(*names.fill(Call(f"{method} {path.replace('$host', '$missing')}", body)))
     assert answer.status == (400 if path.endswith("/traits") else 404)
-
-
-#: A claim, and the choice, the record, and the traits that are noted in the node.
-NODE = 5
-
-
-def test_a_request_for_a_node(database, budget, monkeypatch):
-    monkeypatch.setattr(placing, "GUESS_AGE", 3600)  # on a slow machine a newer snapshot would be read
-    client = Client(database)
-    for _ in range(3):
-        client.node()
-    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201  # the names have ids, and the index
-    plan = Plan()
-    planted(database, plan)
-    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
-    statements = plan.counted
-    assert len(statements) <= budget + NODE, statements
-    assert statements[-1] == "COMMIT"
-    assert client("GET", "/allocations?state=error").body["allocations"] == []

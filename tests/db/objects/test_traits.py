@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from placement.extensions.v1.history import event
-from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.history.recorder import HistorySettings
-from tests.db import interleaving
+from tests.db import event_rows, interleaving
 from tests.db.in_process import placement
 from tests.made import opened
 
@@ -66,6 +64,8 @@ def test_of_two_deletions_of_a_name_one_finds_it(database, path):
         with interleaving.just_before(database, writes, lambda: statuses.append(others("DELETE", path, 39).status)):
             statuses.append(service("DELETE", path, 39).status)
     assert statuses == [204, 404]
-    database.recorder.order()
-    found = database.snapshot(lambda db: event.page(db, EventFilter(), 10)).events
-    assert [one.changes["name"] for one in found] == [[None, "CUSTOM_ONCE"], ["CUSTOM_ONCE", None]]
+    found = [one.changes["name"] for one in event_rows.following(database)]
+    assert found == [
+        [None, "CUSTOM_ONCE"],
+        ["CUSTOM_ONCE", None],
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 
 from tests import running
-from tests.load.claiming import Hosts, claiming, releasing, request, results
+from tests.load.extensions.claiming import Hosts, claiming, releasing, request, results
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 from tests.load.test_kills import Busy

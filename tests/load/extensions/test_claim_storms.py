@@ -15,7 +15,7 @@ import pytest
 
 from placement.extensions.v1.pick.strategy import Preference
 from tests.children import until
-from tests.load.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
+from tests.load.extensions.claiming import CONCURRENT_UPDATE, Hosts, claiming, refused, releasing, request, results
 from tests.load.storm import Call, claim, name, new, statuses
 from tests.run_length import LONG
 

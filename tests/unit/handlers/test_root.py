@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from placement import microversion as mv
+from placement import routes
 from placement.handlers import root
 from tests import web
 
@@ -19,11 +22,19 @@ DOCUMENT = {
         }
     ]
 }
+TABLE = {"/": {"GET": root.show}}
 
 
 @pytest.fixture(scope="module")
 def app():
-    return web.service({"/": {"GET": root.show}})
+    return web.service(TABLE)
+
+
+@pytest.fixture(scope="module")
+def with_pages():
+    """The service with an API that has pages."""
+    pages = dataclasses.replace(routes.PLACEMENT, prefix="/pages", routes={}, has_pages=True)
+    return web.mounted(dataclasses.replace(routes.PLACEMENT, routes=TABLE), pages)
 
 
 @pytest.mark.parametrize(
@@ -56,24 +67,21 @@ OTHERS = [
 
 @pytest.mark.parametrize("accept", BROWSERS)
 @pytest.mark.parametrize("mount", ["", "/below/this"])
-def test_a_browser_is_redirected_to_the_console(accept, mount):
-    app = web.service({"/": {"GET": root.show}}, console__enabled=True)
-    answer = web.ask(app, "GET", "/", {"accept": accept}, environ={"SCRIPT_NAME": mount})
+def test_a_browser_is_redirected_to_the_pages(with_pages, accept, mount):
+    answer = web.ask(with_pages, "GET", "/", {"accept": accept}, environ={"SCRIPT_NAME": mount})
     assert (answer.status_int, answer.body) == (302, b"")
-    assert answer.headers["location"] == f"http://localhost:80{mount}/console/"
+    assert answer.headers["location"] == f"http://localhost:80{mount}/pages/"
     assert "accept" in answer.headers.getall("vary")
 
 
 @pytest.mark.parametrize("accept", OTHERS)
-def test_other_clients_are_not(accept):
-    with_console = web.service({"/": {"GET": root.show}}, console__enabled=True)
-    without = web.service({"/": {"GET": root.show}})
+def test_other_clients_are_not(app, with_pages, accept):
     headers = {} if accept is None else {"accept": accept}
-    one, other = (web.ask(app, "GET", "/", headers) for app in (with_console, without))
+    one, other = (web.ask(each, "GET", "/", headers) for each in (with_pages, app))
     assert (one.status_int, one.body) == (other.status_int, other.body) == (200, one.body)
     assert sorted(one.headers) == sorted(other.headers)
 
 
 @pytest.mark.parametrize("accept", BROWSERS)
-def test_without_the_console_a_browser_gets_the_document(app, accept):
+def test_without_pages_a_browser_gets_the_document(app, accept):
     assert web.ask(app, "GET", "/", {"accept": accept}).json == DOCUMENT

@@ -9,7 +9,6 @@ import bcrypt
 import pytest
 
 from placement import routes
-from placement.extensions.baremetal.api import BAREMETAL
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from tests import web
@@ -23,8 +22,8 @@ def write(_req):
     return ok("written")
 
 
-TABLE = {"/v1/thing": dict.fromkeys(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"), write)}
-APIS = [dataclasses.replace(api, routes=TABLE) for api in (routes.PLACEMENT, BAREMETAL)]
+TABLE = {"/thing": dict.fromkeys(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"), write)}
+APIS = [dataclasses.replace(routes.PLACEMENT, prefix=prefix, routes=TABLE) for prefix in ("", "/other")]
 
 
 def serve(tmp_path, **options):
@@ -34,7 +33,7 @@ def serve(tmp_path, **options):
     return web.mounted(*APIS, conf=web.configuration(**options))
 
 
-@pytest.mark.parametrize("path", ["/v1/thing", "/baremetal/v1/thing"])
+@pytest.mark.parametrize("path", ["/thing", "/other/thing"])
 def test_a_page_of_another_origin_reads_and_does_not_write(tmp_path, path):
     app = serve(tmp_path)
     for headers in (FOREIGN, {"origin": "null"}, {"sec-fetch-site": "same-site"}):
@@ -45,7 +44,7 @@ def test_a_page_of_another_origin_reads_and_does_not_write(tmp_path, path):
         assert web.ask(app, "GET", path, PASSWORD | headers).status_int == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/thing", "/baremetal/v1/thing"])
+@pytest.mark.parametrize("path", ["/thing", "/other/thing"])
 @pytest.mark.parametrize("headers", [{}, {"origin": "http://here:8778"}, {"sec-fetch-site": "same-origin"}])
 def test_a_client_that_is_no_browser_writes_and_so_does_a_page_of_the_service(tmp_path, path, headers):
     assert web.ask(serve(tmp_path), "POST", path, PASSWORD | headers).status_int == 200
@@ -53,7 +52,7 @@ def test_a_client_that_is_no_browser_writes_and_so_does_a_page_of_the_service(tm
 
 def test_a_page_learns_nothing_of_a_password(tmp_path):
     wrong = PASSWORD | {"authorization": "Basic " + base64.b64encode(b"u:q").decode()}
-    assert web.ask(serve(tmp_path), "POST", "/v1/thing", wrong | FOREIGN).status_int == 403
+    assert web.ask(serve(tmp_path), "POST", "/thing", wrong | FOREIGN).status_int == 403
 
 
 @pytest.mark.parametrize(
@@ -61,10 +60,10 @@ def test_a_page_learns_nothing_of_a_password(tmp_path):
 )
 def test_a_page_of_an_origin_that_is_allowed_by_name_writes(tmp_path, allowed, status):
     app = serve(tmp_path, cors__allowed_origin=[allowed])
-    assert web.ask(app, "POST", "/v1/thing", PASSWORD | FOREIGN).status_int == status
+    assert web.ask(app, "POST", "/thing", PASSWORD | FOREIGN).status_int == status
 
 
 def test_a_token_is_added_by_no_browser():
     app = web.mounted(*APIS)
-    for path in ("/v1/thing", "/baremetal/v1/thing"):
+    for path in ("/thing", "/other/thing"):
         assert web.ask(app, "POST", path, {"x-auth-token": "admin", **FOREIGN}).status_int == 200

@@ -15,7 +15,7 @@ from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.schemas import query as queries
 from tests import web
-from tests.db.bare_metal import Client
+from tests.db.extensions.bare_metal import Client
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 

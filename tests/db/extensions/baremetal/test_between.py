@@ -14,8 +14,8 @@ from placement.extensions.baremetal.objects.record import Record
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
-from tests.db import bare_metal
-from tests.db.bare_metal import ME, YOU, Client, inventories
+from tests.db.extensions import bare_metal
+from tests.db.extensions.bare_metal import ME, YOU, Client, inventories
 from tests.db.interleaving import just_before, locking
 from tests.made import opened
 

@@ -19,8 +19,8 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
-from tests.db import bare_metal
-from tests.db.bare_metal import ME, NODE, OTHER, YOU, inventories
+from tests.db.extensions import bare_metal
+from tests.db.extensions.bare_metal import ME, NODE, OTHER, YOU, inventories
 
 DEFAULT = Owner("default", "importer")
 #: Claims an instance of another project as a Placement client does.

@@ -12,8 +12,8 @@ import pytest
 
 from tests import servers
 from tests.db.test_never_5xx import SQL, Target, holds
-from tests.nonsense import bare_metal
-from tests.nonsense.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
+from tests.nonsense.extensions import bare_metal
+from tests.nonsense.extensions.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
 from tests.nonsense.odd_values import TRAPS, Sent
 from tests.run_length import LONG
 
@@ -42,7 +42,7 @@ def furnish(call):
 
 @pytest.fixture
 def target(synced_database):
-    found = Target(synced_database, furnish)
+    found = Target(synced_database, furnish, baremetal__enabled=True)
     yield found
     found.close()
 

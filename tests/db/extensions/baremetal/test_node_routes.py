@@ -8,7 +8,7 @@ import pytest
 
 from tests.caller import NEW_CONSUMER
 from tests.db import sql_hooks
-from tests.db.bare_metal import DATE, ME, NODE, YOU
+from tests.db.extensions.bare_metal import DATE, ME, NODE, YOU
 from tests.db.in_process import placement
 
 DRIVER = "fake-hardware"

@@ -19,7 +19,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
-from tests.db.bare_metal import ME, NODE, OTHER, OWNER, YOU, claim, inventories
+from tests.db.extensions.bare_metal import ME, NODE, OTHER, OWNER, YOU, claim, inventories
 
 READY = {"provision_state": "available", "power_state": "power off"}
 

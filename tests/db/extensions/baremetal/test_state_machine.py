@@ -1,7 +1,8 @@
 """Any sequence of writes to nodes and allocations, beside Placement clients, is as a model predicts.
 
-The model is tests/model/bare_metal.py.  After each write: a node has one holder at most, an active allocation is on the
-node that carries its uuid, and a holder that this API has made has its record, unless a Placement client has moved it.
+The model is tests/model/extensions/baremetal/bare_metal.py.  After each write: a node has one holder at most, an active
+allocation is on the node that carries its uuid, and a holder that this API has made has its record, unless a Placement
+client has moved it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from placement.extensions.baremetal.objects import candidates
 from tests import caller, servers, web
 from tests.db import replay
 from tests.db.feed_audit import audited
-from tests.model.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.clients import outcome, when
+from tests.model.extensions.baremetal.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.records import Refused
 from tests.run_length import LONG
 

@@ -38,8 +38,9 @@ from placement.extensions.doctor import checks, mending, server
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
-from tests import children, made, servers, web
-from tests.db import lease, replay
+from tests import children, servers, web
+from tests.db import lease
+from tests.db.event_rows import following
 from tests.db.in_process import placement
 from tests.findings import PLANTED, plants
 from tests.index.rewound import unchecked
@@ -512,9 +513,9 @@ TOLD = {
 @pytest.mark.parametrize("name", TOLD)
 def test_what_is_mended_has_an_event(database, plant, doctor, name):
     plant(name)
-    before = len([*replay.all_events(database)])
+    before = len([*following(database)])
     assert doctor("--fix", "--yes").code == 0
-    told = [*replay.all_events(database)][before:]
+    told = [*following(database)][before:]
     for kind, key, words in TOLD[name]:
         [event] = [event for event in told if event.kind == kind and key in (event.uuid, event.name)][-1:]
         name_, _, value = words.partition(": ")

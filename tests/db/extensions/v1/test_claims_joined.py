@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from placement.objects.claims import leases
-from tests.db.crowd import call, outcomes_of, results_of, waiting_calls
+from tests.db.extensions.v1.claim_crowd import call, outcomes_of, results_of, waiting_calls
 from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
 from tests.db.extensions.v1.test_claims_at_once import put, several_writers
 from tests.db.extensions.v1.test_claims_statement_budget import CLAIM

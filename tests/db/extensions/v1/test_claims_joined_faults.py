@@ -12,7 +12,8 @@ from placement.db.engine import dialects
 from placement.db.schema.tables import allocations, claims, consumers
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
-from tests.db.crowd import call, outcomes_of, statuses, waiting_calls
+from tests.db.crowd import statuses
+from tests.db.extensions.v1.claim_crowd import call, outcomes_of, waiting_calls
 from tests.db.extensions.v1.test_claims import request
 from tests.db.extensions.v1.test_claims_at_once import several_writers
 from tests.db.faults import Plan

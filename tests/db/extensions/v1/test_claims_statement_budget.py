@@ -11,7 +11,7 @@ import pytest
 
 from placement.extensions.v1.claims import engine
 from placement.extensions.v1.handlers import claim
-from tests.db.claim_writes import claims, request
+from tests.db.extensions.v1.writes import claims, request
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenarios import Names

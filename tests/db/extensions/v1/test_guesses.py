@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.db.crowd import call, waiting_calls
+from tests.db.extensions.v1.claim_crowd import call, waiting_calls
 from tests.db.extensions.v1.test_claims import Cloud, request, roots_of
 from tests.db.extensions.v1.test_claims_at_once import put
 from tests.made import opened

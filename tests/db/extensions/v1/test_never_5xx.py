@@ -7,7 +7,7 @@ import pytest
 
 from tests import servers
 from tests.db.test_never_5xx import Target, holds
-from tests.nonsense import v1
+from tests.nonsense.extensions import v1
 from tests.nonsense.odd_values import TRAPS
 from tests.nonsense.text_positions import Place
 from tests.run_length import LONG

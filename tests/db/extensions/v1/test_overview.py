@@ -13,8 +13,8 @@ from placement import deploy
 from placement.extensions.v1.handlers import overview
 from placement.objects.claims import holders
 from tests import caller, servers, web
-from tests.db import single_calls
-from tests.db.single_calls import get, pages
+from tests.db.extensions.v1 import single_calls
+from tests.db.extensions.v1.single_calls import get, pages
 from tests.db.test_state_machine import Writers
 from tests.model.clients import clear
 from tests.model.strategies import CLASSES

@@ -7,7 +7,7 @@ import pytest
 from placement.extensions.v1.claims import reasons
 from placement.extensions.v1.handlers import claim
 from tests.clock import Clock
-from tests.db.crowd import waiting_calls
+from tests.db.extensions.v1.claim_crowd import waiting_calls
 from tests.db.extensions.v1.test_claims import Cloud, request
 from tests.db.extensions.v1.test_claims_at_once import put
 

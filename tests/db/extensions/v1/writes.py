@@ -36,7 +36,7 @@ EXTENSION = "POST /v1/claims/$consumer/extend"
 SEVERAL = (request(), request("consumer_2", "other", 2), request("consumer_3", amount=3))
 BOTH = {"host": USAGE, "other": USAGE}
 
-CLAIMS = (
+ACCEPTED = (
     Write("claim a place", HOSTS, claims(request()), {"host": USAGE}, 200),
     Write("claim the first place of an owner", (*HOST, *OTHER), claims(request()), {"host": USAGE}, 200),
     Write("claim a place for an hour", HOSTS, claims(request(), expires_in=3600), {"host": USAGE}, 200),
@@ -115,4 +115,15 @@ REFUSED = (
         claims(request(tree="other", keep=False, consumer_generation=7)),
         status=409,
     ),
+)
+
+#: Those of which a dry run is sent.
+TRIED = ("claim places for several", "move by a claim", "release named consumers")
+
+#: Where most can remain half done.
+DEADLY = ("claim places for several", "move and claim for an hour", "release named consumers")
+
+MALFORMED = (
+    ("POST", "/v1/claims", {"requests": []}),
+    ("POST", "/v1/claims/$consumer/extend", {"expires_in": 0}),
 )

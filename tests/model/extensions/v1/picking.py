@@ -1,6 +1,6 @@
 """Clients of /v1/claims: the service chooses the places, and the model checks each choice and each refusal.
 
-What was possible is found by the brute force of tests/search, on the model's state (tests/model/placing.py).
+What was possible is found by the brute force of tests/search, on the model's state: placing.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis.stateful import invariant, rule
 from placement.extensions.v1.pick.strategy import Preference
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.model.clients import Clients, seen, when
-from tests.model.placing import Judge, Options, Wish
+from tests.model.extensions.v1.placing import Judge, Options, Wish
 from tests.model.records import Record
 from tests.model.service import Model
 from tests.model.strategies import BELIEF, CONSUMER, CONSUMERS, OWNERS, WHICH

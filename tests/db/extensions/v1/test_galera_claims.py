@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement.objects.claims import leases
 from tests.db import lease
 from tests.db.galera_pair import either_first, met
-from tests.load.claiming import claiming, refused, releasing, request, results
+from tests.load.extensions.claiming import claiming, refused, releasing, request, results
 from tests.load.storm import Call, Storm, claim, name, new, statuses
 
 pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]

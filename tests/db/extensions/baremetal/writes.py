@@ -136,6 +136,8 @@ ALLOCATIONS = (
     Write("delete the allocation of a node", HELD, bare("DELETE /nodes/$node/allocation"), {"node": USAGE}),
 )
 
+ACCEPTED = (*NODES, *ALLOCATIONS)
+
 REFUSED = (
     Write("an allocation of a name that is taken", FREE, allocation(name="before-$RUN"), status=409),
     Write("an allocation of a uuid that is taken", HELD, allocation(), status=409),
@@ -151,6 +153,20 @@ REFUSED = (
     ),
 )
 
-ALL = (*NODES, *ALLOCATIONS, *REFUSED)
-#: Writes after which an index has nothing to read.
-SAME = tuple(write for write in (*NODES, *ALLOCATIONS) if not write.changes)
+#: No route has a dry run.
+TRIED = ()
+
+#: Where most can remain half done.
+DEADLY = ("allocate", "undeploy", "delete a node that is held")
+
+MALFORMED = (
+    ("POST", "/baremetal/v1/nodes", {"name": "x"}),
+    ("PATCH", "/baremetal/v1/nodes/$node", [{"op": "test", "path": "/name", "value": "x"}]),
+    ("PUT", "/baremetal/v1/nodes/$node/traits", {"traits": "x"}),
+    ("PUT", "/baremetal/v1/nodes/$node/states/power", {}),
+    ("PUT", "/baremetal/v1/nodes/$node/states/provision", {}),
+    ("PUT", "/baremetal/v1/nodes/$node/maintenance", {"reason": 1}),
+    ("POST", "/baremetal/v1/allocations", {"traits": "x"}),
+    ("PUT", "/baremetal/v1/nodes/$node/traits/CUSTOM_T", [1]),
+    ("PATCH", "/baremetal/v1/allocations/$consumer", {"op": "add"}),
+)

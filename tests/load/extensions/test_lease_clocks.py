@@ -14,7 +14,7 @@ import pytest
 from placement.objects.claims import leases
 from tests import children, faketime, running
 from tests.children import until
-from tests.load.claiming import Hosts, claiming, request
+from tests.load.extensions.claiming import Hosts, claiming, request
 from tests.load.soundness import flaws
 from tests.load.storm import Storm, new
 from tests.made import opened

@@ -1,0 +1,26 @@
+"""The number of statements of a request for a node (tests/db/db/test_statement_budget.py)."""
+
+from __future__ import annotations
+
+from placement.extensions.baremetal.objects import placing
+from tests.db.db.test_statement_budget import BUDGET
+from tests.db.extensions.bare_metal import Client
+from tests.db.faults import Plan, planted
+
+#: A claim, and the choice, the record, and the traits that are noted in the node.
+NODE = 5
+
+
+def test_a_request_for_a_node(database, own_insert, monkeypatch):
+    monkeypatch.setattr(placing, "GUESS_AGE", 3600)  # on a slow machine a newer snapshot would be read
+    client = Client(database)
+    for _ in range(3):
+        client.node()
+    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201  # the names have ids, and the index
+    plan = Plan()
+    planted(database, plan)
+    assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
+    statements = plan.counted
+    assert len(statements) <= BUDGET + own_insert + NODE, statements
+    assert statements[-1] == "COMMIT"
+    assert client("GET", "/allocations?state=error").body["allocations"] == []

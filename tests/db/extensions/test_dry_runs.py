@@ -1,0 +1,24 @@
+"""Which routes of extensions have a dry run; what they answer is in tests/db/test_dry_runs.py."""
+
+from __future__ import annotations
+
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.v1.api import V1
+from tests.db.in_process import placement
+
+
+def test_the_routes_with_a_dry_run_are_those_that_claim_and_give_back():
+    found = {
+        (method, path)
+        for api in (BAREMETAL, V1)
+        for path, methods in api.routes.items()
+        for method, served in methods.items()
+        if getattr(served, "dry_run", None) is not None
+    }
+    assert found == {("POST", "/claims"), ("DELETE", "/claims"), ("POST", "/claims/{consumer}/extend")}
+
+
+def test_a_bare_metal_write_refuses_a_dry_run(database):
+    answer = placement(database)("POST", "/baremetal/v1/nodes?dry_run=true", None, {"resource_class": "gold"})
+    assert answer.status == 400
+    assert "This request has no dry run." in str(answer.body)

@@ -1,0 +1,53 @@
+"""The log lines of searches and claims of extensions (tests/db/test_search_log.py)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+
+import pytest
+
+from placement import signals
+from tests import caller, servers
+from tests.db.test_search_log import LOGGER, facts, served
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+SEARCHES = ("/v1/capacity", "/v1/explain", "/console/query")
+
+
+@pytest.fixture
+def app(database):
+    return served(database, console__enabled=True)
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+def test_a_search_that_finds_something_says_how_much(app, caplog, path):
+    assert facts(app, caplog, f"{path}?resources=VCPU:1") == {"found": 3 if path == "/v1/capacity" else 1}
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+def test_a_search_that_finds_nothing_names_the_rule(app, caplog, path):
+    assert facts(app, caplog, f"{path}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
+
+
+def test_other_requests_say_nothing_of_searches(app, caplog):
+    assert facts(app, caplog, "/v1/overview") == {}
+
+
+def test_the_line_of_a_call_for_claims_says_how_many_got_a_place(app, caplog):
+    owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
+    call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
+    counted = []
+    signals.places_claimed.connect(count := lambda outcome, number: counted.append((outcome, number)))
+    try:
+        with caplog.at_level(logging.INFO, LOGGER):
+            assert caller.inside(app)("POST", "/v1/claims", body=call).status == 200
+            assert caller.inside(app)("POST", "/v1/claims?dry_run=true", body=call).status == 200
+    finally:
+        signals.places_claimed.disconnect(count)
+    line, tried = [record for record in caplog.records if record.name == LOGGER]
+    assert {name: line.extra[name] for name in ("claimed", "refused")} == {"claimed": 1, "refused": 2}
+    assert line.getMessage().endswith("claimed: 1 refused: 2")
+    assert tried.extra["route"] == "/v1/claims?dry_run=true"
+    assert counted == [("claimed", 1), ("NoRoom", 2)]

@@ -1,0 +1,51 @@
+"""Copy the repository without its extensions: ``python tools/copy_core.py DIRECTORY`` (docs: architecture-extensions).
+
+The copy has the files that git knows, but for those in directories named ``extensions``, and its setup.cfg declares
+nothing of what is in ``placement/extensions``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+EXTENSIONS = "placement.extensions"
+
+
+def copy(target: Path) -> None:
+    """Make the copy in a directory, which need not exist."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in listed.stdout.split("\0"):
+        path = Path(name)
+        if "extensions" in path.parts or not (ROOT / path).is_file():
+            continue
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, target / path)
+    _declare_nothing_of_extensions(target / "setup.cfg")
+
+
+def _declare_nothing_of_extensions(setup: Path) -> None:
+    """Take entry points and data of extensions from a setup.cfg, and what is empty then."""
+    config = configparser.RawConfigParser()
+    config.optionxform = str  # type: ignore[assignment, method-assign]
+    config.read(setup)
+    points, data = config["options.entry_points"], config["options.package_data"]
+    for group, lines in points.items():
+        kept = [line for line in lines.splitlines() if line.strip() and not re.search(rf"\b{EXTENSIONS}\.", line)]
+        if kept:
+            points[group] = "\n".join(["", *kept])
+        else:
+            del points[group]
+    for package in [name for name in data if name.startswith(EXTENSIONS)]:
+        del data[package]
+    with setup.open("w") as file:
+        config.write(file)
+
+
+if __name__ == "__main__":
+    copy(Path(sys.argv[1]))
