@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from placement import signals
 from placement.db import feed
 from placement.db.engine import dialects
 from placement.db.engine.timeouts import Timeouts
 from placement.db.upkeep import standard
 from placement.db.writes import retry
-from tests import galera, made
+from tests import galera, made, recorded
 from tests.conftest import chosen
-from tests.db import replay
 from tests.db.galera_pair import Pair
 from tests.made import opened
 
@@ -61,4 +61,32 @@ def pair(request):
 def replayed(database):
     """At the end of the test, its events, replayed from the beginning, must give the state of the tables."""
     yield
-    assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+    assert recorded.differences(database) == {}
+
+
+class Received(list):
+    """Records the facts of each event."""
+
+    def __init__(self, *names):
+        self.names = names
+        self.listeners = {name: self._listener(name) for name in names}
+
+    def _listener(self, name):
+        return lambda *facts: self.append((name, *facts))
+
+    def of(self, name):
+        return [facts[1:] for facts in self if facts[0] == name]
+
+
+@pytest.fixture
+def received():
+    received = Received(
+        *("timing", "driver_error", "retried", "refreshed", "reloaded", "searched"),
+        *("events_recorded", "events_pruned", "history_measured", "transactions_unordered", "transactions_ordered"),
+        *("waiting_changed", "wait_refused", "examined"),
+    )
+    for name, listener in received.listeners.items():
+        getattr(signals, name).connect(listener)
+    yield received
+    for name, listener in received.listeners.items():
+        getattr(signals, name).disconnect(listener)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from placement import deploy
-from tests import caller, extended, servers, web
-from tests.db import lease, replay
+from tests import caller, extended, recorded, servers, web
+from tests.db import lease
 from tests.db.feed_audit import audited
 from tests.model.clients import Clients, body_of, clear, copied, record, records, when
 from tests.model.records import UNSAID, Inventory
@@ -359,5 +359,5 @@ else:
 
             part = 0.1 if LONG and backend.kind != servers.SQLite.kind else 0.3
             expire = staticmethod(lambda consumer: lease.expire(database, consumer))
-            follower = replay.Follower(database)
-            run(Everyone, audited_call, part, expire=expire, at_end=staticmethod(follower.check))
+            follow = recorded.following(database)
+            run(Everyone, audited_call, part, expire=expire, at_end=staticmethod(follow))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from placement.db.database import Database
-from tests.db import replay
+from tests import recorded
 
 _NOWHERE = {
     "a consumer that holds nothing": """
@@ -92,7 +92,7 @@ _NOWHERE = {
 def flaws(database: Database) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows, and what the events say that is not true."""
     found = flaws_of_rows(database.engine)
-    untrue: list[object] = [*replay.untruths(database)]
+    untrue: list[object] = [*recorded.untruths(database)]
     return found | {"an event that is not true": untrue} if untrue else found
 
 

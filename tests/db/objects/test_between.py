@@ -16,7 +16,8 @@ from placement.extensions.v1.history.recorder import HistorySettings
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
-from tests.db import interleaving, replay
+from tests import recorded
+from tests.db import interleaving
 from tests.db.in_process import placement
 from tests.db.interleaving import holding_consumers, locking
 from tests.made import opened
@@ -133,7 +134,7 @@ def test_a_consumer_that_comes_after_the_lock_is_given_back_as_it_is_by_then(clo
     free = cloud.free()
     with cloud.just_before(follows_the_lock, comes), cloud.just_before("DELETE FROM consumers", moves):
         assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
-    assert replay.untruths(cloud.database) == []
+    assert recorded.untruths(cloud.database) == []
     assert cloud.free() == free
 
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from placement import deploy
 from placement.extensions.baremetal.objects import candidates
 from tests import caller, servers, web
-from tests.db import replay
+from tests.db.extensions import replay
 from tests.db.feed_audit import audited
 from tests.model.clients import outcome, when
 from tests.model.extensions.baremetal.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record

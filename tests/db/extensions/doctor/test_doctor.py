@@ -38,9 +38,9 @@ from placement.extensions.doctor import checks, mending, server
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
-from tests import children, servers, web
+from tests import children, made, servers, web
 from tests.db import lease
-from tests.db.event_rows import following
+from tests.db.extensions.event_rows import following
 from tests.db.in_process import placement
 from tests.findings import PLANTED, plants
 from tests.index.rewound import unchecked

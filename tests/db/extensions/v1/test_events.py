@@ -20,8 +20,8 @@ from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
 from tests.clock import PATIENCE
 from tests.db import faults
-from tests.db.event_rows import chain, key, write
 from tests.db.extensions.bare_metal import Nodes
+from tests.db.extensions.event_rows import chain, key, write
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 

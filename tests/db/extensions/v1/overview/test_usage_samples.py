@@ -19,7 +19,7 @@ from placement.extensions.v1.history.tables import event_order, events, usage_sa
 from placement.index.live import LiveIndex
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
-from tests.db.event_rows import key
+from tests.db.extensions.event_rows import key
 from tests.db.in_process import placement
 from tests.made import opened
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.db import event_rows as rows
-from tests.db.event_rows import chain
+from tests.db.extensions import event_rows as rows
+from tests.db.extensions.event_rows import chain
 
 pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 

@@ -29,8 +29,9 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.writes.notes import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
-from tests.db import event_rows
-from tests.db.event_rows import Event
+from placement.extensions.baremetal.tables import baremetal_nodes
+from tests.db.extensions import event_rows
+from tests.db.extensions.event_rows import Event
 
 #: A fact about something: kind, uuid and the path of a value.
 Fact = tuple[str, ...]

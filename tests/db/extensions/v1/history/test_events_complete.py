@@ -10,7 +10,7 @@ import pytest
 from placement import routes
 from placement.db.writes.transaction import Transaction
 from tests import apis
-from tests.db import event_rows, replay
+from tests.db.extensions import event_rows, replay
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth

@@ -23,9 +23,10 @@ from placement.extensions.v1.history.event_order import is_behind
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.tables import event_order, events
 from tests import web
-from tests.db import event_rows as rows
-from tests.db import interleaving, replay
-from tests.db.event_rows import aged, chain, key, write
+from tests.db import interleaving
+from tests.db.extensions import event_rows as rows
+from tests.db.extensions import replay
+from tests.db.extensions.event_rows import aged, chain, key, write
 from tests.db.in_process import placement
 from tests.made import opened
 

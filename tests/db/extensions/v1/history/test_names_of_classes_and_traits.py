@@ -1,0 +1,35 @@
+"""Events of classes and traits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.db import interleaving
+from tests.db.extensions import event_rows
+from tests.db.in_process import placement
+from tests.made import opened
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("path", ["/traits/CUSTOM_ONCE", "/resource_classes/CUSTOM_ONCE"])
+def test_of_two_deletions_of_a_name_one_is_an_event(database, path):
+    """The other one commits right before ours deletes the row, or locks it."""
+    service = placement(database)
+    assert service("PUT", path, 39).status == 201
+    table = path.split("/")[1]
+
+    def writes(statement):
+        return table in statement and (statement.startswith("DELETE") or "FOR UPDATE" in statement)
+
+    statuses = []
+    with opened(database.url) as elsewhere:
+        others = placement(elsewhere)
+        with interleaving.just_before(database, writes, lambda: statuses.append(others("DELETE", path, 39).status)):
+            statuses.append(service("DELETE", path, 39).status)
+    assert statuses == [204, 404]
+    found = [one.changes["name"] for one in event_rows.following(database)]
+    assert found == [
+        [None, "CUSTOM_ONCE"],
+        ["CUSTOM_ONCE", None],
+    ]

@@ -1,0 +1,160 @@
+"""The events of the history: what is recorded, ordered and removed, and who waits."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import pytest
+
+from placement import errors
+from placement.db.engine import dialects
+from placement.db.writes import attempt
+from placement.db.writes.transaction import Collision
+from placement.extensions.v1.history import event_order, event_pruning
+from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history.recorder import HistorySettings
+from tests.clock import PATIENCE
+from tests.db.extensions.event_rows import aged, chain, key
+from tests.db.in_process import placement
+from tests.load.storm import holding
+from tests.made import opened
+
+
+def host(service, total=4):
+    provider = str(uuid.uuid4())
+    assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
+    assert service("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+    return provider
+
+
+def test_events_are_published_by_kind_once_they_are_committed(database, received):
+    service = placement(database)
+    provider = host(service)
+    received.clear()
+    assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider])).status == 204
+    assert received.of("events_recorded") == [({"consumer": 1, "provider": 1},)]
+    received.clear()
+    assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding({provider: {"VCPU": 99}})).status == 409
+    dry_run = f"/allocations/{uuid.uuid4()}?dry_run=true"
+    assert service("PUT", dry_run, 39, holding([provider])).body["dry_run"]["status"] == 204
+    assert received.of("events_recorded") == []
+
+
+def test_an_attempt_that_is_run_again_publishes_its_events_once(database, received):
+    attempts = []
+
+    def work(db):
+        noting_a_trait(db)
+        attempts.append(None)
+        if len(attempts) == 1:
+            raise Collision
+
+    database.write(work)
+    assert received.of("events_recorded") == [({"trait": 1},)]
+
+
+def test_events_that_are_rolled_back_at_their_commit_are_not_published(database, received, monkeypatch):
+    commits = []
+
+    def fail_once(connection):
+        commits.append(received.of("events_recorded"))
+        if len(commits) == 1:
+            raise Collision
+        dialects.commit(connection)
+
+    monkeypatch.setattr(attempt, "_commit", fail_once)
+    with pytest.raises(Collision):
+        database._attempts.commit(noting_a_trait, 1)
+    database.write(noting_a_trait)
+    assert commits == [[], []]
+    assert received.of("events_recorded") == [({"trait": 1},)]
+
+
+def noting_a_trait(db):
+    db.note("trait", "CUSTOM_A", {("name",): (None, "CUSTOM_A")})
+
+
+def test_the_order_publishes_what_waits_for_it(database, received):
+    chain(database, key(1), 3)
+    database.recorder.order()
+    assert received.of("transactions_unordered") == [(3,), (0,)]
+    assert received.of("transactions_ordered") == [(3,)]
+    received.clear()
+    database.recorder.order()
+    assert received.of("transactions_unordered") == [(0,)]
+    assert received.of("transactions_ordered") == []
+
+
+def test_transactions_wait_for_an_order_that_cannot_be_written(database, received, monkeypatch):
+    chain(database, key(1), 3)
+
+    def refuse(*_, **_options):
+        raise errors.DatabaseUnavailable()
+
+    monkeypatch.setattr(database, "write", refuse)
+    with pytest.raises(errors.DatabaseUnavailable):
+        database.recorder.order()
+    assert received.of("transactions_unordered") == [(3,)]
+    assert received.of("transactions_ordered") == []
+
+
+def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, monkeypatch):
+    caplog.set_level("INFO", "placement.extensions.v1.history.event_order")
+    chain(database, key(1), 3)
+    database.recorder.order()
+    assert caplog.messages == []
+    monkeypatch.setattr(event_order, "BATCH", 2)
+    chain(database, key(2), 3)
+    database.recorder.order()
+    [said] = caplog.messages
+    assert said.startswith("The history has put 3 transactions in order, since 20")
+
+
+def test_maintenance_publishes_how_long_the_history_is(database, received):
+    assert database.recorder.maintain()
+    assert received.of("history_measured") == [(0, 0.0)]
+    chain(database, key(1), 5)
+    received.clear()
+    assert database.recorder.maintain()
+    [(events, oldest)] = received.of("history_measured")
+    assert (events, 0 <= oldest < 600) == (5, True)
+    assert {cause: number for cause, number in received.of("events_pruned") if number} == {}
+
+
+def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, received):
+    chain(database, key(1), 10)
+    database.recorder.order()
+    aged(database, 4, 3)
+    aged(database, 2, 31)
+    with opened(database.url, history=HistorySettings(max_events=7)) as bounded:
+        assert bounded.recorder.prune() == 3
+    assert received.of("events_pruned") == [("retention_days", 2), ("max_events", 1)]
+    [(events, oldest)] = received.of("history_measured")
+    assert (events, round(oldest / 86400)) == (7, 3)
+
+
+def test_a_history_of_which_only_the_newest_is_left_is_measured(database, received, monkeypatch):
+    monkeypatch.setattr(event_pruning, "BATCH", 2)
+    chain(database, key(1), 5)
+    database.recorder.order()
+    aged(database, 5, 40)
+    database.recorder.prune()
+    assert [(left, round(age / 86400)) for left, age in received.of("history_measured")] == [(3, 40), (1, 40), (1, 40)]
+
+
+def test_waiting_requests_are_published_and_those_that_may_not(received):
+    watch = EventWatch(lambda: 0)
+    assert watch.enter()
+    assert not watch.enter()
+    watch.leave()
+    assert received.of("waiting_changed") == [(1,), (0,)]
+    assert received.of("wait_refused") == [()]
+
+
+def test_the_time_that_a_request_waits_is_published(received):
+    watch = EventWatch(lambda: 7)
+    assert watch.wait(6, time.monotonic() + PATIENCE)
+    assert not watch.wait(7, time.monotonic())
+    assert [name for name, _ in received.of("timing")] == ["wait", "wait"]
