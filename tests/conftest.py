@@ -18,6 +18,9 @@ projects   what other projects' tests use
 A test that needs another size or pause sets a public constant of the module, such as ``BATCH``.
 
 model, nonsense and nova hold no tests: models, odd values and replies of nova for the others.
+
+What is about an extension is in directories named extensions.  Without them all else must pass, but for tests of the
+repository as a whole (live/test_core_alone.py).
 """
 
 from __future__ import annotations

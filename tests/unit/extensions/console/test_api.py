@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from placement import routes
 from placement.extensions.console.api import CONSOLE
 from placement.extensions.console.handlers.asset import ASSETS
+from tests import web
 
 #: Pages without a rule: those that are open, and the one that asks the policy about a project.
 WITHOUT_RULE = {"/assets/{name}", "/api", "/consumers"}
@@ -18,3 +20,8 @@ def test_every_page_has_a_rule_of_the_api_and_only_static_facts_are_open():
         assert len({endpoint.policy for endpoint in methods.values()}) == 1
     assert CONSOLE.open_paths == {"/api", *(f"/assets/{name}" for name in ASSETS)}
     assert CONSOLE.rules == ()
+
+
+def test_a_browser_that_asks_for_the_root_is_redirected_to_it():
+    answer = web.ask(web.mounted(routes.PLACEMENT, CONSOLE), "GET", "/", {"accept": "text/html"})
+    assert (answer.status_int, answer.headers["location"]) == (302, "http://localhost:80/console/")

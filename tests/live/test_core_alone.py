@@ -1,0 +1,142 @@
+"""A copy of the repository without its extensions installs, serves, and passes all that is about the Placement API."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from placement import extension
+from tests import caller, children, running, servers
+from tools import copy_core
+
+#: What a short run runs in the copy: the gabbits, in process on SQLite, and the units that serve requests.
+SHORT = (
+    "tests/gabbi",
+    *(f"tests/unit/{name}" for name in ("conf", "handlers", "http", "middleware", "objects", "policy")),
+)
+#: What a long run runs there, each in turn.
+ALL = ("tests/gabbi", "tests/unit", "tests/search", "tests/index", "tests/db")
+#: Those of them that are about the repository as a whole: its documents, its samples, and what it declares.
+OF_THE_WHOLE = tuple(f"tests/unit/test_{name}.py" for name in ("documents", "packaging", "samples"))
+
+#: One process makes the copy, and runs all tests of it.
+pytestmark = pytest.mark.xdist_group("core alone")
+
+
+class Copy:
+    """The core in a directory, installed in an environment that has the packages of this one, but not this service.
+
+    Attributes:
+        root: The directory of the copy.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.root, self._programs = directory / "copy", directory / "environment" / "bin"
+        copy_core.copy(self.root)
+        venv.EnvBuilder(symlinks=True).create(self._programs.parent)
+        own = sysconfig.get_path("purelib", vars={"base": str(self._programs.parent)})
+        # Such files of the directory that it names are not read, so that an editable installation there is not found.
+        Path(own, "packages.pth").write_text(sysconfig.get_path("purelib"))
+        install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps")
+        done = self._run(*install, "--no-build-isolation", "--python", self.program("python"), ".")
+        assert done.returncode == 0, done.stderr
+
+    def program(self, name: str) -> str:
+        return str(self._programs / name)
+
+    def run(self, name: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the copy, and return how it ended."""
+        return self._run(self.program(name), *words, **variables)
+
+    def _run(self, *argv: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the directory of the copy, without what pytest tells its workers."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
+        return subprocess.run(argv, cwd=self.root, env=kept | variables, capture_output=True, text=True, check=False)
+
+    def passes(self, *paths: str) -> None:
+        """Run tests on SQLite; raises AssertionError with what failed."""
+        left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
+        pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
+        done = self.run("python", *pytest_, *left_out, *paths)
+        assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    if not (copy_core.ROOT / ".git").exists():
+        pytest.skip("not a repository")
+    if not Path(sys.executable).with_name("uv").exists():
+        raise servers.Missing("uv is not installed: pip install uv")
+    return Copy(tmp_path_factory.mktemp("core"))
+
+
+# --- installed --------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_an_extension_is_installed(core):
+    told = "import placement.extension as e; print(e.__file__, [*e.installed()]); import placement.extensions"
+    done = core.run("python", "-P", "-c", told)
+    file, _, names = done.stdout.strip().rpartition(" ")
+    assert Path(file).is_relative_to(Path(core.program("")).parent)
+    assert names == "[]"
+    assert "No module named 'placement.extensions'" in done.stderr
+    assert not Path(core.program("placement-ask")).exists()
+
+
+def test_it_serves_the_placement_api_and_no_other(core):
+    port = children.free_port()
+    directory = running.configured(f"sqlite:///{core.root}/served.sqlite", None)
+    argv = [core.program("placement-serve"), "--port", str(port)]
+    for served in running.run(argv, port, directory):
+        call = caller.over_http(served.url)
+        assert call("GET", "/").body["versions"][0]["max_version"] == "1.39"
+        provider = {"uuid": "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa", "name": "host"}
+        assert call("POST", "/resource_providers", body=provider).status == 200
+        assert call("GET", f"/resource_providers/{provider['uuid']}").body.items() >= provider.items()
+        for path in ("/v1/overview", "/console/", "/baremetal/v1/nodes"):
+            assert call("GET", path).status == 404, path
+        browser = caller.over_http(served.url, {"Accept": "text/html"})
+        assert "versions" in browser("GET", "/").body
+
+
+def test_its_commands_are_those_of_the_core(core, tmp_path):
+    variables = {"OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path}/placement.sqlite"}
+    assert core.run("placement-manage", "db", "sync", **variables).returncode == 0
+    check = core.run("placement-status", "upgrade", "check", **variables)
+    assert check.returncode == 0, check.stdout + check.stderr
+    added = commands_of_extensions()
+    assert added
+    refused = core.run("placement-manage", min(added), **variables)
+    assert refused.returncode == 2
+    known = refused.stderr.rpartition("choose from ")[2]
+    assert "db" in known
+    assert [name for name in added if name in known] == []
+
+
+def commands_of_extensions():
+    """Return the words that extensions add to those of placement-manage."""
+    commands = argparse.ArgumentParser().add_subparsers()
+    for each in extension.installed().values():
+        if each.commands:
+            each.commands(commands)
+    return {*commands.choices}
+
+
+# --- tested -----------------------------------------------------------------------------------------------------------
+
+
+def test_it_passes_the_gabbits_and_the_units_that_serve_requests(core):
+    core.passes(*SHORT)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", ALL)
+def test_it_passes_all_that_is_about_the_core(core, path):
+    core.passes(path)
