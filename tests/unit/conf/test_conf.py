@@ -169,7 +169,6 @@ def test_every_option_is_listed_and_explained():
         None,
         "api",
         "extensions",
-        "history",
         "metrics",
         "placement",
         "placement_database",

@@ -19,8 +19,8 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.db import forks
 from tests.db.crowd import together
-from tests.made import opened
 from tests.db.extensions.bare_metal import request
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
