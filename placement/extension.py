@@ -48,7 +48,7 @@ class Extension:
 
     Args:
         name: The name in ``[extensions]enabled``, and of its entry point.
-        requires: The names of extensions that it imports, which have to be enabled, too.
+        requires: The names of extensions that it imports, or whose routes it asks; they have to be enabled, too.
         options: Options of the configuration by group.  With an option ``enabled`` in the group of its own name its
             API is served only if that is true.
         api: Returns its API, with its policy rules, failures and layers.
@@ -56,7 +56,7 @@ class Extension:
             they raise is rendered as the API's.
         commands: Adds commands to those of ``placement-manage``.
         checks: Returns checks of the doctor.
-        schema: Returns its tables.
+        schema: Returns its tables, their migration, and what of them ``db release`` would lose.
         attach: Called with each database that a program of the service opens, before its first write, with the number
             of threads that serve requests; None if it is not known, as in commands.
         swept: Removes rows that are of no use any more, for ``placement-manage db sweep``.

@@ -1,6 +1,7 @@
 """Fixtures of all tests: a database of any kind, empty or with the schema and the standard rows.
 
-Each directory proves one kind of thing, and a thing is proven in one of them.  A file has the path of what it tests.
+Each directory proves one kind of thing, and a thing is proven in one of them.  A file has the path
+of the package that it tests, and the name of a module or a behaviour.
 
 gabbi      what a client sends and gets: gabbits/, in process on SQLite and over HTTP
 unit       one module without a database: rules, formats, schemas, permissions
@@ -9,11 +10,11 @@ index      the index in memory is what the database holds
 db         rows, transactions, locks and faults: what no reply shows; a short run has most tests on one database
 load       many clients at once in real processes: safety and liveness
 live       processes as operators start and use them: web servers, commands, clients, restores
-console    pages, in process and in a browser
-openapi    requests drawn from the documents
 docs       examples and blocks of the documents
 histories  bounded runs of jepsen/, which has the long ones
 projects   what other projects' tests use
+extensions/console  pages, in process and in a browser
+extensions/openapi  requests drawn from the documents
 
 A test that needs another size or pause sets a public constant of the module, such as ``BATCH``.
 

@@ -45,15 +45,46 @@ def attached(database: Database) -> Database:
     return database
 
 
+class NoNotes:
+    """Notes that are not kept."""
+
+    def add(self, *_args: Any, **_options: Any) -> None:
+        """Forget the change."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class NoRecord:
+    """A recorder for the core alone, whose transactions note what they change, as for any other."""
+
+    def notes(self) -> NoNotes:
+        return NoNotes()
+
+    def committed(self) -> None:
+        """Do nothing."""
+
+    order = committed
+
+    def maintain(self) -> bool:
+        return True
+
+
 @contextlib.contextmanager
-def opened(url: str | sa.URL, *, history: Any = None, **options: Any) -> Iterator[Database]:
+def opened(
+    url: str | sa.URL, *, recorded: bool | None = None, history: Any = None, **options: Any
+) -> Iterator[Database]:
     """Provide a database as ``placement.db.database.opened`` does, with the extensions attached.
 
     Args:
-        history: Settings of the recorder, other than the defaults.
+        recorded: Whether transactions are recorded; by default if an extension does it.
+        history: Settings of the recorder of the extension v1, other than the defaults.
     """
     with databases.opened(url, **options) as database:
-        attached(database)
+        if recorded is not False:
+            attached(database)
+        if recorded and database.recorder is None:
+            database.recorder = NoRecord()
         if history is not None:
             database.recorder = type(database.recorder)(history, database)
         yield database

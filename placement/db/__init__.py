@@ -6,7 +6,6 @@ feed               which providers each transaction changed, for the index
 writes             a write: its transaction, attempts at it, and several writes in one transaction
 engine             connections, statements and errors of each kind of database and driver
 schema             the tables, their revision, and the clock of a database
-history            the order of events, their removal, and samples of the usage
 upkeep             the rows that every database has, and what commands complete and remove
 migrations         the revisions, for alembic
 """

@@ -20,12 +20,12 @@ from placement.db.schema.tables import (
     traits,
     users,
 )
-from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
+from tests import extended
 
 _UUIDS, _END = sa.bindparam("uuids", expanding=True), sa.bindparam("end")
 _PARENTS, _ROOTS = resource_providers.alias("parents"), resource_providers.alias("roots")
 _P, _I, _A, _K = resource_providers.c, inventories.c, allocations.c, consumers.c
-_HAS, _IN, _GIVEN = resource_provider_traits.c, resource_provider_aggregates.c, baremetal_allocations.c
+_HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
 _PROVIDER = _P.uuid.in_(_UUIDS)
 
 
@@ -72,13 +72,11 @@ _QUERIES = {
     )
     .join_from(claims, consumers, _K.id == claims.c.consumer_id)
     .where(_K.uuid.in_(_UUIDS)),
-    "nodes": sa.select(*_values(baremetal_nodes)).where(baremetal_nodes.c.uuid.in_(_UUIDS)),
-    "allocations of nodes": sa.select(*_values(baremetal_allocations)).where(
-        _GIVEN.uuid.in_(_UUIDS) | _GIVEN.node_uuid.in_(_UUIDS)
-    ),
     "classes": sa.select(resource_classes.c.name).where(resource_classes.c.name.like(_END)),
     "traits": sa.select(traits.c.name).where(traits.c.name.like(_END)),
 }
+for _module in extended.modules("db", "snapshots"):
+    _QUERIES |= _module.queries(_values, _UUIDS)
 
 
 def of(database: Database, uuids: list[str], end: str) -> dict[str, list[str]]:

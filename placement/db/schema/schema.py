@@ -58,8 +58,9 @@ class Addition:
     """The tables of an extension.
 
     Args:
-        tables: In an order in which they can be created.
-        migrate: Creates what is missing of them, or changes what an older release has created.
+        tables: Those of ``placement.db.schema.tables.metadata``.
+        migrate: Creates what is missing of them: steps (``placement/db/migrations/steps.py``) that are taken where the
+            database lacks a table, a column or an index, and of which each looks for its result first.
         losses: Returns a sentence on rows that cannot be made again, and that :func:`release` would drop; empty if
             there are none.
     """
@@ -191,15 +192,20 @@ def lacking(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
 
 
 def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]:
-    """Return the tables and indexes of the additions that the database lacks."""
-    wanted = [table for each in additions for table in each.tables]
+    """Return the tables, columns and indexes of the additions that the database lacks."""
+    wanted = {table.name: table for each in additions for table in each.tables}
     if not wanted:
         return []
-    found = sa.inspect(connection).get_multi_indexes(filter_names=[table.name for table in wanted])
-    present = {table: {index["name"] for index in indexes} for (_, table), indexes in found.items()}
-    missing = [table.name for table in wanted if table.name not in present]
-    indexes = {str(index.name): table.name for table in wanted for index in table.indexes}
-    return sorted(missing + [name for name, of in indexes.items() if of in present and name not in present[of]])
+    inspector = sa.inspect(connection)
+    columns = inspector.get_multi_columns(filter_names=[*wanted])
+    indexes = inspector.get_multi_indexes(filter_names=[*wanted])
+    missing = wanted.keys() - {table for _, table in columns}
+    for (_, name), found in columns.items():
+        present = {each["name"] for each in found}
+        missing |= {f"{name}.{column.name}" for column in wanted[name].columns if column.name not in present}
+    for (_, name), there in indexes.items():
+        missing |= {str(index.name) for index in wanted[name].indexes} - {str(index["name"]) for index in there}
+    return sorted(missing)
 
 
 def _state(found: str | None) -> State:

@@ -2,5 +2,5 @@
 
 standard  the rows that every database has
 online    completion of rows that older releases left incomplete
-sweep     removal of names that nothing refers to, of ended records, and of old events
+sweep     removal of names that nothing refers to
 """

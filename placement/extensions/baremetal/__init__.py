@@ -13,5 +13,10 @@ versioning, error_documents, paths, request_ids
                     how versions are negotiated, failures are reported, paths are spelt, and requests are identified
 importing           nodes of an Ironic service, recorded here by a command
 objects             nodes, allocation records, and the transactions that change them
+command, ironic     ``placement-manage baremetal``, and the Ironic that nodes are imported from
+json_patch          changes of a document as clients send them
+tables, migration, schema
+                    the tables, and the steps that bring them up to date
+extension           what all of it adds to the service
 versions, failures  what everything else here refers to
 """

@@ -8,6 +8,9 @@
     filters                                    the options of overview and consumers
     claiming, releasing                        the options of claim, extend and release, and what they send
     explain, capacity, overview, consumers     the lines that show a document
+    doctor, events                             those of findings, and of what has changed
+    openstack                                  commands of ``openstack``
+    extension                                  what the client adds to the service
     claims                                     those that show what was claimed and released
     tables, style                              tables as wide as the terminal, colours
 

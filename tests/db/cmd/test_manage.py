@@ -18,7 +18,6 @@ from placement.cmd import manage
 from placement.cmd.progress import Progress
 from placement.db.schema import schema, tables
 from placement.db.upkeep import online, standard
-from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from placement.objects.locked_provider import LockedProvider
 from tests import children, made
 from tests.clock import PATIENCE
@@ -199,36 +198,6 @@ class TestRelease:
                 database, sa.update(tables.change_writers).where(tables.change_writers.c.id == writer_id).values(old)
             )
             assert run("db", "release").code == code
-
-    def test_is_refused_while_there_are_nodes_or_allocation_records(self, run, database):
-        run("db", "sync")
-        node = {"uuid": UUID, "driver": "fake-hardware", "details": {}}
-        record = {"uuid": UUID, "traits": [], "candidate_nodes": [], "extra": {}}
-        nodes, records = baremetal_nodes, baremetal_allocations
-        for rows, counted in (
-            ([sa.insert(nodes).values(node)], "1 nodes and 0 allocation records"),
-            ([sa.insert(records).values(record)], "1 nodes and 1 allocation records"),
-            ([sa.delete(nodes)], "0 nodes and 1 allocation records"),
-        ):
-            execute(database, *rows)
-            before = (
-                schema.version(database.engine),
-                execute(database, sa.select(nodes)),
-                execute(database, sa.select(records)),
-            )
-            for words in ([], ["--force"]):
-                ran = run("db", "release", *words)
-                assert (ran.code, ran.out) == (1, "")
-                assert f"has {counted} of the Bare Metal API, which would be lost" in ran.err
-                assert "--discard-baremetal" in ran.err
-            assert before == (
-                schema.version(database.engine),
-                execute(database, sa.select(nodes)),
-                execute(database, sa.select(records)),
-            )
-        assert run("db", "release", "--discard-baremetal").code == 0
-        assert run("db", "version").out == f"{LAST_COMMON}\n"
-        assert "baremetal_nodes" not in sa.inspect(database.engine).get_table_names()
 
     def test_is_refused_while_there_are_leases(self, run, database):
         run("db", "sync")

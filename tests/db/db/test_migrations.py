@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from alembic.script import ScriptDirectory
 from placement.db.schema import revisions, schema, tables
 from placement.db.schema.schema import State
 from placement.errors import SchemaError
-from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from tests import made
 from tests.db import sql_hooks
 from tests.db.schema_description import describe, written
@@ -27,7 +25,6 @@ INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
 FEED = "a3683ed2ecbc"
 COMMON = ["b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366", "a082b8bb98d0"]
 UUID = "11111111-1111-4111-8111-111111111111"
-BARE_METAL = {"baremetal_nodes", "baremetal_allocations"}
 
 
 @pytest.fixture
@@ -105,17 +102,7 @@ def test_a_database_stamped_back_returns_with_a_new_feed(engine):
     assert feed_after != feed, "what happened meanwhile is not in the feed: its readers must begin anew"
 
 
-def node(**values):
-    row = {"uuid": UUID, "driver": "fake-hardware", "details": {"extra": {"a": [1, None]}}, **values}
-    return sa.insert(baremetal_nodes).values(row)
-
-
-def record(**values):
-    row = {"uuid": UUID, "traits": ["CUSTOM_B", "CUSTOM_A"], "candidate_nodes": [], "extra": {}, **values}
-    return sa.insert(baremetal_allocations).values(row)
-
-
-def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(engine):
+def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
     made.sync(engine, FEED)
     before, (feed,) = describe(engine), execute(engine, "SELECT uuid FROM feed_instance")
     execute(engine, sa.insert(tables.change_writers))
@@ -123,69 +110,10 @@ def test_bare_metal_adds_tables_to_a_served_database_and_changes_nothing_else(en
         made.sync(engine)
     after = describe(engine)
     assert {table: after[table] for table in before} == before
-    assert after.keys() - before.keys() == {*BARE_METAL, "claims", "events", "event_order", "usage_samples"}
-    ours = ("baremetal_", "claims", "event", "usage_samples", "alembic_version")
+    assert after.keys() - before.keys() == {"claims", *(table.name for each in made.ADDITIONS for table in each.tables)}
+    ours = ("claims", "alembic_version", *(after.keys() - before.keys()))
     assert [one for one in statements if not any(name in one for name in ours)] == []
     assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers go on meanwhile"
-
-
-def test_nodes_and_records_of_a_database_stamped_back_are_there_when_it_returns(engine):
-    made.sync(engine)
-    execute(engine, node(name="n1"), record(name="a1", node_uuid=UUID))
-    for revision in (LAST_COMMON, FEED):
-        schema.stamp(engine, revision)
-        made.sync(engine)
-    assert [row.name for row in execute(engine, sa.select(baremetal_nodes))] == ["n1"]
-    assert [row.node_uuid for row in execute(engine, sa.select(baremetal_allocations))] == [UUID]
-
-
-def test_bare_metal_tables_keep_dates_and_documents_as_they_are(engine):
-    made.sync(engine)
-    at = datetime.datetime(2026, 11, 20, 8, 11, 35, 396209)
-    execute(engine, node(created_at=at, provision_updated_at=at), record(created_at=at, updated_at=at))
-    (kept,) = execute(engine, sa.select(baremetal_nodes))
-    assert (kept.created_at, kept.updated_at, kept.provision_updated_at) == (at, None, at)
-    assert (kept.details, kept.maintenance) == ({"extra": {"a": [1, None]}}, False)
-    (kept,) = execute(engine, sa.select(baremetal_allocations))
-    assert (kept.created_at, kept.updated_at, kept.traits) == (at, at, ["CUSTOM_B", "CUSTOM_A"])
-
-
-@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-@pytest.mark.parametrize("charset", ["latin1", "utf8mb3", "utf8mb4"])
-def test_bare_metal_texts_are_exact_and_complete_in_any_database(engine, charset):
-    execute(engine, f"ALTER DATABASE CHARACTER SET {charset}")
-    made.sync(engine)
-    texts = ["gold", "Gold", "g\u00f6ld", "\N{GRINNING FACE}\N{SNOWMAN}"]
-    for number, text in enumerate(texts):
-        held = {"name": text, "resource_class": text, "owner": text}
-        execute(engine, node(uuid=str(number), lessee=text, **held))
-        execute(engine, record(uuid=str(number), last_error=text * 20_000, **held))
-    for table in (baremetal_nodes, baremetal_allocations):
-        for column in (table.c.name, table.c.resource_class, table.c.owner):
-            for text in texts:
-                assert execute(engine, sa.select(column).where(column == text)) == [(text,)]
-    errors = execute(engine, sa.select(baremetal_allocations.c.last_error).order_by("id"))
-    assert errors == [(text * 20_000,) for text in texts]
-
-
-@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-@pytest.mark.parametrize("charset", ["latin1", "utf8mb3", "utf8mb4"])
-def test_bare_metal_uuids_are_joined_whatever_the_default_collation_is_now(engine, charset):
-    """It is another one than that of the tables after a backup was restored into a new database."""
-    execute(engine, f"ALTER DATABASE CHARACTER SET {charset}")
-    made.sync(engine, FEED)
-    execute(engine, "ALTER DATABASE CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci")
-    made.sync(engine)
-    nodes, records = baremetal_nodes, baremetal_allocations
-    execute(engine, provider(id=1, uuid=UUID, root_provider_id=1), allocation(consumer_id=UUID))
-    execute(engine, node(parent_node=UUID), record(node_uuid=UUID))
-    for one, other in (
-        (nodes.c.uuid, tables.resource_providers.c.uuid),
-        (nodes.c.parent_node, tables.resource_providers.c.uuid),
-        (records.c.node_uuid, nodes.c.uuid),
-        (records.c.uuid, tables.allocations.c.consumer_id),
-    ):
-        assert execute(engine, sa.select(one).join(other.table, one == other)) == [(UUID,)]
 
 
 def test_a_second_sync_does_nothing(engine):

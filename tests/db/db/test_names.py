@@ -24,7 +24,6 @@ from placement.db.upkeep import standard, sweep
 from placement.db.writes import names
 from placement.db.writes.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.writes.transaction import Collision
-from placement.extensions.baremetal.tables import baremetal_allocations
 from tests import made
 from tests.db import sql_hooks
 from tests.db.in_process import placement
@@ -33,7 +32,6 @@ from tests.made import opened
 pytestmark = pytest.mark.every_database
 
 NAMED = (projects, users, consumer_types, placement_aggregates)
-RECORDS = baremetal_allocations
 REFERRING = (allocations, consumers, resource_provider_aggregates)
 
 
@@ -364,24 +362,22 @@ def stored(database):
 
 
 def test_a_sweep_marks_what_is_unused_and_the_next_one_removes_it(database, cloud, unused):
-    swept = [(of.removed, of.marked) for of in made.swept(database, grace=0)]
-    assert swept == [(0, 1)] * 4 + [(0, 0)] * 2
+    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    assert swept == [(0, 1)] * 4
     assert stored(database) == unused
-    swept = [(of.removed, of.marked) for of in made.swept(database, grace=0)]
-    assert swept == [(1, 0)] * 4 + [(0, 0)] * 2
+    swept = [(of.removed, of.marked) for of in sweep.sweep(database, grace=0)]
+    assert swept == [(1, 0)] * 4
     assert stored(database) == [{"KEPT"}] * 3 + [{AGGREGATES[0]}]
 
 
 def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud, unused):
     database.write(lambda db: db.execute(sa.update(consumers).values(consumer_type_id=None)))
-    swept = {of.table: of.marked for of in made.swept(database, grace=0)}
+    swept = {of.table: of.marked for of in sweep.sweep(database, grace=0)}
     assert swept == {
         "projects": 1,
         "users": 1,
         "consumer_types": 2,
         "placement_aggregates": 1,
-        RECORDS.name: 0,
-        "events": 0,
     }
 
 
@@ -390,8 +386,8 @@ def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
     monkeypatch.setattr(sweep, "BATCH", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
-    assert [of.marked for of in made.swept(database, grace=0)] == [8, 0, 0, 8, 0, 0]
-    assert [of.removed for of in made.swept(database, grace=0)] == [8, 0, 0, 8, 0, 0]
+    assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]
 
 
 def test_a_mark_lasts_longer_than_any_attempt():
@@ -401,26 +397,26 @@ def test_a_mark_lasts_longer_than_any_attempt():
 
 def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unused):
     for _ in range(2):
-        swept = made.swept(database)
-        assert [of.removed for of in swept] == [0] * 6
+        swept = sweep.sweep(database)
+        assert [of.removed for of in swept] == [0] * 4
     assert stored(database) == unused
 
 
 def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, unused, monkeypatch):
-    made.swept(database)
+    sweep.sweep(database)
     ahead = tables.utcnow() + datetime.timedelta(days=1)
     for module in (tables, sweep):
         monkeypatch.setattr(module, "utcnow", lambda: ahead, raising=False)
-    assert [of.removed for of in made.swept(database)] == [0] * 6
+    assert [of.removed for of in sweep.sweep(database)] == [0] * 4
     assert stored(database) == unused
 
 
 def test_what_is_used_again_is_not_removed(database, cloud, unused):
-    made.swept(database, grace=0)
+    sweep.sweep(database, grace=0)
     status, consumer = cloud.claim("GONE")
     assert status == 204
     assert cloud.gather(AGGREGATES, cloud.generation()) == 200
-    assert [of.removed for of in made.swept(database, grace=0)] == [0] * 6
+    assert [of.removed for of in sweep.sweep(database, grace=0)] == [0] * 4
     assert cloud.owner(consumer) == ["GONE"] * 3
     assert cloud.aggregates() == AGGREGATES
 
@@ -428,7 +424,7 @@ def test_what_is_used_again_is_not_removed(database, cloud, unused):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, unused):
     """Between the statement that finds unused rows and the one that removes them."""
-    made.swept(database, grace=0)
+    sweep.sweep(database, grace=0)
     claimed = []
 
     def meanwhile(statement):
@@ -437,7 +433,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
                 claimed.append(cloud.claim("GONE", placement(elsewhere)))
 
     with sql_hooks.statements(database.engine, meanwhile):
-        made.swept(database, grace=0)
+        sweep.sweep(database, grace=0)
     [(status, consumer)] = claimed
     assert status == 204
     assert cloud.owner(consumer) == ["GONE"] * 3
@@ -445,7 +441,7 @@ def test_what_is_used_again_at_the_last_moment_is_not_removed(database, cloud, u
 
 def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
     """The sweep may remove the row before the claim is committed; another transaction removes the mark."""
-    made.swept(database, grace=0)
+    sweep.sweep(database, grace=0)
     seen = []
     with sql_hooks.statements(database.engine, seen.append):
         assert cloud.claim("GONE")[0] == 204
@@ -453,76 +449,3 @@ def test_a_claim_uses_no_row_that_is_marked(database, cloud, unused):
         " ".join(statement.split()[:3]) for statement in seen if re.match("INSERT INTO (projects|consumers)", statement)
     ]
     assert kinds == ["INSERT INTO consumers", "INSERT INTO projects", "INSERT INTO consumers"]
-
-
-# --- allocation records that have ended -------------------------------------------------------------------------------
-
-
-class Records(Cloud):
-    """Providers as nodes, and rows of records; the API that writes these is not needed."""
-
-    def node(self):
-        """Create a provider with inventory; return its uuid."""
-        self.__init__(self.database)
-        return self.host
-
-    def record(self, node, consumer=None):
-        """Insert a record; return its uuid."""
-        consumer = consumer or str(uuid.uuid4())
-        row = {"uuid": consumer, "node_uuid": node, "traits": [], "candidate_nodes": [], "extra": {}}
-        self.database.write(lambda db: db.execute(sa.insert(RECORDS).values(row)))
-        return consumer
-
-    def swept(self):
-        """Sweep; return the uuids of the records that are gone."""
-        before = self.present()
-        removed = {of.table: of.removed for of in made.swept(self.database)}[RECORDS.name]
-        gone = before - self.present()
-        assert len(gone) == removed
-        return gone
-
-    def present(self):
-        return set(self.database.read(lambda db: db.execute(sa.select(RECORDS.c.uuid)).scalars().all()))
-
-
-@pytest.fixture
-def records(database):
-    return Records(database)
-
-
-def test_a_sweep_removes_records_whose_consumer_holds_nothing_of_the_node(records):
-    active = records.record(records.node(), records.claim("P")[1])
-    in_error = records.record(None)
-    never = records.record(records.node())
-    released = records.record(records.node(), records.claim("P")[1])
-    assert records.call("DELETE", f"/allocations/{released}").status == 204
-    node = records.node()
-    moved = records.record(node, records.claim("P")[1])
-    records.node()
-    assert records.call("PUT", f"/allocations/{moved}", 39, records.holding("P", consumer_generation=1)).status == 204
-    without_provider = records.record(str(uuid.uuid4()))
-    held_by_another = records.record(records.node())
-    assert records.claim("P")[0] == 204
-    assert records.swept() == {never, released, moved, without_provider, held_by_another}
-    assert records.present() == {active, in_error}
-    assert records.swept() == set()
-
-
-@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_record_is_kept_whose_node_was_taken_again_at_the_last_moment(records):
-    """Between the statement that finds ended records and the one that removes them."""
-    holds = {records.host: {"resources": {"VCPU": 1}}}
-    consumer = records.record(records.host)
-    other = records.record(records.node())
-    taken = []
-
-    def meanwhile(statement):
-        if statement.startswith("DELETE FROM baremetal_allocations") and not taken:
-            with opened(records.database.url) as elsewhere:
-                records.call = placement(elsewhere)
-                path = f"/allocations/{consumer}"
-                taken.append(records.call("PUT", path, 39, records.holding("P") | {"allocations": holds}).status)
-
-    with sql_hooks.statements(records.database.engine, meanwhile):
-        assert records.swept() == {other}
-    assert taken == [204]

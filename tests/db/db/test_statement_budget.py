@@ -10,7 +10,6 @@ import re
 
 import pytest
 
-from placement.extensions.v1.history.recorder import HistorySettings
 from tests import apis
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
@@ -52,7 +51,7 @@ def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names, b
 
 def test_without_the_history_it_takes_no_more_anywhere(database, names):
     plan = Plan()
-    with opened(database.url, history=HistorySettings(enabled=False)) as without:
+    with opened(database.url, recorded=False) as without:
         service = placement(without)
         assert service(*names.fill(claim(consumer="consumer_first", **OWN))).status == 204  # inserts a writer
         planted(without, plan)

@@ -12,7 +12,6 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.schema.tables import consumers
-from placement.extensions.v1.history.recorder import HistorySettings
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -76,8 +75,8 @@ class Cloud:
 @pytest.fixture(params=[True, False], ids=["history", "no-history"])
 def cloud(database, request):
     """With a history claims lock consumers before they read what these hold."""
-    history = HistorySettings(enabled=request.param)
-    with opened(database.url, history=history) as one, opened(database.url, history=history) as other:
+    recorded = request.param
+    with opened(database.url, recorded=recorded) as one, opened(database.url, recorded=recorded) as other:
         yield Cloud(one, other)
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from placement import errors
 from placement.db.writes.transaction import Collision
-from placement.extensions.v1.history.recorder import HistorySettings
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims.claim import ANY_GENERATION, Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -120,7 +119,7 @@ def test_without_a_generation_a_consumer_is_locked_from_the_second_attempt_on(da
     """
     known, locked = str(uuid.uuid4()), []
     place(database, claim(1, known))
-    with opened(database.url, history=HistorySettings(enabled=history)) as writing:
+    with opened(database.url, recorded=history) as writing:
         writing.write(lambda db: _attempt(db, writing, known, generation, locked))
     assert locked == locking
     assert held(database, known) == 2

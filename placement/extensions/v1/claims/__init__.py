@@ -1,12 +1,15 @@
 """Claims whose places the service chooses: a call names consumers and queries, and learns who holds what.
 
-    request     what a call asks for, and the digest by which a repeated request is known
-    result      what became of each request
-    conditions  in which trees places may be
-    guesses     whether to guess a place before the index is brought up to date
-    uncommitted what the places of a dry run use
-    engine      search, transaction, and again on a newer index where another client was faster
-    writing     the transactions
+    request       what a call asks for, and the digest by which a repeated request is known
+    result        what became of each request
+    conditions    in which trees places may be
+    reasons       why a request has no place, as a failure
+    claim_record  what is known of a claim beside what the consumer holds
+    guessing      places that are guessed
+    guesses       whether to guess a place before the index is brought up to date
+    uncommitted   what the places of a dry run use
+    engine        search, transaction, and again on a newer index where another client was faster
+    writing       the transactions
 
 The places are chosen in the index (placement/extensions/v1/pick), and taken by claims like any other
 (placement/objects/claims).

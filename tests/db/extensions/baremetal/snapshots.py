@@ -1,0 +1,18 @@
+"""Rows of nodes and allocation records, as the snapshots of a test have them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
+
+
+def queries(values, uuids):
+    """Return queries by name; ``values`` returns the columns to compare, and ``uuids`` are those of the test."""
+    given = baremetal_allocations.c
+    return {
+        "nodes": sa.select(*values(baremetal_nodes)).where(baremetal_nodes.c.uuid.in_(uuids)),
+        "allocations of nodes": sa.select(*values(baremetal_allocations)).where(
+            given.uuid.in_(uuids) | given.node_uuid.in_(uuids)
+        ),
+    }

@@ -1,0 +1,89 @@
+"""``placement-manage db release`` where there are nodes or allocation records."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import sqlalchemy as sa
+
+from placement.cmd import manage
+from placement.db.schema import schema
+from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
+from tests.made import opened
+
+INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
+OWNER = "incomplete-owner"
+UUID = "11111111-1111-4111-8111-111111111111"
+ROOTS, CONSUMERS = "set_root_provider_ids", "create_incomplete_consumers"
+
+
+@pytest.fixture
+def database(database_url):
+    with opened(database_url) as database:
+        yield database
+
+
+@pytest.fixture
+def configuration(tmp_path, database_url):
+    return _written(tmp_path, database_url)
+
+
+def _written(directory, url, more=""):
+    path = directory / "placement.conf"
+    path.write_text(
+        f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{more}\n"
+        f"[placement]\nincomplete_consumer_project_id = {OWNER}\nincomplete_consumer_user_id = {OWNER}\n"
+        "[of_another_program]\nunknown = 1\n"
+    )
+    return path
+
+
+@pytest.fixture
+def main(in_process):
+    """Run placement-manage in this process."""
+    return functools.partial(in_process, manage)
+
+
+@pytest.fixture
+def run(configuration, main):
+    """Run a command on the database of the test."""
+    return lambda *words, config=configuration: main("--config-file", str(config), *words)
+
+
+def execute(database, *statements):
+    with database.engine.begin() as connection:
+        for statement in statements:
+            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
+        return result.all() if result.returns_rows else None
+
+
+def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, database):
+    run("db", "sync")
+    node = {"uuid": UUID, "driver": "fake-hardware", "details": {}}
+    record = {"uuid": UUID, "traits": [], "candidate_nodes": [], "extra": {}}
+    nodes, records = baremetal_nodes, baremetal_allocations
+    for rows, counted in (
+        ([sa.insert(nodes).values(node)], "1 nodes and 0 allocation records"),
+        ([sa.insert(records).values(record)], "1 nodes and 1 allocation records"),
+        ([sa.delete(nodes)], "0 nodes and 1 allocation records"),
+    ):
+        execute(database, *rows)
+        before = (
+            schema.version(database.engine),
+            execute(database, sa.select(nodes)),
+            execute(database, sa.select(records)),
+        )
+        for words in ([], ["--force"]):
+            ran = run("db", "release", *words)
+            assert (ran.code, ran.out) == (1, "")
+            assert f"has {counted} of the Bare Metal API, which would be lost" in ran.err
+            assert "--discard-baremetal" in ran.err
+        assert before == (
+            schema.version(database.engine),
+            execute(database, sa.select(nodes)),
+            execute(database, sa.select(records)),
+        )
+    assert run("db", "release", "--discard-baremetal").code == 0
+    assert run("db", "version").out == f"{LAST_COMMON}\n"
+    assert "baremetal_nodes" not in sa.inspect(database.engine).get_table_names()
