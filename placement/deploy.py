@@ -63,7 +63,7 @@ LAYERS: Layers = (
 
 
 def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
-    """Return the APIs that the configuration asks for; raises StartError."""
+    """Return the APIs that the configuration asks for; raises cfg.Error."""
     return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
 
 
@@ -104,13 +104,17 @@ def loadapp(
         LOG.warning("%s", finding)
     if database is None:
         database = reached(conf)
+    try:
+        extension.attach(database, conf, threads)
+    except cfg.Error as error:
+        raise StartError(str(error)) from error
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
-    extension.attach(database, conf, threads)
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
     application = assemble(Deployment(conf, database, _policy(conf), index, apis(conf)), layers)
-    LOG.info("Placement %s starts with Python %s.", package.version(), platform.python_version())
+    names = ", ".join(each.name for each in extension.enabled(conf)) or "none"
+    LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)
     return application
 
 

@@ -57,8 +57,8 @@ class Extension:
         commands: Adds commands to those of ``placement-manage``.
         checks: Returns checks of the doctor.
         schema: Returns its tables, their migration, and what of them ``db release`` would lose.
-        attach: Called with each database that a program of the service opens, before its first write, with the number
-            of threads that serve requests; None if it is not known, as in commands.
+        attach: Called with each database that a program opens for requests or commands, before its first write, with
+            the number of threads that serve requests; None if it is not known, as in commands.
         swept: Removes rows that are of no use any more, for ``placement-manage db sweep``.
         greeting: Returns what ``placement-serve`` says of it when it starts at a URL; empty for nothing.
         demonstration: Fills an empty database for ``placement-serve --demo``; it may send requests to the application.
@@ -89,9 +89,19 @@ class Extension:
 
 @functools.cache
 def installed() -> Mapping[str, Extension]:
-    """Return all installed extensions by name, in the order of the names."""
+    """Return all installed extensions by name, in the order of the names; raises cfg.Error if one cannot be loaded."""
     found = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    return {entry.name: entry.load() for entry in found}
+    return {entry.name: _loaded(entry) for entry in found}
+
+
+def _loaded(entry: metadata.EntryPoint) -> Extension:
+    try:
+        extension: Extension = entry.load()
+    except Exception as error:
+        raise cfg.Error(f"The extension {entry.name} ({entry.value}) cannot be loaded: {error!r}") from error
+    if extension.name != entry.name:
+        raise cfg.Error(f"The extension {entry.value} has the name {extension.name}, and its entry point {entry.name}.")
+    return extension
 
 
 def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
@@ -102,7 +112,7 @@ def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
     """
     names = conf.extensions.enabled
     if names is None:
-        return tuple(installed().values())
+        names = [*installed()]
     if missing := sorted(set(names) - installed().keys()):
         raise cfg.Error(
             f"[extensions]enabled: {', '.join(missing)} is not installed; there are {', '.join(installed())}."
@@ -132,16 +142,19 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None)
             each.attach(database, conf, threads)
 
 
-def forget_others(conf: cfg.ConfigOpts, read: cfg.ConfigOpts) -> None:
-    """Take the options of extensions that are not enabled from a configuration that has not been read yet.
+def forget_others(conf: cfg.ConfigOpts) -> bool:
+    """Take the options of extensions that are not enabled from a configuration that was read.
 
-    Args:
-        conf: Has the options of all extensions.
-        read: Has ``OPTIONS``, and was read.
+    Returns:
+        Whether there were some.  Then the configuration has to be read again, since it is as before the first time.
 
     Raises:
         cfg.Error: As :func:`enabled`.
     """
-    kept = enabled(read)
-    for group, options in options_of(each for each in installed().values() if each not in kept):
+    kept = enabled(conf)
+    others = [*options_of(each for each in installed().values() if each not in kept)]
+    if others:
+        conf.clear()
+    for group, options in others:
         conf.unregister_opts(options, group=group)
+    return bool(others)

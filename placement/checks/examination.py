@@ -1,4 +1,4 @@
-"""An examination: checks are run one after the other, within a time, and each has an result.
+"""An examination: checks are run one after the other, within a time, and each has a result.
 
 A check is a function that is given the subject.  It reads large tables in batches, each a single statement, so that
 what it finds is of one committed state, and the time can end it between two of them.

@@ -6,6 +6,7 @@ import argparse
 
 from oslo_config import cfg
 
+from placement import extension
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
@@ -41,7 +42,7 @@ def _show_help(group: argparse.ArgumentParser) -> int:
 def sweep(conf: cfg.ConfigOpts) -> int:
     """Give back what expired leases hold, and print their number; return the exit code."""
     with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
-        schema.require_current(database.reading_engine)
+        schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
         numbers: list[int] = []
 
         def given_back(number: int) -> None:

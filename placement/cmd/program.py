@@ -100,9 +100,9 @@ def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
 def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
     """Provide the configured database, once it answers."""
     database = connect(conf, unbounded=True)
-    extension.attach(database, conf)
     group = conf.placement_database
     try:
+        extension.attach(database, conf)
         database.wait_until_reachable(group.max_retries, group.retry_interval)
         with origin.acting(_operator(conf)):
             yield database

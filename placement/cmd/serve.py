@@ -51,9 +51,9 @@ DEMO_GOODBYE = "This is a demonstration: Ctrl-C ends it, and removes the data."
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until a signal; return the exit code."""
-    arguments = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        arguments = _parser().parse_args(argv)
         with contextlib.ExitStack() as open_:
             if arguments.demo:
                 arguments.database = _throwaway(arguments, open_)
@@ -139,8 +139,9 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     if database:
         conf.set_override("connection", database, group="placement_database")
     files: dict[str, Any] = {"project": options.PROJECT, "default_config_files": [], "default_config_dirs": []}
-    options.forget_other_extensions(conf, [], **files)
     conf([], **files)
+    if extension.forget_others(conf):
+        conf([], **files)
     options.check(conf)
     if conf.placement_database.connection.startswith("sqlite:///"):
         # The file belongs to this program, so it may be upgraded without an operator.
@@ -192,10 +193,12 @@ def _serve(
     """Serve requests until a signal."""
     application = deploy.loadapp(conf, layers=layers, threads=arguments.threads)
     if arguments.demo:
+        demonstrations = [each.demonstration for each in extension.enabled(conf) if each.demonstration]
+        if not demonstrations:
+            raise StartError(f"{DEMO} needs the extension loading, which is not in [extensions]enabled.")
         with program.connected(conf) as database:
-            for each in extension.enabled(conf):
-                if each.demonstration:
-                    each.demonstration(database, application)
+            for demonstrate in demonstrations:
+                demonstrate(database, application)
     server = waitress.create_server(
         application,
         sockets=[listening],

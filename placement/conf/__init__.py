@@ -7,8 +7,6 @@ spelling  options in a configuration that do not exist
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -77,34 +75,10 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
     beside = os.path.join(directory, f"{PROJECT}.conf.d")
     directories = [beside] if directory and os.path.isdir(beside) else None
-    files_read = {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories}
-    forget_other_extensions(conf, arguments, **files_read)
-    reading.read(conf, arguments, **files_read, **how)
-
-
-def forget_other_extensions(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
-    """Take from ``conf`` the options of extensions that the files do not enable, before it reads them itself.
-
-    Args:
-        arguments: A command line, which may name files.
-        how: For oslo.config.
-
-    Raises:
-        cfg.Error: As :func:`load`, or an extension is not installed, or one that it requires is not enabled.
-    """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for option in ("--config-file", "--config-dir"):
-        parser.add_argument(option, action="append", default=[])
-    words = []
-    with contextlib.suppress(argparse.ArgumentError):  # oslo.config is about to report it
-        named, _ = parser.parse_known_args(arguments)
-        words += [f"--config-file={path}" for path in named.config_file]
-        words += [f"--config-dir={path}" for path in named.config_dir]
-    wanted = cfg.ConfigOpts()
-    for group, options in extension.OPTIONS.items():
-        wanted.register_opts(options, group=group)
-    reading.read(wanted, words, **how)
-    extension.forget_others(conf, wanted)
+    how |= {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories}
+    reading.read(conf, arguments, **how)
+    if extension.forget_others(conf):
+        reading.read(conf, arguments, **how)
 
 
 def check(conf: cfg.ConfigOpts) -> None:

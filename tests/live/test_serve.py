@@ -121,7 +121,7 @@ def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, en
 
 def test_the_bare_metal_api_can_be_switched_off(tmp_path, environment):
     with served(tmp_path, {**environment, "OS_BAREMETAL__ENABLED": "false"}) as (greeting, connection):
-        assert "baremetal" not in greeting
+        assert "/baremetal" not in greeting
         assert ask(connection, "GET", "/baremetal/v1")[0] == 404
 
 

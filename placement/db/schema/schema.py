@@ -135,6 +135,9 @@ def release(
         if found in revisions.beyond(revision):
             revisions.downgrade(connection, revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
+        shared = {table.name for table in tables.CORE} | {"alembic_version"}
+        if left := sorted(set(sa.inspect(connection).get_table_names()) - shared):
+            LOG.warning("Tables stay that no installed extension has: %s.", ", ".join(left))
 
 
 def version(engine: Engine) -> str | None:

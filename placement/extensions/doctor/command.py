@@ -61,6 +61,8 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
     arguments = conf.command
     if arguments.yes and not arguments.fix:
         refuse("--yes is for --fix: it mends what --fix shows")
+    if left_out := sorted({*arguments.check} - {check.name for check in checks.of(extension.enabled(conf))}):
+        refuse(f"--check {left_out[0]} is of an extension that is not in [extensions]enabled")
     try:
         return _examine_and_mend(conf, arguments)
     except errors.Unavailable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -84,7 +84,9 @@ def engine_of_tables(subject: Subject) -> Iterator[Finding]:
 
 def foreign_keys(subject: Subject) -> Iterator[Finding]:
     """Find foreign keys that are missing, are not checked, or are violated."""
-    missing = subject.database.snapshot(_missing_keys)
+    additions = extension.additions(extension.enabled(subject.conf))
+    wanted = [*tables.CORE, *(table for each in additions for table in each.tables)]
+    missing = subject.database.snapshot(lambda db: _missing_keys(db, wanted))
     ours = tuple(text for table, text in missing if table in tables.OURS)
     if ours:
         yield error(
@@ -103,12 +105,13 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
         yield from _unchecked(subject)
 
 
-def _missing_keys(connection: Connection) -> list[tuple[sa.Table, str]]:
-    found = sa.inspect(connection).get_multi_foreign_keys(filter_names=list(tables.metadata.tables))
+def _missing_keys(connection: Connection, wanted_tables: Sequence[sa.Table]) -> list[tuple[sa.Table, str]]:
+    names = [table.name for table in wanted_tables]
+    found = sa.inspect(connection).get_multi_foreign_keys(filter_names=names)
     present = {(table, _key(key)) for (_, table), keys in found.items() for key in keys}
     return [
         (table, f"{table.name} ({', '.join(wanted[0])}) -> {wanted[1]} ({', '.join(wanted[2])})")
-        for table in tables.metadata.sorted_tables
+        for table in wanted_tables
         for constraint in sorted(table.foreign_key_constraints, key=lambda each: [*each.column_keys])
         if (table.name, wanted := _wanted(constraint)) not in present
     ]

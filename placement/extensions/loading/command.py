@@ -9,6 +9,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
+from placement import extension
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
@@ -39,6 +40,7 @@ def load_file(conf: cfg.ConfigOpts) -> int:
     try:
         entries = described(YamlSource(_text(arguments.file)))
         with program.connected(conf) as database:
+            schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
             plan = _load(database, entries, dry_run=arguments.dry_run)
     except InvalidFile as invalid:
         _print_findings(arguments.file, invalid)
@@ -57,7 +59,6 @@ def _text(file: str) -> str:
 
 
 def _load(database: Database, entries: Sequence[ProviderEntry], *, dry_run: bool) -> LoadPlan:
-    schema.require_current(database.reading_engine)
     standard.insert(database)  # a database that no service has started on has no standard traits
     with Progress("load", "providers") as progress:
         return load(database, entries, dry_run=dry_run, advance=progress.advance)

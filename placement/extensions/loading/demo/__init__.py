@@ -58,6 +58,8 @@ def _fill(service: _Service) -> None:
         for _ in range(number):
             _claim(service, chooser, query.format(rack_a=_RACK_A), kind)
     _shrink(service, "compute-03-numa0")
+    if not service.has("/baremetal/v1"):
+        return
     for name in _MACHINES:
         _offer(service, name)
     for number in range(_TAKEN):
@@ -69,6 +71,11 @@ class _Service:
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
+
+    def has(self, path: str) -> bool:
+        """Return whether there is a route."""
+        request = webob.Request.blank(path, base_url="http://127.0.0.1", headers={"X-Auth-Token": "admin"})
+        return bool(request.get_response(self._application).status_code != 404)
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
         """Return the document of the reply, None without one; raises RuntimeError if the request is refused."""
