@@ -18,11 +18,11 @@ from placement import signals
 _PACKAGE = Path(__file__).parents[2]
 #: Files that every statement passes through, so that their lines do not show its source.
 _INTERNALS = {
-    str(_PACKAGE / "db" / name)
+    str(_PACKAGE / name)
     for name in (
-        "database.py",
-        *("engine/compiled.py", "engine/dialects.py", "engine/statements.py"),
-        *("writes/retry.py", "writes/transaction.py"),
+        *("signals.py", "db/database.py"),
+        *("db/engine/compiled.py", "db/engine/dialects.py", "db/engine/statements.py"),
+        *("db/writes/retry.py", "db/writes/transaction.py"),
     )
 }
 #: When this thread's statement was sent; a thread sends one at a time.

@@ -156,7 +156,7 @@ def test_the_server_gives_up_as_well_but_not_in_a_write_or_a_command(backend, da
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, database, monkeypatch):
-    def limits(engine):
+    def limits(engine, **_):
         with engine.connect() as connection:
             reported.append(tuple(connection.execute(sa.text(LIMITS[backend.kind])).one()))
 
