@@ -114,9 +114,8 @@ def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
     if names is None:
         names = [*installed()]
     if missing := sorted(set(names) - installed().keys()):
-        raise cfg.Error(
-            f"[extensions]enabled: {', '.join(missing)} is not installed; there are {', '.join(installed())}."
-        )
+        present = ", ".join(installed()) or "none"
+        raise cfg.Error(f"[extensions]enabled: not installed: {', '.join(missing)}; installed: {present}.")
     chosen = tuple(each for name, each in installed().items() if name in names)
     for each in chosen:
         if lacking := sorted(set(each.requires) - set(names)):

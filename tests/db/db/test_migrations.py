@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from placement.db.migrations import steps
 from placement.db.schema import revisions, schema, tables
 from placement.db.schema.schema import State
 from placement.errors import SchemaError
@@ -252,3 +254,42 @@ def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, 
     with schema._exclusively(engine), opened(database_url) as other, pytest.raises(SchemaError, match="for 1 seconds"):
         made.sync(other.engine)
     made.sync(engine)
+
+
+def _things(*columns):
+    return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
+
+
+def test_what_an_addition_lacks_is_found_and_added(engine):
+    """A table, then a column and an index of it: each by a step that looks for its result first."""
+    identifier = sa.Column("id", sa.Integer, primary_key=True)
+    first = schema.Addition((_things(),), lambda: steps.create_table("things", identifier))
+    schema.sync(engine)
+    assert schema.finding(engine, [first]) == 'The database lacks things. Run "placement-manage db sync".'
+    schema.sync(engine, additions=[first])
+    assert schema.finding(engine, [first]) is None
+
+    def grow():
+        if not steps.has_column("size", "things"):
+            op.add_column("things", sa.Column("size", sa.Integer))
+        steps.create_index("things_size_idx", "things", ["size"])
+
+    second = schema.Addition((_things(sa.Column("size", sa.Integer), sa.Index("things_size_idx", "size")),), grow)
+    assert schema.finding(engine, [second]) == (
+        'The database lacks things.size, things_size_idx. Run "placement-manage db sync".'
+    )
+    assert schema.lacking(engine, [second]) == ["things.size"]
+    schema.sync(engine, additions=[second])
+    assert schema.finding(engine, [second]) is None
+    with sql_hooks.writes(engine) as statements:
+        schema.sync(engine, additions=[second])
+    assert statements == []
+
+
+def test_a_release_names_tables_that_nobody_has(engine, caplog):
+    made.sync(engine)
+    execute(engine, "CREATE TABLE things (id INTEGER)")
+    made.release(engine, force=True)
+    assert [record.getMessage() for record in caplog.records if "Tables stay" in record.getMessage()] == [
+        "Tables stay that no installed extension has: things."
+    ]

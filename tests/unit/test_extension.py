@@ -1,0 +1,111 @@
+"""Which extensions a configuration has, and what is left of the others."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+import pytest
+from oslo_config import cfg
+
+from placement import conf as options
+from placement import extension
+from placement.extension import Extension
+
+WORD = [cfg.StrOpt("word", default="hello"), cfg.BoolOpt("enabled", default=False)]
+NOUN = [cfg.StrOpt("noun", default="world")]
+
+
+@pytest.fixture
+def extensions(monkeypatch):
+    """Two extensions instead of those that are installed; the second one needs the first."""
+    found = {
+        "first": Extension(name="first", options={"first": WORD, "placement": NOUN}),
+        "second": Extension(name="second", requires=("first",)),
+    }
+    monkeypatch.setattr(extension, "installed", lambda: found)
+    return found
+
+
+@pytest.fixture
+def read(extensions, tmp_path):
+    """Return a function that returns the configuration of a file, or of several in order of their arguments."""
+
+    def configuration(*texts):
+        arguments = []
+        for number, text in enumerate(texts):
+            directory = tmp_path / f"{number}.d"
+            directory.mkdir()
+            (directory / "placement.conf").write_text(text)
+            # The second of two is a single file, which oslo.config lets win over the directory before it.
+            file = ["--config-file", str(directory / "placement.conf")]
+            arguments += file if number else ["--config-dir", str(directory)]
+        conf = cfg.ConfigOpts()
+        options.register(conf)
+        conf.set_default("connection", "sqlite://", group="placement_database")
+        options.read(conf, arguments)
+        return conf
+
+    return configuration
+
+
+def names(conf):
+    return [each.name for each in extension.enabled(conf)]
+
+
+def test_without_a_list_all_that_are_installed_are_enabled(read):
+    conf = read("[first]\nword = hi\n")
+    assert names(conf) == ["first", "second"]
+    assert (conf.first.word, conf.placement.noun) == ("hi", "world")
+
+
+@pytest.mark.parametrize("enabled", ["", "enabled ="])
+def test_an_empty_list_is_no_missing_one(read, enabled):
+    conf = read(f"[extensions]\n{enabled}\n")
+    assert names(conf) == ([] if enabled else ["first", "second"])
+
+
+def test_options_of_one_that_is_left_out_do_not_exist(read):
+    conf = read("[extensions]\nenabled =\n[first]\nword = hi\n")
+    assert "first" not in conf or "word" not in conf.first
+    assert "noun" not in conf.placement
+    assert conf.placement_database.connection == "sqlite://", "what a program has set stays"
+    assert [str(each) for each in options.unknown(conf)] == []
+
+
+def test_the_last_argument_says_which_are_enabled(read):
+    conf = read("[extensions]\nenabled =\n", "[extensions]\nenabled = first\n")
+    assert names(conf) == ["first"]
+    assert conf.first.word == "hello"
+
+
+@pytest.mark.parametrize(
+    ("enabled", "reason"),
+    [("first,third", "not installed: third; installed: first, second"), ("second", "second needs first")],
+)
+def test_a_list_that_cannot_be_is_refused(read, enabled, reason):
+    with pytest.raises(cfg.Error, match=reason):
+        read(f"[extensions]\nenabled = {enabled}\n")
+
+
+def test_an_api_with_an_option_of_its_own_is_served_only_if_that_is_true(read):
+    conf = read("")
+    silent = Extension(name="first", options={"first": WORD}, api=object)
+    assert not silent.is_served(conf)
+    conf.set_override("enabled", True, group="first")
+    assert silent.is_served(conf)
+    assert Extension(name="other", api=object).is_served(conf)
+    assert not Extension(name="other").is_served(conf)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("no_such_module:X", r"The extension wrong \(no_such_module:X\) cannot be loaded: .*no_such_module"),
+        ("placement.routes:PLACEMENT", "has the name placement, and its entry point wrong"),
+    ],
+)
+def test_one_that_cannot_be_loaded_is_named(monkeypatch, value, reason):
+    wrong = metadata.EntryPoint("wrong", value, extension.ENTRY_POINTS)
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: [wrong])
+    with pytest.raises(cfg.Error, match=reason):
+        extension.installed.__wrapped__()
