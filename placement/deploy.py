@@ -201,7 +201,7 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
 
 
 def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:
-    additions = extension.additions(extension.enabled(conf))
+    additions = extension.additions(conf)
     if conf.placement_database.sync_on_startup:
         try:
             # Whether an unknown revision is served is decided below, as without the option.

@@ -129,9 +129,14 @@ def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[
         yield from each.options.items()
 
 
-def additions(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
+def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     """Return the tables of the extensions."""
     return tuple(each.schema() for each in extensions if each.schema)
+
+
+def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
+    """Return the tables of the extensions that a configuration enables; raises cfg.Error."""
+    return additions_of(enabled(conf))
 
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:

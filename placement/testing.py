@@ -135,7 +135,7 @@ def _name_new_database(conf_fixture: config_fixture.Config) -> None:
 
 def _additions() -> tuple[schema.Addition, ...]:
     """Return the tables of all extensions, so that a test may enable each."""
-    return extension.additions(extension.installed().values())
+    return extension.additions_of(extension.installed().values())
 
 
 def _copy_template(database: databases.Database) -> None:

@@ -17,7 +17,7 @@ from placement.db.schema import schema
 from placement.db.upkeep import sweep
 
 #: The tables of all extensions.
-ADDITIONS = extension.additions(extension.installed().values())
+ADDITIONS = extension.additions_of(extension.installed().values())
 
 
 def sync(engine: sa.Engine, revision: str = "head") -> None:

@@ -195,7 +195,7 @@ def lacking(subject: Subject) -> str:
         with database.bulkhead.admit():
             # Unknown ones may be of a newer version of this service, which only adds to the schema.
             served = schema.state(engine) in (schema.State.CURRENT, schema.State.UNKNOWN)
-            if served and not schema.lacking(engine, extension.additions(extension.enabled(subject.conf))):
+            if served and not schema.lacking(engine, extension.additions(subject.conf)):
                 return ""
     except exc.DBAPIError as reason:
         raise retry.unavailable(reason) from reason

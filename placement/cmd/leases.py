@@ -42,7 +42,7 @@ def _show_help(group: argparse.ArgumentParser) -> int:
 def sweep(conf: cfg.ConfigOpts) -> int:
     """Give back what expired leases hold, and print their number; return the exit code."""
     with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
-        schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
+        schema.require_current(database.reading_engine, extension.additions(conf))
         numbers: list[int] = []
 
         def given_back(number: int) -> None:

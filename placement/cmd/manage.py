@@ -138,7 +138,7 @@ def _show_help(parser: argparse.ArgumentParser) -> int:
 def sync(conf: cfg.ConfigOpts) -> int:
     """Upgrade the schema to the newest revision."""
     with program.connected(conf) as database, Progress("db sync"):
-        schema.sync(database.engine, additions=extension.additions(extension.enabled(conf)))
+        schema.sync(database.engine, additions=extension.additions(conf))
     return 0
 
 
@@ -164,8 +164,8 @@ def release(conf: cfg.ConfigOpts) -> int:
             conf.command.revision,
             force=conf.command.force,
             discard_leases=conf.command.discard_leases,
-            additions=extension.additions(extension.installed().values()),
-            discarded=extension.additions(getattr(conf.command, "discarded", None) or ()),
+            additions=extension.additions_of(extension.installed().values()),
+            discarded=extension.additions_of(getattr(conf.command, "discarded", None) or ()),
         )
     return 0
 
@@ -174,7 +174,7 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
     """Remove the names that an earlier sweep marked, mark those that are unused now, and print the numbers."""
     with program.connected(conf) as database, Progress("db sweep"):
         extensions = extension.enabled(conf)
-        schema.require_current(database.reading_engine, extension.additions(extensions))
+        schema.require_current(database.reading_engine, extension.additions_of(extensions))
         swept = sweep.sweep(database, conf.command.grace)
         for each in extensions:
             swept += each.swept(database) if each.swept else ()

@@ -268,7 +268,7 @@ def test_every_table_and_column_is_documented():
 def test_the_migration_from_another_placement_names_our_tables_and_the_newest_revision():
     text = DOCUMENTS["upgrade.rst"]
     created = text.partition("it creates nine tables")[2].partition(".")[0]
-    additions = extension.additions(extension.installed().values())
+    additions = extension.additions_of(extension.installed().values())
     ours = [*tables.OURS, *(table for each in additions for table in each.tables)]
     assert sorted(re.findall(r"``(\w+)``", created)) == sorted(table.name for table in ours)
     assert len(ours) == 9

@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection
 
 from placement import errors
 
-#: Idempotent steps, each of which looks for its result first (placement/db/migrations/steps.py).
+#: Idempotent steps (placement/db/migrations/steps.py).
 Migration = Callable[[], None]
 
 

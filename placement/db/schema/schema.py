@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -59,8 +59,8 @@ class Addition:
 
     Args:
         tables: Those of ``placement.db.schema.tables.metadata``.
-        migrate: Creates what is missing of them: steps (``placement/db/migrations/steps.py``) that are taken where the
-            database lacks a table, a column or an index, and of which each looks for its result first.
+        migrate: Creates what is missing of them: steps (``placement/db/migrations/steps.py``) taken where the database
+            lacks a table, a column or an index.  Each must do nothing if it was taken before.
         losses: Returns a sentence on rows that cannot be made again, and that :func:`release` would drop; empty if
             there are none.
     """
@@ -131,7 +131,7 @@ def release(
                 raise errors.SchemaError(sentence)
         if not discard_leases:
             _refuse_with_leases(connection)
-        tables.metadata.drop_all(connection, tables=[table for each in additions for table in each.tables])
+        tables.metadata.drop_all(connection, tables=_tables_of(additions))
         if found in revisions.beyond(revision):
             revisions.downgrade(connection, revision)
         tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
@@ -183,9 +183,25 @@ def require_current(engine: Engine, additions: Sequence[Addition] = ()) -> None:
 
 def lacking(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
     """Return the tables that this program uses and the database lacks, and ``table.column`` of such columns."""
-    wanted = [*tables.CORE, *(table for each in additions for table in each.tables)]
     with engine.connect() as connection:
-        found = sa.inspect(connection).get_multi_columns(filter_names=[table.name for table in wanted])
+        return _missing(sa.inspect(connection), [*tables.CORE, *_tables_of(additions)])
+
+
+def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]:
+    """Return the tables, columns and indexes of the additions that the database lacks."""
+    if not additions:
+        return []
+    inspector, wanted = sa.inspect(connection), {table.name: table for table in _tables_of(additions)}
+    missing = set(_missing(inspector, wanted.values()))
+    for (_, name), found in inspector.get_multi_indexes(filter_names=[*wanted]).items():
+        present = {index["name"] for index in found}
+        missing |= {str(index.name) for index in wanted[name].indexes if index.name not in present}
+    return sorted(missing)
+
+
+def _missing(inspector: sa.Inspector, wanted: Collection[sa.Table]) -> list[str]:
+    """Return those of the tables that the database lacks, and ``table.column`` of columns that it lacks."""
+    found = inspector.get_multi_columns(filter_names=[table.name for table in wanted])
     present = {table: {column["name"] for column in columns} for (_, table), columns in found.items()}
     columns = (column for table in wanted if table.name in present for column in table.columns)
     return sorted(
@@ -194,21 +210,8 @@ def lacking(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
     )
 
 
-def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]:
-    """Return the tables, columns and indexes of the additions that the database lacks."""
-    wanted = {table.name: table for each in additions for table in each.tables}
-    if not wanted:
-        return []
-    inspector = sa.inspect(connection)
-    columns = inspector.get_multi_columns(filter_names=[*wanted])
-    indexes = inspector.get_multi_indexes(filter_names=[*wanted])
-    missing = wanted.keys() - {table for _, table in columns}
-    for (_, name), found in columns.items():
-        present = {each["name"] for each in found}
-        missing |= {f"{name}.{column.name}" for column in wanted[name].columns if column.name not in present}
-    for (_, name), there in indexes.items():
-        missing |= {str(index.name) for index in wanted[name].indexes} - {str(index["name"]) for index in there}
-    return sorted(missing)
+def _tables_of(additions: Sequence[Addition]) -> list[sa.Table]:
+    return [table for each in additions for table in each.tables]
 
 
 def _state(found: str | None) -> State:

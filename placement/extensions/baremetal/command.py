@@ -47,7 +47,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
     """Record the nodes, print what differed and what could not be done; return the exit code."""
     arguments = conf.command
     with program.connected(conf) as database:
-        schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
+        schema.require_current(database.reading_engine, extension.additions(conf))
         try:
             comparison = _compared(database, Ironic(arguments))
         except Unreadable as reason:

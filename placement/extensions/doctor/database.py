@@ -27,7 +27,7 @@ def dialect(subject: Subject) -> str:
 def revision(subject: Subject) -> Iterator[Finding]:
     """Find that the schema is not that of this program."""
     engine = subject.database.reading_engine
-    additions = extension.additions(extension.enabled(subject.conf))
+    additions = extension.additions(subject.conf)
     with subject.database.bulkhead.admit():
         state, sentence = schema.state(engine), schema.finding(engine, additions)
         lacking = schema.lacking(engine, additions)
@@ -84,7 +84,7 @@ def engine_of_tables(subject: Subject) -> Iterator[Finding]:
 
 def foreign_keys(subject: Subject) -> Iterator[Finding]:
     """Find foreign keys that are missing, are not checked, or are violated."""
-    additions = extension.additions(extension.enabled(subject.conf))
+    additions = extension.additions(subject.conf)
     wanted = [*tables.CORE, *(table for each in additions for table in each.tables)]
     missing = subject.database.snapshot(lambda db: _missing_keys(db, wanted))
     ours = tuple(text for table, text in missing if table in tables.OURS)

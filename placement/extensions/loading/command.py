@@ -40,7 +40,7 @@ def load_file(conf: cfg.ConfigOpts) -> int:
     try:
         entries = described(YamlSource(_text(arguments.file)))
         with program.connected(conf) as database:
-            schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
+            schema.require_current(database.reading_engine, extension.additions(conf))
             plan = _load(database, entries, dry_run=arguments.dry_run)
     except InvalidFile as invalid:
         _print_findings(arguments.file, invalid)

@@ -106,7 +106,7 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     try:
         expected = _listed(arguments)
         with program.connected(conf) as database:
-            schema.require_current(database.reading_engine, extension.additions(extension.enabled(conf)))
+            schema.require_current(database.reading_engine, extension.additions(conf))
             if not (arguments.not_in or arguments.nova or arguments.ironic):
                 _show(database, arguments)
                 return 0

@@ -60,7 +60,7 @@ class EventNotes:
 
     def committed(self) -> None:
         """Publish how many events were recorded."""
-        if self._rows:
+        if self._rows and signals.events_recorded.connected:
             signals.events_recorded(Counter(row["kind"] for row in self._rows))
 
     def rows(self, writer_id: int, seq: int) -> list[dict[str, Any]]:
