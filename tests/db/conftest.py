@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from placement import signals
@@ -14,6 +16,8 @@ from tests import galera, made, recorded
 from tests.conftest import chosen
 from tests.db.galera_pair import Pair
 from tests.made import opened
+from placement.cmd import manage
+from tests.db.manage import written
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +94,20 @@ def received():
     yield received
     for name, listener in received.listeners.items():
         getattr(signals, name).disconnect(listener)
+
+
+@pytest.fixture
+def configuration(tmp_path, database_url):
+    return written(tmp_path, database_url)
+
+
+@pytest.fixture
+def main(in_process):
+    """Run placement-manage in this process."""
+    return functools.partial(in_process, manage)
+
+
+@pytest.fixture
+def run(configuration, main):
+    """Run a command on the database of the test."""
+    return lambda *words, config=configuration: main("--config-file", str(config), *words)

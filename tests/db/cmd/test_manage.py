@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import os
 import re
 import subprocess
@@ -22,10 +21,10 @@ from placement.objects.locked_provider import LockedProvider
 from tests import children, made
 from tests.clock import PATIENCE
 from tests.db import in_process, sql_hooks
+from tests.db.manage import OWNER, execute, written
 from tests.made import opened
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
-OWNER = "incomplete-owner"
 UUID = "11111111-1111-4111-8111-111111111111"
 ROOTS, CONSUMERS = "set_root_provider_ids", "create_incomplete_consumers"
 
@@ -34,40 +33,6 @@ ROOTS, CONSUMERS = "set_root_provider_ids", "create_incomplete_consumers"
 def database(database_url):
     with opened(database_url) as database:
         yield database
-
-
-@pytest.fixture
-def configuration(tmp_path, database_url):
-    return _written(tmp_path, database_url)
-
-
-def _written(directory, url, more=""):
-    path = directory / "placement.conf"
-    path.write_text(
-        f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{more}\n"
-        f"[placement]\nincomplete_consumer_project_id = {OWNER}\nincomplete_consumer_user_id = {OWNER}\n"
-        "[of_another_program]\nunknown = 1\n"
-    )
-    return path
-
-
-@pytest.fixture
-def main(in_process):
-    """Run placement-manage in this process."""
-    return functools.partial(in_process, manage)
-
-
-@pytest.fixture
-def run(configuration, main):
-    """Run a command on the database of the test."""
-    return lambda *words, config=configuration: main("--config-file", str(config), *words)
-
-
-def execute(database, *statements):
-    with database.engine.begin() as connection:
-        for statement in statements:
-            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
-        return result.all() if result.returns_rows else None
 
 
 def fill(database, rootless=0, ownerless=0):
@@ -79,9 +44,9 @@ def fill(database, rootless=0, ownerless=0):
         for kind in range(2)
     ]
     if providers:
-        execute(database, sa.insert(tables.resource_providers).values(providers))
+        execute(database.engine, sa.insert(tables.resource_providers).values(providers))
     if allocations:
-        execute(database, sa.insert(tables.allocations).values(allocations))
+        execute(database.engine, sa.insert(tables.allocations).values(allocations))
 
 
 def frame(**rows):
@@ -190,12 +155,13 @@ class TestRelease:
         )
         assert schema.state(database.engine) is schema.State.CURRENT
         ((writer_id, seen_at),) = execute(
-            database, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at)
+            database.engine, sa.select(tables.change_writers.c.id, tables.change_writers.c.seen_at)
         )
         for ago, code in ((80000, 1), (90000, 0)):
             old = {"seen_at": seen_at - datetime.timedelta(seconds=ago)}
             execute(
-                database, sa.update(tables.change_writers).where(tables.change_writers.c.id == writer_id).values(old)
+                database.engine,
+                sa.update(tables.change_writers).where(tables.change_writers.c.id == writer_id).values(old),
             )
             assert run("db", "release").code == code
 
@@ -203,9 +169,9 @@ class TestRelease:
         run("db", "sync")
         consumer = {"id": 1, "uuid": UUID, "project_id": 1, "user_id": 1}
         claim = {"consumer_id": 1, "generation": 1, "mappings": []}
-        execute(database, sa.insert(tables.consumers).values(consumer), sa.insert(tables.claims).values(claim))
+        execute(database.engine, sa.insert(tables.consumers).values(consumer), sa.insert(tables.claims).values(claim))
         ends = sa.update(tables.claims).values(expires_at=tables.utcnow())
-        execute(database, ends)
+        execute(database.engine, ends)
         for words in ([], ["--force", "--discard-baremetal"]):
             ran = run("db", "release", *words)
             assert (ran.code, ran.out) == (1, "")
@@ -214,9 +180,9 @@ class TestRelease:
         assert run("db", "version").out == f"{schema.HEAD}\n"
         assert run("db", "release", "--discard-leases").code == 0
         assert "claims" not in sa.inspect(database.engine).get_table_names()
-        assert execute(database, sa.select(tables.consumers.c.uuid)) == [(UUID,)]
+        assert execute(database.engine, sa.select(tables.consumers.c.uuid)) == [(UUID,)]
         run("db", "sync")
-        execute(database, sa.insert(tables.claims).values(claim))
+        execute(database.engine, sa.insert(tables.claims).values(claim))
         assert run("db", "release").code == 0, "a claim without an end is kept by every implementation"
 
     def test_under_a_running_service_is_reported_and_undone_by_sync(self, run, database):
@@ -255,7 +221,7 @@ class TestRestored:
         call = in_process.placement(database)
         call("POST", "/resource_providers", body={"name": "host1", "uuid": UUID})
         assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["host1"]
-        execute(database, sa.update(tables.resource_providers).values(name="by hand"), sa.delete(tables.traits))
+        execute(database.engine, sa.update(tables.resource_providers).values(name="by hand"), sa.delete(tables.traits))
         ran = run("db", "restored")
         assert (ran.code, ran.out) == (0, "")
         assert [each["name"] for each in call("GET", "/resource_providers").body["resource_providers"]] == ["by hand"]
@@ -319,26 +285,29 @@ class TestOnlineDataMigrations:
     def test_a_provider_without_a_root_becomes_its_own(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=2)
-        first, second = sorted(row.id for row in execute(database, "SELECT id FROM resource_providers"))
+        first, second = sorted(row.id for row in execute(database.engine, "SELECT id FROM resource_providers"))
         execute(
-            database, f"UPDATE resource_providers SET root_provider_id = {first}, updated_at = NULL WHERE id = {first}"
+            database.engine,
+            f"UPDATE resource_providers SET root_provider_id = {first}, updated_at = NULL WHERE id = {first}",
         )
         run("db", "online_data_migrations")
-        found = execute(database, sa.select(tables.resource_providers).order_by("id"))
+        found = execute(database.engine, sa.select(tables.resource_providers).order_by("id"))
         assert [row.root_provider_id for row in found] == [first, second]
         assert [row.updated_at is None for row in found] == [True, False]
-        feed = execute(database, sa.select(tables.provider_changes.c.provider_id, tables.provider_changes.c.what))
+        feed = execute(
+            database.engine, sa.select(tables.provider_changes.c.provider_id, tables.provider_changes.c.what)
+        )
         assert [tuple(row) for row in feed] == [(second, "shape")], "running services must hear of it"
 
     @pytest.mark.every_database
     def test_consumers_are_of_the_incomplete_project_and_user(self, run, database):
         made.sync(database.engine)
-        execute(database, sa.insert(tables.users).values([{"external_id": "u"}, {"external_id": OWNER}]))
-        execute(database, sa.insert(tables.consumers).values(uuid="c1", project_id=77, user_id=77, generation=5))
+        execute(database.engine, sa.insert(tables.users).values([{"external_id": "u"}, {"external_id": OWNER}]))
+        execute(database.engine, sa.insert(tables.consumers).values(uuid="c1", project_id=77, user_id=77, generation=5))
         fill(database, ownerless=3)
         run("db", "online_data_migrations")
         project, user = (
-            execute(database, sa.select(table.c.id).where(table.c.external_id == OWNER))[0].id
+            execute(database.engine, sa.select(table.c.id).where(table.c.external_id == OWNER))[0].id
             for table in (tables.projects, tables.users)
         )
         consumers = tables.consumers.c
@@ -349,13 +318,13 @@ class TestOnlineDataMigrations:
             consumers.generation,
             consumers.consumer_type_id,
         )
-        found = execute(database, sa.select(*columns).order_by("uuid"))
+        found = execute(database.engine, sa.select(*columns).order_by("uuid"))
         assert [tuple(row) for row in found] == [
             ("c0", project, user, 0, None),
             ("c1", 77, 77, 5, None),
             ("c2", project, user, 0, None),
         ]
-        ages = execute(database, sa.select(consumers.created_at).where(consumers.created_at.is_(None)))
+        ages = execute(database.engine, sa.select(consumers.created_at).where(consumers.created_at.is_(None)))
         assert ages == []
 
     def test_a_batch_begins_where_the_last_one_ended_and_misses_no_row(self, database):
@@ -367,23 +336,23 @@ class TestOnlineDataMigrations:
         with sql_hooks.statements(database.engine, asked.append):
             assert migrate(database, 2) == online.Counts(2, 2)
             first = [statement for statement in asked if "FROM allocations" in statement]
-            execute(database, sa.delete(tables.consumers).where(tables.consumers.c.uuid == "c0"))
+            execute(database.engine, sa.delete(tables.consumers).where(tables.consumers.c.uuid == "c0"))
             assert migrate(database, 9) == online.Counts(3, 3)
         later = [statement for statement in asked if "FROM allocations" in statement][len(first) :]
         assert "consumer_id >" not in first[0]
         assert "consumer_id >" in later[0]
         assert [migrate(database, 9) for _ in range(2)] == [online.Counts(1, 1), online.Counts()]
-        assert len(execute(database, sa.select(tables.consumers.c.uuid))) == 5
+        assert len(execute(database.engine, sa.select(tables.consumers.c.uuid))) == 5
 
     def test_no_project_or_user_is_created_without_a_consumer(self, run, database):
         made.sync(database.engine)
         run("db", "online_data_migrations")
-        assert execute(database, "SELECT external_id FROM projects UNION SELECT external_id FROM users") == []
+        assert execute(database.engine, "SELECT external_id FROM projects UNION SELECT external_id FROM users") == []
 
     def test_a_failing_migration_does_not_keep_the_others_from_working(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=1, ownerless=1)
-        execute(database, "DROP TABLE projects")
+        execute(database.engine, "DROP TABLE projects")
         ran = run("db", "online_data_migrations")
         assert ran.out == (
             "Running batches of 50 until complete\n"
@@ -399,7 +368,7 @@ class TestOnlineDataMigrations:
     def test_a_limited_run_that_progressed_in_spite_of_a_failure_is_to_be_repeated(self, run, database):
         made.sync(database.engine)
         fill(database, rootless=1, ownerless=1)
-        execute(database, "DROP TABLE projects")
+        execute(database.engine, "DROP TABLE projects")
         assert [run("db", "online_data_migrations", "--max-count", "9").code for _ in range(2)] == [1, 2]
 
     def test_long_work_prints_the_number_of_migrated_rows(self, capsys):
@@ -427,7 +396,7 @@ class TestOnlineDataMigrations:
 @pytest.fixture
 def elsewhere(tmp_path):
     """A configuration without a database, for tests that need none."""
-    return lambda url, more="": _written(tmp_path, url, more)
+    return lambda url, more="": written(tmp_path, url, more)
 
 
 @pytest.fixture
@@ -543,11 +512,11 @@ def test_no_consumer_is_made_for_allocations_that_went_away_meanwhile(database, 
 
         def delete_them(statement):
             if "INTO consumers" in statement:
-                execute(other, sa.delete(tables.allocations))
+                execute(other.engine, sa.delete(tables.allocations))
 
         with sql_hooks.statements(database.engine, delete_them):
             assert online.IncompleteConsumers(OWNER, OWNER)(database, 9) == online.Counts(0, 0)
-    assert execute(database, sa.select(tables.consumers.c.uuid)) == []
+    assert execute(database.engine, sa.select(tables.consumers.c.uuid)) == []
 
 
 def test_sweep_prints_what_it_marked_and_removed(database, run):
@@ -559,7 +528,7 @@ def test_sweep_prints_what_it_marked_and_removed(database, run):
     assert done.code == 1
     assert 'Run "placement-manage db sync"' in done.err
     made.sync(database.engine)
-    execute(database, sa.insert(tables.projects).values(external_id="gone"))
+    execute(database.engine, sa.insert(tables.projects).values(external_id="gone"))
     for row in ("projects 0 1", "projects 1 0"):
         done = run("db", "sweep", "--grace", "0")
         assert done.code == 0
@@ -569,7 +538,7 @@ def test_sweep_prints_what_it_marked_and_removed(database, run):
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 def test_tables_of_another_program_are_reported_in_one_line(database, run):
-    execute(database, sa.text("CREATE TABLE alembic_version (other INT)"))
+    execute(database.engine, sa.text("CREATE TABLE alembic_version (other INT)"))
     done = run("db", "version")
     assert done.code == 1
     assert "Traceback" not in done.err

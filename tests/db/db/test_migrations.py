@@ -19,6 +19,7 @@ from placement.errors import SchemaError
 from tests import made
 from tests.db import sql_hooks
 from tests.db.schema_description import describe, written
+from tests.db.manage import execute
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -39,13 +40,6 @@ def database(database_url):
 @pytest.fixture
 def engine(database):
     return database.engine
-
-
-def execute(engine, *statements):
-    with engine.begin() as connection:
-        for statement in statements:
-            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
-        return result.all() if result.returns_rows else None
 
 
 def provider(**values):

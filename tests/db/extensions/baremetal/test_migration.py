@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from placement.db.schema import schema, tables
 from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from tests import made
+from tests.db.manage import execute
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -30,13 +31,6 @@ def database(database_url):
 @pytest.fixture
 def engine(database):
     return database.engine
-
-
-def execute(engine, *statements):
-    with engine.begin() as connection:
-        for statement in statements:
-            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
-        return result.all() if result.returns_rows else None
 
 
 def provider(**values):

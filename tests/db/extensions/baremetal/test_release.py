@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-
 import pytest
 import sqlalchemy as sa
 
-from placement.cmd import manage
 from placement.db.schema import schema
 from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
+from tests.db.manage import execute
 from tests.made import opened
 
 INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
@@ -24,40 +22,6 @@ def database(database_url):
         yield database
 
 
-@pytest.fixture
-def configuration(tmp_path, database_url):
-    return _written(tmp_path, database_url)
-
-
-def _written(directory, url, more=""):
-    path = directory / "placement.conf"
-    path.write_text(
-        f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{more}\n"
-        f"[placement]\nincomplete_consumer_project_id = {OWNER}\nincomplete_consumer_user_id = {OWNER}\n"
-        "[of_another_program]\nunknown = 1\n"
-    )
-    return path
-
-
-@pytest.fixture
-def main(in_process):
-    """Run placement-manage in this process."""
-    return functools.partial(in_process, manage)
-
-
-@pytest.fixture
-def run(configuration, main):
-    """Run a command on the database of the test."""
-    return lambda *words, config=configuration: main("--config-file", str(config), *words)
-
-
-def execute(database, *statements):
-    with database.engine.begin() as connection:
-        for statement in statements:
-            result = connection.execute(sa.text(statement) if isinstance(statement, str) else statement)
-        return result.all() if result.returns_rows else None
-
-
 def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, database):
     run("db", "sync")
     node = {"uuid": UUID, "driver": "fake-hardware", "details": {}}
@@ -68,11 +32,11 @@ def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, 
         ([sa.insert(records).values(record)], "1 nodes and 1 allocation records"),
         ([sa.delete(nodes)], "0 nodes and 1 allocation records"),
     ):
-        execute(database, *rows)
+        execute(database.engine, *rows)
         before = (
             schema.version(database.engine),
-            execute(database, sa.select(nodes)),
-            execute(database, sa.select(records)),
+            execute(database.engine, sa.select(nodes)),
+            execute(database.engine, sa.select(records)),
         )
         for words in ([], ["--force"]):
             ran = run("db", "release", *words)
@@ -81,8 +45,8 @@ def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, 
             assert "--discard-baremetal" in ran.err
         assert before == (
             schema.version(database.engine),
-            execute(database, sa.select(nodes)),
-            execute(database, sa.select(records)),
+            execute(database.engine, sa.select(nodes)),
+            execute(database.engine, sa.select(records)),
         )
     assert run("db", "release", "--discard-baremetal").code == 0
     assert run("db", "version").out == f"{LAST_COMMON}\n"
