@@ -7,6 +7,7 @@ import functools
 import pytest
 
 from placement import signals
+from placement.cmd import manage
 from placement.db import feed
 from placement.db.engine import dialects
 from placement.db.engine.timeouts import Timeouts
@@ -15,9 +16,8 @@ from placement.db.writes import retry
 from tests import galera, made, recorded
 from tests.conftest import chosen
 from tests.db.galera_pair import Pair
-from tests.made import opened
-from placement.cmd import manage
 from tests.db.manage import written
+from tests.made import opened
 
 
 @pytest.fixture(autouse=True)

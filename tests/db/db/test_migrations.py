@@ -18,8 +18,8 @@ from placement.db.schema.schema import State
 from placement.errors import SchemaError
 from tests import made
 from tests.db import sql_hooks
-from tests.db.schema_description import describe, written
 from tests.db.manage import execute
+from tests.db.schema_description import describe, written
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
