@@ -121,7 +121,7 @@ def loadapp(
 def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
     """Start the metrics and the timings that the configuration asks for."""
     if conf.metrics.directory:
-        metrics.start(conf.metrics.directory)
+        metrics.start(conf.metrics.directory, extension.enabled(conf))
     if conf.api.slow_request_threshold:
         database.time_statements()
 

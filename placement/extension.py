@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from placement.db.schema.schema import Addition
     from placement.db.upkeep.sweep import Swept
     from placement.http.api import Api, Layer
+    from placement.metrics.instruments import Instruments, Subscription
 
 #: The group of entry points.
 ENTRY_POINTS = "placement.extensions"
@@ -51,11 +52,13 @@ class Extension:
         requires: The names of extensions that it imports, or whose routes it asks; they have to be enabled, too.
         options: Options of the configuration by group.  With an option ``enabled`` in the group of its own name its
             API is served only if that is true.
+        cors: Headers of its own that browsers may use: names that are added to the defaults of ``[cors]``, by option.
         api: Returns its API, with its policy rules, failures and layers.
         layers: Returns layers around all APIs, outermost first.  They know who sends a request, and a failure that
             they raise is rendered as the API's.
         commands: Adds commands to those of ``placement-manage``.
         checks: Returns checks of the doctor.
+        metrics: Creates its metrics, and returns what changes them: events, each with a function for its facts.
         schema: Returns its tables, their migration, and what of them ``db release`` would lose.
         attach: Called with each database that a program opens for requests or commands, before its first write, with
             the number of threads that serve requests; None if it is not known, as in commands.
@@ -67,10 +70,12 @@ class Extension:
     name: str
     requires: tuple[str, ...] = ()
     options: Mapping[str, Sequence[cfg.Opt]] = field(default_factory=dict)
+    cors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     api: Callable[[], Api] | None = None
     layers: Callable[[], Sequence[Layer]] = tuple
     commands: Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None] | None = None
     checks: Callable[[], Sequence[Check]] = tuple
+    metrics: Callable[[Instruments], Iterable[Subscription]] | None = None
     schema: Callable[[], Addition] | None = None
     attach: Callable[[Database, cfg.ConfigOpts, int | None], None] | None = None
     swept: Callable[[Database], Sequence[Swept]] | None = None

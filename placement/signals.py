@@ -93,55 +93,19 @@ reloaded: Signal[[ReloadCause]] = Signal()
 #: exist, and its obstacle (``Found.obstacle``), which is empty if there are candidates.
 searched: Signal[[float, int, bool, str]] = Signal()
 
-#: How a request for a bare metal node ended: with one, with none for this reason, with 409 after too many races,
-#: or with a record of one in use.
-NodeOutcome = Literal["active", "no_nodes", "no_traits", "uuid_in_use", "contended", "backfilled"]
-#: A request for a bare metal node has ended: the outcome, and how many nodes others took while it was served.
-node_requested: Signal[[NodeOutcome, int]] = Signal()
-
-#: So many consumers were released by a request about several.
-consumers_released: Signal[[int]] = Signal()
-
 #: What so many expired leases held was given back.
 leases_expired: Signal[[int]] = Signal()
 
 #: A worker has looked for expired leases: the number of those that are not given back yet.
 leases_due: Signal[[int]] = Signal()
 
-#: A transaction was committed that recorded events: how many of each kind (``placement.db.writes.notes.KINDS``).
-events_recorded: Signal[[Mapping[str, int]]] = Signal()
-
-#: The option of ``[history]`` because of which events are removed.
-PruneCause = Literal["retention_days", "max_events"]
-#: Events were removed from the history, for this cause: how many.
-events_pruned: Signal[[PruneCause, int]] = Signal()
-
-#: A worker has looked how long the history is: its events, and the age of the oldest in seconds; both are 0 if there is
-#: none.
-history_measured: Signal[[int, float]] = Signal()
-
-#: So many committed transactions were found whose events have no position; 0 once those that were found have one.
-transactions_unordered: Signal[[int]] = Signal()
-
-#: The events of so many transactions were given their positions.
-transactions_ordered: Signal[[int]] = Signal()
-
-#: So many requests of this process wait for events, since one came or went.
-waiting_changed: Signal[[int]] = Signal()
-
-#: A request was to wait for events, and had no place among those that do.
-wait_refused: Signal[[]] = Signal()
-
-#: A reader of events was told that its position is lost.
-position_lost: Signal[[]] = Signal()
-
 #: An examination has ended (``placement/checks``): how many findings there are, by check and severity, also where there
 #: are none.  Checks that were not made to their ends are left out.
 examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()
 
-#: Consumers for which the service was to choose places (docs: v1-claims): how their requests ended, in a word or as the
-#: name of the failure's class, and how many of them did.
-places_claimed: Signal[[str, int]] = Signal()
+#: Writes of allocations have ended that requests of other APIs caused: how, as "placed", "released", or the name of the
+#: failure's class, and how many did.
+claims_ended: Signal[[str, int]] = Signal()
 
 
 def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:

@@ -305,7 +305,7 @@ NEVER_EMPTY = (
 )
 
 # The headers and methods that a browser may use (docs: api-cors).
-_CORS_DEFAULTS = {
+_CORS_DEFAULTS: Mapping[str, list[str]] = {
     "allow_headers": [
         "X-Auth-Token",
         "X-Openstack-Request-Id",
@@ -315,7 +315,6 @@ _CORS_DEFAULTS = {
         "X-User-Id",
         "X-Tenant-Id",
         "OpenStack-API-Version",
-        "X-OpenStack-Ironic-API-Version",
     ],
     "expose_headers": [
         "X-Auth-Token",
@@ -323,9 +322,6 @@ _CORS_DEFAULTS = {
         "X-Subject-Token",
         "X-Service-Token",
         "OpenStack-API-Version",
-        "X-OpenStack-Ironic-API-Version",
-        "X-OpenStack-Ironic-API-Minimum-Version",
-        "X-OpenStack-Ironic-API-Maximum-Version",
     ],
     "allow_methods": ["GET", "PUT", "POST", "DELETE", "PATCH"],
 }
@@ -346,7 +342,15 @@ def register(conf: cfg.ConfigOpts) -> None:
 
 def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:
     """Yield the options of the middleware libraries: group, options, and the defaults that differ here."""
-    yield "cors", cors.OPTS, _CORS_DEFAULTS
+    headers = [each.cors for each in extension.installed().values()]
+    yield (
+        "cors",
+        cors.OPTS,
+        {
+            option: [*names, *(name for added in headers for name in added.get(option, ()))]
+            for option, names in _CORS_DEFAULTS.items()
+        },
+    )
     yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
     yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
     for group, options in list_opts_healthcheck():

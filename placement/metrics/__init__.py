@@ -1,6 +1,7 @@
 """Metrics for Prometheus (docs/observability.rst).
 
     definitions      the metrics, and the events that change them
+    instruments      how the core and its extensions create metrics
     allocated_file   the files of a process's metrics, which never meet a full disk
     directory        the shared directory of all processes, and the sums
     page             the HTTP page with the sums
@@ -17,20 +18,23 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from collections.abc import Iterable
 
 from placement import package
 from placement.errors import StartError
+from placement.extension import Extension
 
 LOG = logging.getLogger(__name__)
 
 
-def start(path: str) -> None:
+def start(path: str, extensions: Iterable[Extension] = ()) -> None:
     """Start metrics in this process and its forked children; does nothing if they were started before.
 
     If the disk is full, the process runs without metrics.
 
     Args:
         path: The directory; a process uses one for its whole life.
+        extensions: Those that may add metrics.
 
     Raises:
         StartError: The package prometheus_client is missing, or the directory cannot be used.
@@ -53,7 +57,7 @@ def start(path: str) -> None:
         directory = Directory(path)
         directory.join()
         _started.append(path)
-        Metrics(directory.join).connect()
+        Metrics(directory.join, extensions).connect()
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise StartError(f"[metrics]directory: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import pytest
@@ -13,6 +14,7 @@ from placement.db.engine import dialects
 from placement.db.engine.timeouts import Timeouts
 from placement.db.upkeep import standard
 from placement.db.writes import retry
+from placement.signals import Signal
 from tests import galera, made, recorded
 from tests.conftest import chosen
 from tests.db.galera_pair import Pair
@@ -69,11 +71,18 @@ def replayed(database):
 
 
 class Received(list):
-    """Records the facts of each event."""
+    """Records the facts of each event of a module."""
 
-    def __init__(self, *names):
-        self.names = names
-        self.listeners = {name: self._listener(name) for name in names}
+    @contextlib.contextmanager
+    def connected(self, module):
+        listeners = {name: self._listener(name) for name, each in vars(module).items() if isinstance(each, Signal)}
+        for name, listener in listeners.items():
+            getattr(module, name).connect(listener)
+        try:
+            yield
+        finally:
+            for name, listener in listeners.items():
+                getattr(module, name).disconnect(listener)
 
     def _listener(self, name):
         return lambda *facts: self.append((name, *facts))
@@ -84,16 +93,9 @@ class Received(list):
 
 @pytest.fixture
 def received():
-    received = Received(
-        *("timing", "driver_error", "retried", "refreshed", "reloaded", "searched"),
-        *("events_recorded", "events_pruned", "history_measured", "transactions_unordered", "transactions_ordered"),
-        *("waiting_changed", "wait_refused", "examined"),
-    )
-    for name, listener in received.listeners.items():
-        getattr(signals, name).connect(listener)
-    yield received
-    for name, listener in received.listeners.items():
-        getattr(signals, name).disconnect(listener)
+    received = Received()
+    with received.connected(signals):
+        yield received
 
 
 @pytest.fixture

@@ -378,7 +378,7 @@ def test_dry_runs_and_claims_at_once(database, cloud):
 @contextlib.contextmanager
 def counted():
     registry = CollectorRegistry()
-    metrics = Metrics(lambda: None, registry)
+    metrics = Metrics(lambda: None, registry=registry)
     metrics.connect()
     try:
         yield registry

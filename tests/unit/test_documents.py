@@ -235,7 +235,7 @@ def test_the_documented_error_codes_are_those_of_the_failures():
 
 def test_the_documented_metrics_are_those_that_are_exported():
     registry = CollectorRegistry()
-    Metrics(lambda: None, registry)
+    Metrics(lambda: None, extension.installed().values(), registry)
     counted = {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
     named = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENTS["observability.rst"])) - {"placement_database"}
     suffixes = ("_bucket", "_count", "_sum")

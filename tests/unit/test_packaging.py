@@ -33,7 +33,9 @@ PACKAGE = ROOT / "placement"
 #: Modules that are imported only where an extra is installed.
 OPTIONAL = {
     "keystone": {PACKAGE / "middleware" / "keystone.py", PACKAGE / "middleware" / "keystone_check.py"},
-    "metrics": {PACKAGE / "metrics" / f"{name}.py" for name in ("definitions", "directory", "allocated_file")},
+    "metrics": {
+        PACKAGE / "metrics" / f"{name}.py" for name in ("instruments", "definitions", "directory", "allocated_file")
+    },
     "osc": set((PACKAGE / "extensions/terminal/openstack").rglob("*.py")),
     "postgresql": {PACKAGE / "db/engine/bounded_psycopg.py"},
     "testing": {PACKAGE / "direct.py", PACKAGE / "testing.py", *(PACKAGE / "tests").rglob("*.py")},

@@ -12,13 +12,11 @@ from typing import Any, Protocol
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.writes.origin import Origin
 
-#: Kinds of objects.
+#: The kinds of objects of the core; an extension has words of its own for its objects.
 PROVIDER = "provider"
 CONSUMER = "consumer"
-NODE = "node"
 RESOURCE_CLASS = "resource_class"
 TRAIT = "trait"
-KINDS = (PROVIDER, CONSUMER, NODE, RESOURCE_CLASS, TRAIT)
 
 #: Where a value is in the document of the changes.
 Path = tuple[str, ...]
@@ -47,7 +45,7 @@ class Notes(Protocol):
         """Note a change of an object.
 
         Args:
-            kind: A constant of this module.
+            kind: What the object is, in a word.
             key: The uuid; the name of a resource class or trait.
             origin: In whose name.
             changes: Pairs by path; a name is under ``("name",)``.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
@@ -12,6 +13,9 @@ from placement.db.schema.schema import Addition
 from placement.db.upkeep.sweep import Swept
 from placement.extension import Extension
 from placement.http.api import Api
+
+if TYPE_CHECKING:
+    from placement.metrics.instruments import Instruments, Subscription
 
 _OPTIONS = [
     cfg.BoolOpt(
@@ -26,6 +30,9 @@ _OPTIONS = [
         help="The names that the driver of a node may have. The service records them, and has none of them.",
     ),
 ]
+
+_VERSION = "X-OpenStack-Ironic-API-Version"
+_VERSIONS = "X-OpenStack-Ironic-API-Minimum-Version", "X-OpenStack-Ironic-API-Maximum-Version"
 
 _TRY_IT = """\
 The Bare Metal API of OpenStack Ironic is below {url}/baremetal.  Try:
@@ -47,6 +54,12 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_commands(commands)
 
 
+def _metrics(instruments: Instruments) -> Iterable[Subscription]:
+    from placement.extensions.baremetal import metrics
+
+    return metrics.subscriptions(instruments)
+
+
 def _schema() -> Addition:
     from placement.extensions.baremetal.schema import ADDITION
 
@@ -66,8 +79,10 @@ def _greeting(conf: cfg.ConfigOpts, url: str) -> str:
 EXTENSION = Extension(
     name="baremetal",
     options={"baremetal": _OPTIONS},
+    cors={"allow_headers": (_VERSION,), "expose_headers": (_VERSION, *_VERSIONS)},
     api=_api,
     commands=_add_commands,
+    metrics=_metrics,
     schema=_schema,
     swept=_swept,
     greeting=_greeting,

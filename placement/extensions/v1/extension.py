@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
@@ -11,6 +12,9 @@ from placement.db.schema.schema import Addition
 from placement.db.upkeep.sweep import Swept
 from placement.extension import Extension
 from placement.http.api import Api
+
+if TYPE_CHECKING:
+    from placement.metrics.instruments import Instruments, Subscription
 
 _PLACEMENT = [
     cfg.IntOpt(
@@ -75,6 +79,12 @@ def _api() -> Api:
     return V1
 
 
+def _metrics(instruments: Instruments) -> Iterable[Subscription]:
+    from placement.extensions.v1 import metrics
+
+    return metrics.subscriptions(instruments)
+
+
 def _schema() -> Addition:
     from placement.extensions.v1.history.schema import ADDITION
 
@@ -98,6 +108,7 @@ EXTENSION = Extension(
     requires=("doctor",),
     options={"placement": _PLACEMENT, "history": _HISTORY},
     api=_api,
+    metrics=_metrics,
     schema=_schema,
     attach=_attach,
     swept=_swept,

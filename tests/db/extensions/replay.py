@@ -28,8 +28,9 @@ from placement.db.schema.tables import (
     traits,
     users,
 )
-from placement.db.writes.notes import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
+from placement.db.writes.notes import CONSUMER, MEMBERS, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.extensions.baremetal.tables import baremetal_nodes
+from placement.extensions.v1.history.event import NODE
 from tests.db.extensions import event_rows
 from tests.db.extensions.event_rows import Event
 

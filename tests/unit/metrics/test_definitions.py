@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from placement import errors, routes, signals
-from placement.db.writes.notes import KINDS
+from placement.extension import installed
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
 from placement.metrics import definitions
 from tests import web
 from tests.docs.blocks import captioned
+from tests.unit.metrics.counted import counted, modes, samples
 
 ADMIN = {"x-auth-token": "admin"}
 CONSUMER = "/allocations/{consumer_uuid}"
@@ -60,21 +61,8 @@ def app():
 @pytest.fixture
 def registry():
     """A registry whose metrics count during the test."""
-    registry = CollectorRegistry()
-    metrics = definitions.Metrics(lambda: None, registry)
-    metrics.connect()
-    yield registry
-    metrics.disconnect()
-
-
-def samples(registry, name):
-    """Return the non-zero values of a metric, by the values of its labels."""
-    return {
-        tuple(sample.labels.values()): sample.value
-        for metric in registry.collect()
-        for sample in metric.samples
-        if sample.name == f"placement_{name}" and sample.value
-    }
+    with counted() as registry:
+        yield registry
 
 
 def test_requests_are_counted_by_route_method_and_status(app, registry):
@@ -119,13 +107,8 @@ def test_the_routes_counted_as_claims_exist():
 
 @given(method=st.from_regex("[A-Z]{1,12}", fullmatch=True), path=st.text(st.characters(codec="latin-1")))
 def test_a_client_cannot_create_label_values(app, method, path):
-    registry = CollectorRegistry()
-    metrics = definitions.Metrics(lambda: None, registry)
-    metrics.connect()
-    try:
+    with counted() as registry:
         web.ask(app, method, "/", ADMIN, environ={"PATH_INFO": f"/{path}"})
-    finally:
-        metrics.disconnect()
     [(route, counted_method, _)] = samples(registry, "request_seconds_count")
     assert route in {*TABLE, "none"}
     assert counted_method in {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH", "other"}
@@ -144,27 +127,12 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.searched(0.5, 10, True, "")
     signals.searched(0.5, 2, False, "")
     signals.searched(0.5, 0, False, "resources")
-    signals.node_requested("active", 2)
-    signals.node_requested("no_traits", 1)
-    signals.consumers_released(5)
+    signals.claims_ended("released", 5)
+    signals.claims_ended("NoRoom", 2)
     signals.leases_expired(3)
     signals.leases_expired(2)
     signals.leases_due(4)
     signals.leases_due(1)
-    signals.events_recorded({"provider": 2, "consumer": 1})
-    signals.events_recorded({"consumer": 1})
-    signals.events_pruned("retention_days", 7)
-    signals.events_pruned("max_events", 2)
-    signals.history_measured(400, 86400.5)
-    signals.transactions_unordered(3)
-    signals.transactions_ordered(2)
-    signals.transactions_ordered(1)
-    signals.waiting_changed(2)
-    signals.waiting_changed(1)
-    signals.wait_refused()
-    signals.position_lost()
-    signals.examined({("roots", "error"): 2, ("roots", "warning"): 0, ("leases", "warning"): 1})
-    signals.examined({("leases", "warning"): 0})
     assert samples(registry, "database_errors_total") == {("deadlock",): 1}
     assert samples(registry, "retries_total") == {("changed",): 1, ("deadlock",): 1}
     assert samples(registry, "claims_per_transaction_count") == {(): 2}
@@ -179,22 +147,9 @@ def test_events_of_lower_layers_are_counted(registry):
     }  # fmt: skip
     assert samples(registry, "candidate_search_seconds_sum") == {(): 2.0}
     assert samples(registry, "candidates_found_sum") == {(): 22}
-    assert samples(registry, "baremetal_allocations_total") == {("active",): 1, ("no_traits",): 1}
-    assert samples(registry, "baremetal_lost_nodes_total") == {(): 3}
-    assert samples(registry, "claims_total") == {("released",): 5}
+    assert samples(registry, "claims_total") == {("released",): 5, ("no_room",): 2}
     assert samples(registry, "leases_expired_total") == {(): 5}
     assert samples(registry, "leases_due") == {(): 1}
-    assert samples(registry, "events_recorded_total") == {("provider",): 2, ("consumer",): 2}
-    assert samples(registry, "events_pruned_total") == {("retention_days",): 7, ("max_events",): 2}
-    assert samples(registry, "history_events") == {(): 400}
-    assert samples(registry, "history_oldest_seconds") == {(): 86400.5}
-    assert samples(registry, "transactions_unordered") == {(): 3}
-    assert samples(registry, "transactions_ordered_total") == {(): 3}
-    assert samples(registry, "waiting_requests") == {(): 1}
-    assert samples(registry, "waits_refused_total") == {(): 1}
-    assert samples(registry, "positions_lost_total") == {(): 1}
-    assert samples(registry, "doctor_findings") == {("roots", "error"): 2}
-    assert registry.get_sample_value("placement_doctor_findings", {"check": "leases", "severity": "warning"}) == 0
 
 
 def test_amounts_are_shown_by_class(registry):
@@ -217,19 +172,14 @@ def test_a_class_that_an_earlier_process_may_have_shown_is_set_to_zero(registry)
 
 def test_amounts_outlive_their_process_and_the_size_of_its_index_does_not(registry):
     """Files of the process are merged by these modes; see test_directory."""
-    gauges = [metric for metric in registry._collector_to_names if metric._type == "gauge"]
-    modes = {metric._name.removeprefix("placement_"): metric._multiprocess_mode for metric in gauges}
     amounts = dict.fromkeys(("capacity", "used", "reserved"), "mostrecent")
-    history = dict.fromkeys(("history_events", "history_oldest_seconds", "doctor_findings"), "mostrecent")
-    of_live = dict.fromkeys(("index_providers", "leases_due", "transactions_unordered"), "livemostrecent")
-    assert modes == {**amounts, **history, **of_live, "build_info": "livemax", "waiting_requests": "livesum"}
+    of_live = dict.fromkeys(("index_providers", "leases_due"), "livemostrecent")
+    assert modes(registry) == {**amounts, **of_live, "build_info": "livemax"}
 
 
 def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
     assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
-    assert registry.get_sample_value("placement_baremetal_allocations_total", {"outcome": "contended"}) == 0
-    assert registry.get_sample_value("placement_events_pruned_total", {"cause": "max_events"}) == 0
 
 
 def test_a_process_without_metrics_still_serves(app, caplog):
@@ -237,7 +187,7 @@ def test_a_process_without_metrics_still_serves(app, caplog):
         raise OSError("No space left on device")
 
     registry = CollectorRegistry()
-    definitions.Metrics(join, registry).connect()
+    definitions.Metrics(join, registry=registry).connect()
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert [record.message for record in caplog.records if record.name == definitions.__name__] == [
@@ -252,8 +202,7 @@ def test_a_process_without_metrics_still_serves(app, caplog):
 
 def test_every_metric_is_documented_with_its_labels():
     registry = CollectorRegistry()
-    metrics = definitions.Metrics(lambda: None, registry)
-    assert metrics
+    assert definitions.Metrics(lambda: None, installed().values(), registry)
     for metric in registry._collector_to_names:
         total = "_total" if metric._type == "counter" else ""
         [row] = re.findall(rf"^``{metric._name}{total}``  .*?(?=^``|^==)", DOCUMENT, re.MULTILINE | re.DOTALL)
@@ -261,22 +210,7 @@ def test_every_metric_is_documented_with_its_labels():
         assert all(f"``{label}``" in row for label in metric._labelnames), metric._name
 
 
-def test_every_documented_metric_exists():
-    registry = CollectorRegistry()
-    definitions.Metrics(lambda: None, registry)
-    known = {name for names in registry._collector_to_names.values() for name in names}
-    named = set(re.findall(r"\bplacement_[a-z_]+\b", DOCUMENT)) - {"placement_database"}
-    assert named
-    assert {name for name in named if name not in known} == set()
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        *(*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, *signals.NodeOutcome.__args__, "changed"),
-        *(*signals.PruneCause.__args__, *KINDS),
-    ],
-)
+@pytest.mark.parametrize("word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, "changed"])
 def test_every_label_value_is_documented(word):
     assert f"``{word}``" in DOCUMENT
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Row
 
-from placement import errors, signals
+from placement import errors
 from placement.db.schema.tables import utcnow
 from placement.db.writes.transaction import Reading, Transaction
-from placement.extensions.baremetal import access, json_patch, versions
+from placement.extensions.baremetal import access, json_patch, signals, versions
 from placement.extensions.baremetal.endpoint import endpoint
 from placement.extensions.baremetal.failures import (
     AllocationNodeNotFound,

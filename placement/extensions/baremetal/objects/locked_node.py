@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.schema.tables import utcnow
-from placement.db.writes.notes import NODE, Pair, Path
+from placement.db.writes.notes import Pair, Path
 from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import states
@@ -26,6 +26,8 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
+#: The kind of the events of nodes.
+_KIND = "node"
 #: Columns that decide whether the node is given away, and to whom.
 _DECIDING = {
     *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
@@ -230,7 +232,7 @@ def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
             new = (_CHANGED if name in before else _PRESENT) if name in after else None
             changes["details", name] = _PRESENT if name in before else None, new
     uuid = (was or becomes).uuid  # type: ignore[union-attr]
-    db.note(NODE, uuid, changes)
+    db.note(_KIND, uuid, changes)
 
 
 def _text(details: Mapping[str, Any]) -> str:

@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from placement import errors, signals
+from placement import errors
 from placement.db.database import Database
 from placement.db.schema.tables import utcnow
 from placement.db.writes import retry
 from placement.db.writes.transaction import Collision, Transaction
+from placement.extensions.baremetal import signals
 from placement.extensions.baremetal.failures import (
     AllocationNeeded,
     BackfillRefused,
@@ -36,7 +37,6 @@ from placement.index.live import LiveIndex
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
-from placement.signals import NodeOutcome
 
 _NO_NODES = "no available nodes match the resource class %(resource_class)s"
 _NO_REQUESTED_NODES = "none of the requested nodes are available and match the resource class %(resource_class)s"
@@ -225,15 +225,15 @@ def _note_traits(locked: LockedNode, request: AllocationRequest) -> None:
 
 
 def _record_error(
-    database: Database, request: AllocationRequest, outcome: NodeOutcome, error: str, refused: int
+    database: Database, request: AllocationRequest, outcome: signals.NodeOutcome, error: str, refused: int
 ) -> None:
     database.write(lambda db: request.insert(db, last_error=error))
     signals.node_requested(outcome, refused)
 
 
-def _reason(database: Database, request: AllocationRequest, choice: Choice) -> tuple[NodeOutcome, str]:
+def _reason(database: Database, request: AllocationRequest, choice: Choice) -> tuple[signals.NodeOutcome, str]:
     """Return why no node fits the request: the outcome, and the text of the record."""
-    outcome: NodeOutcome = "no_nodes"
+    outcome: signals.NodeOutcome = "no_nodes"
     template = _NO_REQUESTED_NODES if request.candidate_nodes else _NO_NODES
     if request.traits and database.read(choice.without_traits().candidate) is not None:
         outcome, template = "no_traits", _NO_TRAITS

@@ -6,13 +6,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from placement import errors
-from placement.db.writes.notes import KINDS
 from placement.extensions.console import pages
 from placement.extensions.console.views import timeline
 from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.v1.events import story
 from placement.extensions.v1.events.following import Following
-from placement.extensions.v1.history.event import MARK, EventFilter
+from placement.extensions.v1.history.event import KINDS, MARK, EventFilter
 from placement.extensions.v1.schemas import event as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from urllib.parse import urlencode
 
-from placement.db.writes.notes import NODE, PROVIDER
+from placement.db.writes.notes import PROVIDER
 from placement.db.writes.transaction import Reading
 from placement.extensions.console import dry_runs, pages, timeline
 from placement.extensions.console.views import search, tree
@@ -14,7 +14,7 @@ from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.events import story
 from placement.extensions.v1.failures import NoSuchProvider
-from placement.extensions.v1.history.event import EventFilter
+from placement.extensions.v1.history.event import NODE, EventFilter
 from placement.extensions.v1.overview.trees import shared_by, shares_with
 from placement.http.endpoint import endpoint
 from placement.http.request import Request

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from placement.db.writes.notes import CONSUMER, MEMBERS, NODE, PROVIDER, RESOURCE_CLASS, TRAIT
+from placement.db.writes.notes import CONSUMER, MEMBERS, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.extensions.console.views.cloud import named
-from placement.extensions.v1.history.event import Event
+from placement.extensions.v1.history.event import NODE, Event
 from placement.index.snapshot import Snapshot
 
 #: Lines of one event that are shown.

@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
-from placement import errors, signals
+from placement import errors
 from placement.db.database import Database
+from placement.extensions.v1 import signals
 from placement.extensions.v1.events.recent_pages import AGE, RecentPages
 from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.history import event, recorder

@@ -22,11 +22,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db.schema.tables import consumers, metadata, resource_providers
-from placement.db.writes.notes import NODE, PROVIDER
+from placement.db.writes.notes import CONSUMER, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.event_order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 
+#: The kind of a node's events, which the Bare Metal API notes.
+NODE = "node"
+#: All kinds.
+KINDS = (PROVIDER, CONSUMER, NODE, RESOURCE_CLASS, TRAIT)
 #: How many events one page looks at.
 WINDOW = 20_000
 #: The mark of a history without events, before its first one.

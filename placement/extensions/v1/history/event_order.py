@@ -18,13 +18,14 @@ from typing import Any, Protocol, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement import errors, signals
+from placement import errors
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.schema.tables import change_writers, consumers, resource_providers
 from placement.db.writes import retry
 from placement.db.writes.notes import CONSUMER, PROVIDER
 from placement.db.writes.shared_run import Admitting, SharedRun
 from placement.db.writes.transaction import Reading, Transaction
+from placement.extensions.v1 import signals
 from placement.extensions.v1.history.event_sort import GenerationStep, Numbered, in_order
 from placement.extensions.v1.history.tables import event_order, events
 

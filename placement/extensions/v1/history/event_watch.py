@@ -7,7 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from placement import errors, signals
+from placement import errors
+from placement.extensions.v1 import signals
+from placement.signals import timed
 
 LOG = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ class EventWatch:
             self._waiting -= 1
             signals.waiting_changed(self._waiting)
 
-    @signals.timed("wait")
+    @timed("wait")
     def wait(self, number: int, until: float) -> bool:
         """Wait for a position beyond a number; the caller has a place, and holds nothing of the database.
 

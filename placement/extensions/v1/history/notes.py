@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from placement import signals
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.schema.clock import CLOCK
 from placement.db.writes.notes import MEMBERS, RESOURCE_CLASS, TRAIT, Changes, Pair, Path
 from placement.db.writes.origin import Origin
+from placement.extensions.v1 import signals
 from placement.extensions.v1.history.tables import events
 
 

@@ -13,12 +13,13 @@ from typing import TypeVar
 
 from oslo_config import cfg
 
-from placement import errors, signals
+from placement import errors
 from placement.db.database import Database
 from placement.db.engine import driver_errors
 from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
 from placement.db.writes.transaction import Transaction
+from placement.extensions.v1 import signals
 from placement.extensions.v1.history import event_pruning, usage_samples
 from placement.extensions.v1.history.event_order import NEWEST_POSITION, Sequencer, Used
 from placement.extensions.v1.history.event_watch import EventWatch

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from placement.db.writes.notes import KINDS, NODE, PROVIDER
+from placement.db.writes.notes import PROVIDER
 from placement.extensions.v1.failures import InvalidEventFilter
-from placement.extensions.v1.history.event import MARK, Event, EventFilter
+from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas.date import DATE, moment
 from placement.http.request import Request
 from placement.schemas.dates import precise

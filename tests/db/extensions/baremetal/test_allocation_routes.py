@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from placement import errors, signals
+from placement import errors
 from placement.db.writes.transaction import Collision
+from placement.extensions.baremetal import signals
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record

@@ -8,9 +8,9 @@ import uuid
 
 import pytest
 
-from placement import errors, signals
+from placement import errors
 from placement.db.writes import retry
-from placement.extensions.baremetal import failures
+from placement.extensions.baremetal import failures, signals
 from placement.extensions.baremetal.objects import candidates, holding, placing
 from placement.extensions.baremetal.objects.candidates import NodeRequirements
 from placement.extensions.baremetal.objects.node import Node

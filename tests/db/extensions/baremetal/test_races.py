@@ -8,8 +8,9 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement import errors, signals
+from placement import errors
 from placement.db.schema.tables import allocations, resource_providers
+from placement.extensions.baremetal import signals
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node

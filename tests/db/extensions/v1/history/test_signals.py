@@ -11,6 +11,7 @@ from placement import errors
 from placement.db.engine import dialects
 from placement.db.writes import attempt
 from placement.db.writes.transaction import Collision
+from placement.extensions.v1 import signals
 from placement.extensions.v1.history import event_order, event_pruning
 from placement.extensions.v1.history.event_watch import EventWatch
 from placement.extensions.v1.history.recorder import HistorySettings
@@ -19,6 +20,12 @@ from tests.db.extensions.event_rows import aged, chain, key
 from tests.db.in_process import placement
 from tests.load.storm import holding
 from tests.made import opened
+
+
+@pytest.fixture
+def received(received):
+    with received.connected(signals):
+        yield received
 
 
 def host(service, total=4):

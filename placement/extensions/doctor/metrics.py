@@ -1,0 +1,20 @@
+"""The metric of the doctor (docs/observability.rst)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from placement import signals
+from placement.metrics.instruments import Instruments, Subscription
+
+
+def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
+    """Create the metric, and yield what changes it."""
+    # Kept when a process ends: it is about the database.
+    findings = instruments.gauge("doctor_findings", "What the doctor has found", "mostrecent", "check", "severity")
+
+    def examined(counts: Mapping[tuple[str, str], int]) -> None:
+        for (check, severity), number in counts.items():
+            findings.labels(check, severity).set(number)
+
+    yield signals.examined, examined

@@ -1,0 +1,40 @@
+"""How the core and its extensions create metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from placement.signals import Signal
+
+#: An event, and the function that is called with its facts.
+Subscription = tuple[Signal[Any], Callable[..., object]]
+
+#: Which values of a gauge are shown: of processes that run ("live"), the newest, the largest, or the sum.
+GaugeMode = Literal["mostrecent", "livemostrecent", "livemax", "livesum"]
+
+
+class Instruments:
+    """Creates metrics whose names begin with ``placement_``.
+
+    Labels have few values each: a route of the table, never a path; the class of a failure, never its sentence; nothing
+    that a client can choose.
+    """
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        """Register the metrics in a registry, for use in one process, or in that of the library."""
+        self._registry = registry
+
+    def counter(self, name: str, description: str, *labels: str) -> Counter:
+        """Create a counter; ``_total`` is added to its name."""
+        return Counter(f"placement_{name}", description, labels, registry=self._registry)
+
+    def histogram(self, name: str, description: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        """Create a histogram with the upper ends of its buckets."""
+        return Histogram(f"placement_{name}", description, labels, buckets=buckets, registry=self._registry)
+
+    def gauge(self, name: str, description: str, mode: GaugeMode, *labels: str) -> Gauge:
+        """Create a gauge."""
+        return Gauge(f"placement_{name}", description, labels, registry=self._registry, multiprocess_mode=mode)

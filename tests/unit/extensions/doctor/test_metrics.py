@@ -1,0 +1,16 @@
+"""The metric of the doctor."""
+
+from __future__ import annotations
+
+from placement import signals
+from placement.extensions.doctor.extension import EXTENSION
+from tests.unit.metrics.counted import counted, modes, samples
+
+
+def test_findings_of_the_last_examination_are_shown():
+    with counted(EXTENSION) as registry:
+        signals.examined({("roots", "error"): 2, ("roots", "warning"): 0, ("leases", "warning"): 1})
+        signals.examined({("leases", "warning"): 0})
+    assert samples(registry, "doctor_findings") == {("roots", "error"): 2}
+    assert registry.get_sample_value("placement_doctor_findings", {"check": "leases", "severity": "warning"}) == 0
+    assert modes(registry)["doctor_findings"] == "mostrecent"
