@@ -8,6 +8,8 @@ import http.client
 import json
 import queue
 import secrets
+import socket
+import struct
 import threading
 import uuid
 
@@ -161,6 +163,7 @@ class EventSource:
         self._connection.request(
             "GET", service.prefix + path, headers=HEADERS | {"Accept": "text/event-stream"} | headers
         )
+        self._socket = self._connection.sock
         self.reply = self._connection.getresponse()
         self.reached = headers.get("Last-Event-ID", "")
 
@@ -168,6 +171,10 @@ class EventSource:
         return self
 
     def __exit__(self, *_):
+        # A reset, so that the service learns at its next write that nobody reads; the reply keeps the socket open, too.
+        if self._socket.fileno() >= 0:  # it is closed after the end of a stream
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.reply.close()
         self._connection.close()
 
     def next(self):
@@ -209,6 +216,7 @@ def test_a_stream_has_each_event_when_it_is_committed(serve, start):
     missed = create(service)
     with EventSource(service, "/v1/events?after=now", **{"Last-Event-ID": source.reached}) as source:
         assert source.next()[1]["uuid"] == missed
+    create(service)  # written to both streams, whose ends the service learns so; its stop would wait for them
 
 
 def test_a_proxy_passes_each_event_on(serve):
