@@ -105,7 +105,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add(
         "sweep",
         sweep_names,
-        "Remove unused projects, users, consumer types and aggregates, ended allocation records, and old events.",
+        "Remove unused projects, users, consumer types and aggregates, and what extensions no longer need.",
     ).add_argument(
         "--grace",
         metavar="<seconds>",

@@ -22,7 +22,7 @@ class DryRun(Generic[Seen]):
         """Begin a dry run.
 
         Args:
-            database: Is not changed.
+            database: Where the writes run before they are rolled back.
             look: Called at the end of the transaction of each write.  It sees what the write has done, unless that was
                 refused.
         """

@@ -34,8 +34,8 @@ GONE = "gone"  # the provider was deleted
 #: Resource classes were created, renamed or deleted, traits deleted, or writers ended; recorded for NO_PROVIDER.
 NAMES = "names"
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
-#: USAGE of it is nothing that a search can see: the transaction has events, which bear its number.  Workers of releases
-#: without a history read the feed, too, and know no other word for it.
+#: A row (NO_PROVIDER, USAGE) marks a transaction that only recorded events, which bear its number.  Searches ignore it;
+#: USAGE, because workers of earlier releases read the feed, too, and know no other word.
 NO_PROVIDER = 0
 
 #: Seconds for which rows are kept after their writer's next number; the newest row of a writer is kept longer.

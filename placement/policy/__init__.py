@@ -222,7 +222,7 @@ class Policy:
     def authorize(self, rule: str, context: RequestContext, target: Mapping[str, Any] | None = None) -> None:
         """Raise Forbidden unless ``rule`` allows the caller to act on ``target``; None is the caller's own project.
 
-        What is None of a caller or a target is missing, and equals nothing.
+        A field of the caller or the target that is None is left out, so that no rule can match it.
         """
         if target is None:
             target = {"project_id": context.project_id, "user_id": context.user_id}

@@ -3,7 +3,7 @@
 Clients match these sentences.  Only refused requests pay for them, and the time is linear in the size of the value:
 a keyword that the library validates in quadratic time is replaced, the number of validation errors to choose from is
 limited, and long values are cut.  Of a value that is too large for the library, only the part is explained that
-``location`` finds to be invalid.
+``error_location`` finds to be invalid.
 """
 
 from __future__ import annotations

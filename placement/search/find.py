@@ -76,7 +76,7 @@ class Found(NamedTuple):
 def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> Found:
     """Return candidates for the query.
 
-    The names in the query must exist (``names.check``).
+    The names in the query must exist (``existence.check``).
     """
     began = time.perf_counter()
     settings = Settings() if settings is None else settings

@@ -16,15 +16,11 @@ from sqlalchemy.engine import Engine
 from placement import signals
 
 _PACKAGE = Path(__file__).parents[2]
-#: Files that every statement passes through, so that their lines do not show its source.
-_INTERNALS = {
+#: Paths that every statement passes through, so that their lines do not show its source.
+_INTERNALS = tuple(
     str(_PACKAGE / name)
-    for name in (
-        *("signals.py", "db/database.py"),
-        *("db/engine/compiled.py", "db/engine/dialects.py", "db/engine/statements.py"),
-        *("db/writes/retry.py", "db/writes/transaction.py"),
-    )
-}
+    for name in ("signals.py", "db/database.py", "db/engine", "db/writes/retry.py", "db/writes/transaction.py")
+)
 #: When this thread's statement was sent; a thread sends one at a time.
 _sent = threading.local()
 
@@ -77,4 +73,4 @@ def _add_comment(
 
 
 def _is_source(path: str) -> bool:
-    return path.startswith(str(_PACKAGE)) and path not in _INTERNALS
+    return path.startswith(str(_PACKAGE)) and not path.startswith(_INTERNALS)

@@ -132,7 +132,7 @@ class Attempts:
             raise
 
     def maintain(self, writer: feed.Writer) -> None:
-        """Maintain the feed: this writer, and those whose leases have expired; and what the recorder has.
+        """Renew this writer, let the recorder finish, then end the writers not seen for ``feed.LIFETIME``.
 
         The recorder is done before writers are ended: what it has recorded bears their numbers.  This happens after a
         request's COMMIT; an error is logged, and does not fail the request.

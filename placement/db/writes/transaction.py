@@ -28,7 +28,10 @@ class Collision(Exception):
 
 
 class Prerequisite(Exception):
-    """Raised at the end of an attempt that is rolled back, and run again once ``work`` is committed."""
+    """Ends an attempt: it is rolled back, ``work`` is committed by itself, and the attempt runs again.
+
+    Leases raise it at once; ``Transaction.require`` has it raised at the end of the attempt.
+    """
 
     def __init__(self, work: Callable[[Transaction], object]) -> None:
         self.work = work

@@ -23,7 +23,7 @@ ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one consumer is to hold from now on; without resources, and if it keeps nothing, it ends."""
+    """All that one consumer is to hold from now on; with no resources, and nothing kept elsewhere, it ends."""
 
     consumer: str
     #: Amounts by provider uuid and name of the resource class.

@@ -19,11 +19,11 @@ from placement.search.budget import Budget
 from placement.search.query.query import UNSUFFIXED, AnyOf, Group, SearchQuery
 from placement.search.refusals import Refusal, Refusals
 
-#: The cost of a set operation, in operations of the budget: this much, and one for so many slots of the snapshot.
+#: A set operation costs ``_SET_OPERATION`` operations of the budget, plus one per ``_SLOTS_AT_ONCE`` slots.
 _SET_OPERATION, _SLOTS_AT_ONCE = 5, 2_000
-#: Computing where an amount fits costs as much as so many set operations.
+#: Computing where an amount fits costs as much as this many set operations.
 _FITTING = 5
-#: So many set operations may be done before the budget counts them.
+#: Set operations that are done before the budget counts them.
 _UNCOUNTED = 50
 
 

@@ -1,7 +1,7 @@
 """From the query string of one version to a parsed query (docs: api-candidate-parameters, api-candidate-checks).
 
 The parameters conform to the schema of their version.  What is refused here, and in which order, is what a schema
-cannot express.  No name is looked up here: ``names`` refuses classes and traits that do not exist.
+cannot express.  No name is looked up here: ``existence`` refuses classes and traits that do not exist.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.connect import connect
+from placement.objects.claims.claimed_inventory import ClaimedInventory
 from placement.objects.provider import ResourceProvider
 from tests import made, web
 from tests.made import opened
@@ -163,6 +164,9 @@ def test_statements_say_where_they_come_from_if_they_shall(connected):
 
     with contextlib.suppress(errors.TablesMissing):
         database.read(lambda db: ResourceProvider.get(db, "c" * 36))
+    with contextlib.suppress(errors.TablesMissing):
+        database.read(lambda db: ClaimedInventory.read(db, [1], ["VCPU"], ["a consumer"]))
     database.read(lambda db: db.execute(sa.select(1)).scalar())
     assert "/* placement/objects/provider.py:" in seen[0]
-    assert "/*" not in seen[1]
+    assert "/* placement/objects/claims/claimed_inventory.py:" in seen[1]
+    assert "/*" not in seen[2]
