@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from oslo_config import cfg
 
 from placement import extension
-from placement.cmd import leases, program
+from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import framed
 from placement.db.database import Database
 from placement.db.schema import schema
 from placement.db.upkeep import online, standard, sweep
 from placement.db.upkeep.online import Counts
+from placement.objects.claims import lease_sweep, leases
 
 LOG = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ _BATCH = 50
 _MORE_TO_DO = 1
 _FAILED = 2
 _BAD_COUNT = 127
+#: The exit code of leases sweep if more leases are due.
+_LEASES_LEFT = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -114,13 +117,28 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="remove rows that an earlier sweep marked at least so long ago; longer than any transaction lasts "
         "(default: %(default)s)",
     )
-    leases.add_commands(commands)
+    _add_leases(commands)
     for each in extension.installed().values():
         if each.commands:
             others = {*commands.choices}
             each.commands(commands)
             for name in {*commands.choices} - others:
                 commands.choices[name].set_defaults(extension=each)
+
+
+def _add_leases(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    group = commands.add_parser("leases", help="claims with an end")
+    group.set_defaults(action=lambda _: _show_help(group))
+    does = "Give back what leases hold whose time is over.  Any number of sweeps may run beside the service."
+    actions = group.add_subparsers(title="actions", dest="leases_action")
+    sweeping = actions.add_parser("sweep", help=does, description=does)
+    sweeping.set_defaults(action=sweep_leases)
+    sweeping.add_argument(
+        "--max-rows",
+        metavar="<n>",
+        type=program.number,
+        help="the largest number of leases to give back (default: all)",
+    )
 
 
 def _seconds(text: str) -> int:
@@ -180,6 +198,22 @@ def sweep_names(conf: cfg.ConfigOpts) -> int:
             swept += each.swept(database) if each.swept else ()
     print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
     return 0
+
+
+def sweep_leases(conf: cfg.ConfigOpts) -> int:
+    """Give back what expired leases hold, and print their number; return the exit code (docs: leases)."""
+    with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
+        schema.require_current(database.reading_engine, extension.additions(conf))
+        numbers: list[int] = []
+
+        def given_back(number: int) -> None:
+            numbers.append(number)
+            progress.advance(number)
+
+        complete = lease_sweep.sweep(database, conf.command.max_rows, given_back=given_back)
+        left = 0 if complete else database.read(leases.count_due)
+    print(framed(("Leases", "Number"), ("given back", sum(numbers)), ("still due", left)))
+    return 0 if complete else _LEASES_LEFT
 
 
 def restored(conf: cfg.ConfigOpts) -> int:
