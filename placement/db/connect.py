@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
+import sqlalchemy as sa
 from oslo_config import cfg
 
 from placement.db.database import Database
-from placement.db.engine import dialects, sqlite_file, statements
+from placement.db.engine import dialects, statements
 
 
 def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
@@ -38,9 +42,21 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
     if unbounded:
         given["read_timeout"] = None
     statements.log(group.connection_debug)
-    sqlite_file.create_private(url)
+    _create_private_file(url)
     database = Database(url, **given)
     if group.connection_trace:
         for engine in (database.engine, database.reading_engine):
             statements.add_source_comments(engine)
     return database
+
+
+def _create_private_file(url: sa.URL) -> None:
+    """Create the file of a SQLite database, with mode 0600, if it does not exist; its journals inherit the mode.
+
+    An existing file keeps its mode.  If the file cannot be created, opening the database reports why.
+    """
+    path = url.database or ""
+    if url.get_backend_name() != "sqlite" or path in ("", ":memory:") or path.startswith("file:"):
+        return
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

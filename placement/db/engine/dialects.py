@@ -17,7 +17,7 @@ from sqlalchemy import exc, pool
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from placement.db.engine import compiled, galera, tls
+from placement.db.engine import compiled, tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
@@ -242,7 +242,7 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
         for statement in statements:
             cursor.execute(statement)
         if backend in ("mysql", "mariadb"):
-            galera.wait_for_other_nodes(cursor, setup.mysql_wsrep_sync_wait)
+            _wait_for_other_nodes(cursor, setup.mysql_wsrep_sync_wait)
         cursor.close()
         if backend == "postgresql" and not connection.autocommit:
             connection.commit()
@@ -253,6 +253,17 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
         sa.event.listen(engine, "checkout", _check_process)
         setup.freshness.watch(engine, reads=reads)
     return engine
+
+
+def _wait_for_other_nodes(cursor: Any, statements: int) -> None:
+    """Have a Galera node apply what others have committed before it runs statements of these kinds (ADR 41).
+
+    Other servers may lack the variable.
+    """
+    cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
+    found = cursor.fetchone()
+    if found and found[1] == "ON":
+        cursor.execute(f"SET SESSION wsrep_sync_wait = {statements}")
 
 
 def _write_ahead(connection: Any) -> None:
