@@ -3,15 +3,14 @@
 One tree poses a constraint satisfaction problem.  Each demand is a variable, the providers that can supply it by
 themselves are its domain, and constraints hold between the demands: capacity, isolation, subtrees, traits.
 
-    problem             the records: demands, requirements, one tree's problem, candidates
-    canonical_form      the problem without provider ids, equal for trees of the same kind
-    cache               the solutions of each canonical form, found once
-    backtracking        the search for solutions: depth first, with forward checking
-    constraints         one module for each constraint
-    matching            bipartite matching with capacities, with which some constraints look ahead
-    interchangeability  which providers can replace each other in a search
-    work_limit          when to give up on a tree
-    combine             the entry: from a problem to its candidates
+    problem         the records: demands, requirements, one tree's problem, candidates
+    canonical_form  the problem without provider ids, equal for trees of the same kind
+    cache           the solutions of each canonical form, found once
+    backtracking    the search for solutions: depth first, with forward checking
+    constraints     one module for each constraint
+    matching        bipartite matching with capacities, with which some constraints look ahead
+    work_limit      when to give up on a tree
+    combine         the entry: from a problem to its candidates
 
 The solver knows no SQL, no versions and no index; a problem written by hand will do.
 """

@@ -8,8 +8,8 @@ keep it small:
   Artificial Intelligence 14, 1980;
 - states that have no solution are recorded as no-goods: Dechter, "Enhancement schemes for constraint processing",
   Artificial Intelligence 41, 1990.  A state is the depth with what all constraints know; the future depends on no more;
-- of interchangeable values that fail, one is tried (``interchangeability``).  Those that succeed are all tried, because
-  they make different candidates;
+- of interchangeable values that fail, one is tried: Freuder, "Eliminating interchangeable values in constraint
+  satisfaction problems", AAAI 1991.  Those that succeed are all tried, because they make different candidates;
 - a work limit ends a search that finds nothing.
 """
 
@@ -20,7 +20,6 @@ from collections.abc import Hashable, Iterator
 from placement.search.budget import Budget
 from placement.search.solver.canonical_form import Assignment, CanonicalForm
 from placement.search.solver.constraints import Constraint, Variable, constraints_of
-from placement.search.solver.interchangeability import Interchangeability
 from placement.search.solver.problem import Demand, Requirements
 from placement.search.solver.work_limit import WORK_LIMIT, WorkLimit
 
@@ -57,7 +56,7 @@ class Backtracking:
         #: By position of the demand: the provider, or -1.
         self._assignment = [-1] * len(demands)
         self._no_goods: set[Hashable] = set()
-        self._interchangeability = Interchangeability(form, self._limit)
+        self._interchangeability = _Interchangeability(form, self._limit)
         #: Numbers in a state, mostly the available amounts.
         self._state_size = (
             sum(map(len, form.available))
@@ -148,6 +147,39 @@ class Backtracking:
     def _class(self, provider: int) -> Hashable:
         """Return the class of providers that are interchangeable with this one now; None if it is the only one."""
         return None if provider in self._assignment else self._interchangeability.class_of(provider)
+
+
+class _Interchangeability:
+    """Classes of providers with equal facts that are in the same domains.
+
+    Two of a class are interchangeable while neither is assigned: swapping them keeps every constraint satisfied.
+    """
+
+    def __init__(self, form: CanonicalForm, limit: WorkLimit) -> None:
+        self._form = form
+        self._limit = limit
+        distinct = {id(domain): domain for domain in form.domains}
+        self._domains = [frozenset(domain) for domain in distinct.values()]
+        self._parents = frozenset(form.parents)
+        self._classes: dict[int, Hashable] = {}
+
+    def class_of(self, provider: int) -> Hashable:
+        """Return the class of the provider; None if no other provider is in it."""
+        if provider not in self._classes:
+            self._classes[provider] = self._find(provider)
+        return self._classes[provider]
+
+    def _find(self, provider: int) -> Hashable:
+        form = self._form
+        if provider in self._parents:
+            # Its descendants are not those of another.
+            return None
+        self._limit.work += len(self._domains) // _PER_WORK
+        facts = (form.parents, form.trees, form.traits, form.shares, *form.available)
+        return (
+            tuple(known[provider] if known else None for known in facts),
+            tuple(provider in domain for domain in self._domains),
+        )
 
 
 def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
