@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from oslo_context.context import RequestContext
 
 from placement import package
 from placement.errors import StartError
 from placement.http import origin
 from placement.http.api import Deployment, Layer
-from placement.http.environ import API, CONTEXT
+from placement.http.environ import API, CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
 from placement.http.failures import Unauthenticated, respond
 from placement.http.service import Service
 from placement.middleware.http_basic import HttpBasic
-from placement.middleware.identity import Identity, anonymous
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
 #: The user that noauth2 gives the role ``admin``.
@@ -36,7 +38,7 @@ class Authentication:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the reply of the application; 401 if the request has no valid credentials and needs them."""
         if self._path(environ) in environ[API].open_paths:
-            environ[CONTEXT] = anonymous(environ)
+            environ[CONTEXT] = _anonymous(environ)
             return self._application(environ, start_response)
         return self._authenticated(environ, start_response)
 
@@ -46,6 +48,38 @@ class Authentication:
         if not path and not (self._strategy_is_noauth2 and not environ[API].prefix):
             return "/"
         return path
+
+
+class Identity:
+    """Makes a context from the identity headers, by which the policy decides and which log lines show."""
+
+    def __init__(self, application: WSGIApplication) -> None:
+        self._application = application
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the reply of the application; 401 if the request has no user."""
+        # No layer further in needs the token.  What the context does not have cannot get into a log.
+        context = RequestContext.from_environ(environ, auth_token=None, **_ids(environ), overwrite=True)
+        if context.user_id is None or not _printable(context):
+            _anonymous(environ)  # the newest context is that of the log
+            return respond(Unauthenticated(), environ, start_response)
+        environ[CONTEXT] = context
+        return self._application(environ, start_response)
+
+
+def _anonymous(environ: WSGIEnvironment) -> RequestContext:
+    """Return a context without a user: identity headers of a request that was not authenticated are the client's."""
+    return RequestContext(**_ids(environ), overwrite=True)
+
+
+def _ids(environ: WSGIEnvironment) -> dict[str, Any]:
+    return {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
+
+
+def _printable(context: RequestContext) -> bool:
+    """Return whether the ids, which stand in each line of the log, cannot end the line."""
+    ids = (context.user_id, context.project_id, context.domain_id, context.user_domain_id, context.project_domain_id)
+    return all(each.isprintable() for each in ids if each)
 
 
 class Noauth2:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,7 +22,6 @@ from placement import signals
 from placement.http.environ import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, SEARCH, VERSION
 from placement.http.response import JSON
 from placement.http.service import Service
-from placement.middleware.timings import TIMINGS
 
 LOG = logging.getLogger(__name__)
 
@@ -114,3 +114,44 @@ def _request_line(environ: WSGIEnvironment) -> str:
 def _quoted(text: str) -> str:
     """Return the text with the characters escaped that could end a line or its quotes."""
     return _UNFIT.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+class _Timings(threading.local):
+    """Seconds and runs of each part of the current request so far; a thread serves one request at a time."""
+
+    def __init__(self) -> None:
+        self._timings: dict[str, tuple[float, int]] = {}
+
+    def connect(self) -> None:
+        """Start to collect timings."""
+        signals.timing.connect(self._add)
+        signals.retried.connect(self._add_retry)
+
+    def disconnect(self) -> None:
+        """Stop collecting timings."""
+        signals.timing.disconnect(self._add)
+        signals.retried.disconnect(self._add_retry)
+
+    def begin(self) -> None:
+        """Forget the timings of the request before."""
+        self._timings = {}
+
+    def seconds(self, name: str) -> float:
+        """Return the seconds of a part; 0 if it did not run."""
+        return self._timings.get(name, (0.0, 0))[0]
+
+    def totals(self) -> dict[str, dict[str, float | int]]:
+        """Return ``{"sql": {"seconds": 0.7, "times": 9}, ...}``, in the order in which the parts first ended."""
+        return {
+            name: {"seconds": round(seconds, 6), "times": times} for name, (seconds, times) in self._timings.items()
+        }
+
+    def _add(self, name: str, seconds: float) -> None:
+        before, times = self._timings.get(name, (0.0, 0))
+        self._timings[name] = (before + seconds, times + 1)
+
+    def _add_retry(self, cause: signals.RetryCause) -> None:
+        self._add(f"retry after {cause}", 0.0)
+
+
+TIMINGS = _Timings()

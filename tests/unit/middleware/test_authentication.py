@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from oslo_context import context
+from webob import Request
 
 from placement.http.endpoint import endpoint
-from placement.http.environ import CONTEXT
+from placement.http.environ import API, CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
 from placement.http.response import ok
+from placement.middleware.authentication import Identity
+from placement.routes import PLACEMENT
 from tests import web
 
 
@@ -87,3 +91,16 @@ def test_the_root_needs_no_token(app):
 
 def test_the_context_does_not_contain_the_token(app):
     assert web.ask(app, "GET", "/token", {"x-auth-token": "admin"}).json == [None]
+
+
+@pytest.mark.parametrize(
+    "name", ["X-User-Id", "X-Project-Id", "X-Domain-Id", "X-User-Domain-Id", "X-Project-Domain-Id"]
+)
+@pytest.mark.parametrize("odd", ["a\tb", "a\x9b2Jb"])
+def test_ids_that_cannot_be_printed_are_refused_and_not_in_the_log(name, odd):
+    request = Request.blank("/traits", headers={"X-User-Id": "u", name: odd})
+    request.environ |= {REQUEST_ID: "req-1", GLOBAL_REQUEST_ID: None, API: PLACEMENT}
+    assert request.get_response(Identity(None)).status_code == 401
+    logged = context.get_current().get_logging_values()
+    assert logged["request_id"] == "req-1"
+    assert not [value for value in logged.values() if odd in str(value)]

@@ -12,7 +12,7 @@ from placement import errors, signals
 from placement.http.endpoint import endpoint
 from placement.http.environ import REQUEST_ID
 from placement.http.response import no_content, ok
-from placement.middleware.timings import TIMINGS
+from placement.middleware.request_log import TIMINGS
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
