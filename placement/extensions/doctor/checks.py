@@ -8,7 +8,7 @@ from placement import extension
 from placement.checks import configuration, over_commitment
 from placement.checks.examination import Check
 from placement.extension import Extension
-from placement.extensions.doctor import data, database, feed, index, leases, rows, server, trees
+from placement.extensions.doctor import data, database, feed, rows, server, trees
 
 CONFIGURATION, DATABASE, DATA = "configuration", "database", "data"
 
@@ -28,10 +28,10 @@ CHECKS: tuple[Check, ...] = (
     Check("foreign_keys", database.foreign_keys, DATABASE),
     Check("standard_rows", database.standard_rows, DATABASE),
     # Those that read few rows go first: the time of a request may not be enough for all.
-    Check("leases", leases.overdue, DATA),
+    Check("leases", data.overdue_leases, DATA),
     Check("feed_gaps", feed.gaps, DATA),
     Check("expired_writers", feed.expired, DATA),
-    Check("index", index.index, DATA),
+    Check("index", feed.index, DATA),
     Check("parents", trees.parents, DATA),
     Check("roots", trees.roots, DATA),
     Check("provider_names", data.same_names, DATA),

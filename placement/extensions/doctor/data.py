@@ -1,4 +1,4 @@
-"""Checks of the data: consumers and allocations that lack something, usage above capacity, odd providers."""
+"""Checks of the data: consumers and allocations that lack something, claims whose end is over, odd providers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.upkeep.standard import CLASS_IDS, FIRST_CUSTOM_ID
+from placement.objects.claims import leases
+
+#: Minutes after which a lease counts as overdue: every search and a request now and then gives back what is due.
+_OVERDUE = 5
 
 _A, _K, _P = allocations.c, consumers.c, resource_providers.c
 
@@ -89,6 +93,19 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
             tuple(found),
             "PUT /allocations/<consumer> by the program that owns it, with project_id and user_id; what nobody owns: "
             "placement-ask release <consumer>",
+        )
+
+
+def overdue_leases(subject: Subject) -> Iterator[Finding]:
+    """Find leases whose time has been over for minutes, and that are not given back."""
+    found = subject.database.read(lambda db: leases.overdue(db, 60 * _OVERDUE))
+    if found:
+        yield warning(
+            f"{len(found)} leases have been over for more than {_OVERDUE} minutes, and what they hold is not given "
+            "back: no request came, the database takes no writes, or their consumers are locked.",
+            tuple(f"consumer {uuid}: since {ended:%Y-%m-%dT%H:%M:%SZ}" for uuid, ended in found),
+            "placement-manage leases sweep",
+            fixable=True,
         )
 
 

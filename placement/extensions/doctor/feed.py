@@ -1,4 +1,4 @@
-"""Checks of the feed: gaps in the numbers of its writers, and writers that nobody has ended (ADR 4)."""
+"""Checks of the feed (ADR 4): gaps in the numbers of its writers, writers that nobody has ended, and the index."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from placement.checks.examination import Subject
-from placement.checks.finding import FIX, Finding, info, warning
+from placement.checks.examination import NotMadeError, Subject
+from placement.checks.finding import FIX, Finding, error, info, warning
 from placement.db.feed import EXPIRED, LIFETIME
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import provider_changes
@@ -52,6 +52,23 @@ def since(subject: Subject) -> datetime.datetime:
     """Return the time, by the database's clock, since which living writers were seen."""
     ((now,),) = subject.rows(sa.select(CLOCK))
     return expired_writers.limit(now)
+
+
+def index(subject: Subject) -> Iterator[Finding]:
+    """Find that the index of this worker is not what the database has."""
+    if subject.index is None:
+        raise NotMadeError("A command has no index: GET /v1/doctor asks a worker for its own.")
+    found = tuple(
+        f"providers with the ids from {first} to {last - 1}"
+        for first, last in subject.index.differences(subject.examined)
+    )
+    if found:
+        yield error(
+            "The index of this worker differs from the database: rows were written without the change feed, by another "
+            "program or by hand. Searches do not see them.",
+            found,
+            "placement-manage db restored",
+        )
 
 
 _NUMBERS = sa.select(provider_changes.c.writer_id, provider_changes.c.seq).distinct().subquery()
