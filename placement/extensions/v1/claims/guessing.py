@@ -11,7 +11,6 @@ from placement.db.database import Database
 from placement.db.writes.combining import GATHERING, SHORT_WAIT, Batch, Combiner, LeaderFailed
 from placement.db.writes.joint_write import failure_of
 from placement.extensions.v1.claims.engine import Claiming
-from placement.extensions.v1.claims.guesses import Guesses
 from placement.extensions.v1.claims.request import ClaimCall
 from placement.extensions.v1.claims.result import ClaimResult, RequestOutcome
 from placement.index.snapshot import Snapshot
@@ -20,6 +19,8 @@ LOG = logging.getLogger(__name__)
 
 #: The most calls that guess together.
 _MOST = 100
+#: The most calls in a row without a guess.
+_MOST_SKIPPED = 15
 
 #: Prepares a call to be carried out by the thread that calls it.
 Prepare = Callable[[ClaimCall], Claiming]
@@ -99,3 +100,25 @@ class GuessingCalls:
         if len(placed) < found and len(calls) > 1:
             signals.retried("joint")
         return [placed.get(call.requests[0].consumer) for call in calls]
+
+
+class Guesses:
+    """Skips guesses where the last ones were lost: after each one in a row about twice as many calls.
+
+    Shared by all threads of a process; a count that is lost between two of them does no harm.
+    """
+
+    def __init__(self) -> None:
+        self._skipped_next = self._left = 0
+
+    def is_due(self) -> bool:
+        """Return whether to guess this time."""
+        if self._left > 0:
+            self._left -= 1
+            return False
+        return True
+
+    def note(self, won: bool) -> None:
+        """Take into account whether the guessed place was there."""
+        self._skipped_next = 0 if won else min(2 * self._skipped_next + 1, _MOST_SKIPPED)
+        self._left = self._skipped_next
