@@ -3,7 +3,7 @@
     explanation   the answer: frozen values that know no HTTP
     explaining    the entry: runs the steps below for one query
     searching     a search with its own record of what each rule removed
-    equal_trees   trees for which one search is enough, and single_providers, those that need none
+    equal_trees   trees for which one search is enough
     conditions    the parts of a query that can be left out or lowered, and the query without them
     steps         what each rule of narrowing removed, and what combinations ruled out
     amounts       which property of an inventory stands in the way of an amount

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
 from placement.extensions.v1.explain.equal_trees import EqualTrees, are_comparable, equal_trees, of_few_providers
-from placement.extensions.v1.explain.single_providers import candidates_of, single_providers
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget, Exhausted
@@ -23,7 +23,8 @@ from placement.search.narrow.narrowing import Narrowed, narrow
 from placement.search.narrow.tree_problems import tree_problems
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
-from placement.search.solver.problem import Candidate, TreeProblem
+from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
+from placement.search.solver.problem import Candidate, Requirements, TreeProblem
 
 #: Trees are searched one by one until so many have no candidate; then the others are compared with each other.
 FRUITLESS = 16
@@ -140,15 +141,52 @@ def _combined(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals
     if not narrowed.eligible:
         return []
     candidates: list[Candidate] = []
-    single = single_providers(narrowed)
+    single = _single_providers(narrowed)
     if single:
-        candidates = candidates_of(narrowed, single, limit, refusals)
+        candidates = _candidates_of_roots(narrowed, single, limit, refusals)
         narrowed = narrowed._replace(roots=narrowed.roots - single)
     if len(candidates) < limit and narrowed.roots:
         trees = _Trees(narrowed, budget, refusals)
         candidates += choose(trees.problems(), limit - len(candidates), budget=budget, refused=trees.refused)
         trees.record()
     return candidates
+
+
+def _single_providers(narrowed: Narrowed) -> SlotSet:
+    """Return the trees in which the root alone can supply every demand; none if some provider shares."""
+    if any(eligible.sharing for eligible in narrowed.eligible):
+        return EMPTY
+    forest = narrowed.snapshot.forest
+    if not len(forest.children):
+        return narrowed.roots
+    return narrowed.roots - forest.roots_of(SlotSet.of(forest.children, forest.size))
+
+
+def _candidates_of_roots(narrowed: Narrowed, roots: SlotSet, limit: int, refusals: Refusals) -> list[Candidate]:
+    """Return the first candidates of trees of one provider, and record the trees that have none.
+
+    Each has one candidate, or is refused for one of three reasons.  The reasons, and their order, are those of
+    ``solver/combine.py``.
+    """
+    requirements, snapshot = Requirements.of(narrowed.query), narrowed.snapshot
+    if requirements.isolate and requirements.suffixed_count > 1:
+        refusals.all_refused(roots, Isolation.name)
+        return []
+    for names in requirements.required:
+        having = SlotSet.union([snapshot.with_trait(name) for name in names], snapshot.size)
+        refusals.all_refused(roots - having, RequiredTraits.name)
+        roots &= having
+    for name in requirements.summed_classes:
+        column = snapshot.column(name)
+        if column is None:
+            continue
+        enough = SlotSet.dense(column.available(snapshot.size) >= requirements.total[name])
+        refusals.all_refused(roots - enough, SummedAmounts.name_for(name))
+        roots &= enough
+    return [
+        Candidate({root: requirements.total}, dict.fromkeys(requirements.suffixes, (root,)))
+        for root in islice(roots.slots().tolist(), limit)
+    ]
 
 
 class _Trees:
