@@ -86,9 +86,15 @@ def _metrics(instruments: Instruments) -> Iterable[Subscription]:
 
 
 def _schema() -> Addition:
-    from placement.extensions.v1.history.schema import ADDITION
+    from placement.extensions.v1.history.tables import TABLES
 
-    return ADDITION
+    return Addition(TABLES, _migrate)
+
+
+def _migrate() -> None:
+    from placement.extensions.v1.history import migration  # imports alembic
+
+    migration.upgrade()
 
 
 def _attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:

@@ -2,7 +2,7 @@
 
 recorder                    what records the transactions of a database, and keeps the history in order and bounds
 notes                       notes of a transaction as rows of events
-tables, migration, schema   the tables
+tables, migration           the tables
 event_order, event_sort     the order of events
 event_watch, event_pruning  waiting for events, and the removal of old ones
 usage_samples               what is used of each class, every ten minutes
