@@ -21,7 +21,6 @@ from placement.extensions.v1.claims.result import ClaimResult
 from placement.extensions.v1.failures import InvalidClaim, NothingHeld
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.extensions.v1.schemas import claim as schema
-from placement.extensions.v1.schemas import claim_query
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -212,7 +211,7 @@ class _Queries:
         return known
 
     def _parsed(self, given: Any) -> tuple[SearchQuery, str]:
-        parameters = claim_query.parameters(given)
+        parameters = schema.query_parameters(given)
         query = searching.parsed(parameters, self._snapshot, self._req.conf)
         existence.check(query, self._snapshot, self._req.database)
         text = canonical(query)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from placement import errors
 from placement import microversion as mv
 from placement.extensions.v1.claims.request import canonical
-from placement.extensions.v1.schemas import claim as claim_schema
-from placement.extensions.v1.schemas import claim_query
+from placement.extensions.v1.schemas import claim as schema
 from placement.search.query import parse
 from tests.strategies import search_queries, worlds
 
@@ -21,7 +20,7 @@ A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-00000000
 
 
 def parsed(given_query):
-    return parse.search_query(claim_query.parameters(given_query), mv.LATEST)
+    return parse.search_query(schema.query_parameters(given_query), mv.LATEST)
 
 
 def group(**fields):
@@ -57,7 +56,7 @@ def test_both_forms(text, document):
 )
 def test_what_is_no_parameter_is_refused(given_query):
     with pytest.raises(errors.InvalidQuery):
-        claim_query.parameters(given_query)
+        schema.query_parameters(given_query)
 
 
 @given(worlds().flatmap(search_queries), st.randoms(use_true_random=False))
@@ -92,7 +91,7 @@ def test_a_text_is_as_long_as_in_an_address(length, status):
     request = {"consumer": A, "consumer_type": "JOB", "project_id": "p", "user_id": "u"}
     document = {"requests": [request | {"query": ("resources=VCPU:2&" + "a&" * length)[:length]}]}
     if status == "valid":
-        assert claim_schema.CREATE.validate(document, mv.LATEST)
+        assert schema.CREATE.validate(document, mv.LATEST)
     else:
         with pytest.raises(errors.BadRequest):
-            claim_schema.CREATE.validate(document, mv.LATEST)
+            schema.CREATE.validate(document, mv.LATEST)
