@@ -16,14 +16,13 @@ from placement.objects.aggregate import Aggregate
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import aggregate as schema
-from placement.schemas.replies import aggregate as replies
 
 
 @endpoint(
     since=mv.AGGREGATES,
     media_types_first=True,
     policy="placement:resource_providers:aggregates:list",
-    replies=replies.LIST,
+    replies=schema.LIST_REPLIES,
 )
 def list_aggregates(req: Request, uuid: str) -> Reply:
     """Show the aggregates that the provider belongs to."""
@@ -43,7 +42,7 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
     limits={"aggregates": lambda document: len(_uuids(document))},
     lookup=ResourceProvider.get,
     dry_run=dry_run.of_path,
-    replies=replies.REPLACE,
+    replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Make the provider belong to exactly these aggregates."""

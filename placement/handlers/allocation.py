@@ -19,10 +19,9 @@ from placement.objects.consumer import canonical_uuid
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
 from placement.schemas.claim import claims, providers_named
-from placement.schemas.replies import allocation as replies
 
 
-@endpoint(policy="placement:allocations:list", replies=replies.SHOW)
+@endpoint(policy="placement:allocations:list", replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer_uuid: str) -> Reply:
     """Show all allocations of the consumer; a consumer without any is shown with none, not as missing."""
     held = req.read(lambda db: ConsumerAllocations.find(db, consumer_uuid))
@@ -41,7 +40,7 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
     path=_check_uuid,
     body=schema.REPLACE,
     dry_run=lambda req, consumer_uuid: providers_named({consumer_uuid: req.document}),
-    replies=replies.REPLACE,
+    replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, consumer_uuid: str) -> Reply:
     """Replace all allocations of the consumer."""
@@ -57,7 +56,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     policy="placement:allocations:manage",
     body=schema.CREATE,
     dry_run=lambda req: providers_named(req.document),
-    replies=replies.CREATE,
+    replies=schema.CREATE_REPLIES,
 )
 def create(req: Request) -> Reply:
     """Replace all allocations of each of several consumers, or of none of them."""
@@ -66,14 +65,14 @@ def create(req: Request) -> Reply:
     return no_content()
 
 
-@endpoint(policy="placement:allocations:delete", replies=replies.DELETE)
+@endpoint(policy="placement:allocations:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, consumer_uuid: str) -> Reply:
     """Delete all allocations of the consumer."""
     req.write(lambda db: ClaimSet.release(db, consumer_uuid))
     return no_content()
 
 
-@endpoint(policy="placement:resource_providers:allocations:list", replies=replies.OF_PROVIDER)
+@endpoint(policy="placement:resource_providers:allocations:list", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the allocations on the provider, by consumer."""
 

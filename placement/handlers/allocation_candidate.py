@@ -9,7 +9,6 @@ from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 from placement.schemas import allocation_candidate as schema
 from placement.schemas.candidates_reply import present
-from placement.schemas.replies import allocation_candidate as replies
 from placement.search.find import find
 from placement.search.query import existence, parse
 
@@ -18,7 +17,7 @@ from placement.search.query import existence, parse
     since=mv.ALLOCATION_CANDIDATES,
     policy="placement:allocation_candidates:list",
     query=schema.LIST,
-    replies=replies.LIST,
+    replies=schema.LIST_REPLIES,
 )
 def list_candidates(req: Request) -> Reply:
     """List allocation candidates: providers on which the request fits."""
@@ -31,5 +30,5 @@ def list_candidates(req: Request) -> Reply:
     shown = present(found, req.version)
     reply = ok(shown.document, modified=NOW)
     if shown.shortage is not None:
-        reply.headers[replies.INCOMPLETE] = shown.shortage
+        reply.headers[schema.INCOMPLETE] = shown.shortage
     return reply

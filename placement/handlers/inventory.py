@@ -17,10 +17,9 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import inventory as schema
-from placement.schemas.replies import inventory as replies
 
 
-@endpoint(policy="placement:resource_providers:inventories:list", replies=replies.LIST)
+@endpoint(policy="placement:resource_providers:inventories:list", replies=schema.LIST_REPLIES)
 def list_inventories(req: Request, uuid: str) -> Reply:
     """Show all inventories of the provider."""
 
@@ -37,7 +36,7 @@ def list_inventories(req: Request, uuid: str) -> Reply:
     body=schema.CREATE,
     lookup=ResourceProvider.get,
     dry_run=dry_run.of_path,
-    replies=replies.CREATE,
+    replies=schema.CREATE_REPLIES,
 )
 def create(req: Request, uuid: str) -> Reply:
     """Add an inventory of one class to the provider."""
@@ -62,7 +61,7 @@ def create(req: Request, uuid: str) -> Reply:
     limits={"inventories": lambda document: len(document["inventories"])},
     lookup=ResourceProvider.get,
     dry_run=dry_run.of_path,
-    replies=replies.REPLACE,
+    replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Replace all inventories of the provider."""
@@ -88,7 +87,7 @@ def replace(req: Request, uuid: str) -> Reply:
     since=mv.DELETE_INVENTORIES,
     gate=MethodNotAllowed,
     policy="placement:resource_providers:inventories:delete",
-    replies=replies.DELETE_ALL,
+    replies=schema.DELETE_ALL_REPLIES,
 )
 def delete_all(req: Request, uuid: str) -> Reply:
     """Delete all inventories of the provider."""
@@ -96,7 +95,7 @@ def delete_all(req: Request, uuid: str) -> Reply:
     return no_content()
 
 
-@endpoint(policy="placement:resource_providers:inventories:show", replies=replies.SHOW)
+@endpoint(policy="placement:resource_providers:inventories:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, uuid: str, resource_class: str) -> Reply:
     """Show the provider's inventory of one class."""
 
@@ -113,7 +112,7 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
     body=schema.UPDATE,
     lookup=lambda db, uuid, resource_class: ResourceProvider.get(db, uuid),  # noqa: ARG005
     dry_run=dry_run.of_path,
-    replies=replies.UPDATE,
+    replies=schema.UPDATE_REPLIES,
 )
 def update(req: Request, uuid: str, resource_class: str) -> Reply:
     """Change the provider's inventory of one class."""
@@ -130,7 +129,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
     return ok(_one(provider, record), modified=NOW)
 
 
-@endpoint(policy="placement:resource_providers:inventories:delete", replies=replies.DELETE)
+@endpoint(policy="placement:resource_providers:inventories:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, uuid: str, resource_class: str) -> Reply:
     """Delete the provider's inventory of one class."""
     req.write(lambda db: LockedProvider.lock(db, uuid).remove_inventory(resource_class))

@@ -16,7 +16,6 @@ from placement.index.snapshot import Snapshot
 from placement.objects.locked_provider import TREE_ATTEMPTS, LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.schemas import provider as schema
-from placement.schemas.replies import provider as replies
 from placement.search.find import find_providers
 from placement.search.query import existence, parse
 from placement.uuids import canonical
@@ -30,7 +29,7 @@ _LINKS = (
 )
 
 
-@endpoint(policy="placement:resource_providers:list", query=schema.LIST, replies=replies.LIST)
+@endpoint(policy="placement:resource_providers:list", query=schema.LIST, replies=schema.LIST_REPLIES)
 def list_providers(req: Request) -> Reply:
     """List the providers that match every filter."""
     wanted = parse.provider_filter(req.parameters, req.version)
@@ -45,7 +44,7 @@ def list_providers(req: Request) -> Reply:
     return listed("resource_providers", shown, modified)
 
 
-@endpoint(policy="placement:resource_providers:create", body=schema.CREATE, replies=replies.CREATE)
+@endpoint(policy="placement:resource_providers:create", body=schema.CREATE, replies=schema.CREATE_REPLIES)
 def create(req: Request) -> Reply:
     """Create a provider, as a root or as the child of another."""
     body = req.document
@@ -61,7 +60,7 @@ def create(req: Request) -> Reply:
     return created(location)
 
 
-@endpoint(policy="placement:resource_providers:show", replies=replies.SHOW)
+@endpoint(policy="placement:resource_providers:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, uuid: str) -> Reply:
     """Show one provider."""
     provider = req.read(lambda db: ResourceProvider.get(db, uuid))
@@ -72,7 +71,7 @@ def show(req: Request, uuid: str) -> Reply:
     policy="placement:resource_providers:update",
     body=schema.UPDATE,
     lookup=ResourceProvider.get,
-    replies=replies.UPDATE,
+    replies=schema.UPDATE_REPLIES,
 )
 def update(req: Request, uuid: str) -> Reply:
     """Rename a provider, and move it below another parent if the body names one."""
@@ -90,7 +89,7 @@ def update(req: Request, uuid: str) -> Reply:
     return ok(_present(provider, req), modified=newest([provider.modified]))
 
 
-@endpoint(policy="placement:resource_providers:delete", replies=replies.DELETE)
+@endpoint(policy="placement:resource_providers:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, uuid: str) -> Reply:
     """Delete a provider that has no children and no allocations."""
     req.write(lambda db: LockedProvider.lock(db, uuid, missing=errors.ProviderNotFoundForDelete).delete())

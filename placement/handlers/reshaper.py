@@ -10,7 +10,6 @@ from placement.objects.inventory import Inventory
 from placement.objects.reshape import NewInventories, reshape
 from placement.schemas import reshaper as schema
 from placement.schemas.claim import claims, providers_named
-from placement.schemas.replies import reshaper as replies
 
 
 @endpoint(
@@ -19,7 +18,7 @@ from placement.schemas.replies import reshaper as replies
     body=schema.CREATE,
     dry_run=lambda req: {*req.document["inventories"], *providers_named(req.document["allocations"])},
     limits={"inventories": lambda document: sum(len(body["inventories"]) for body in document["inventories"].values())},
-    replies=replies.CREATE,
+    replies=schema.CREATE_REPLIES,
 )
 def create(req: Request) -> Reply:
     """Replace inventories and allocations of several providers and consumers in one transaction."""

@@ -11,10 +11,9 @@ from placement.http.request import Request
 from placement.http.response import Reply, created, newest, no_content, ok
 from placement.objects.resource_class import CREATE_ATTEMPTS, ResourceClass
 from placement.schemas import resource_class as schema
-from placement.schemas.replies import resource_class as replies
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list", replies=replies.LIST)
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:list", replies=schema.LIST_REPLIES)
 def list_classes(req: Request) -> Reply:
     """List all classes, the standard ones first."""
     classes = req.read(ResourceClass.all)
@@ -23,7 +22,10 @@ def list_classes(req: Request) -> Reply:
 
 
 @endpoint(
-    since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:create", body=schema.CREATE, replies=replies.CREATE
+    since=mv.RESOURCE_CLASSES,
+    policy="placement:resource_classes:create",
+    body=schema.CREATE,
+    replies=schema.CREATE_REPLIES,
 )
 def create(req: Request) -> Reply:
     """Create a custom class."""
@@ -33,7 +35,7 @@ def create(req: Request) -> Reply:
     return created(_location(req, name))
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show", replies=replies.SHOW)
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, name: str) -> Reply:
     """Show one class."""
     resource_class = req.read(lambda db: ResourceClass.get(db, name))
@@ -45,7 +47,7 @@ def show(req: Request, name: str) -> Reply:
     until=mv.ENSURE_RESOURCE_CLASS,
     policy="placement:resource_classes:update",
     body=schema.CREATE,
-    replies=replies.UPDATE,
+    replies=schema.UPDATE_REPLIES,
 )
 def update(req: Request, name: str) -> Reply:
     """Rename a custom class."""
@@ -60,7 +62,10 @@ def _check_name(req: Request, name: str) -> None:
 
 
 @endpoint(
-    since=mv.ENSURE_RESOURCE_CLASS, policy="placement:resource_classes:update", path=_check_name, replies=replies.ENSURE
+    since=mv.ENSURE_RESOURCE_CLASS,
+    policy="placement:resource_classes:update",
+    path=_check_name,
+    replies=schema.ENSURE_REPLIES,
 )
 def ensure(req: Request, name: str) -> Reply:
     """Create the custom class unless it exists; a body is ignored."""
@@ -68,7 +73,7 @@ def ensure(req: Request, name: str) -> Reply:
     return created(location) if _create(req, name) else no_content(location)
 
 
-@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete", replies=replies.DELETE)
+@endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, name: str) -> Reply:
     """Delete a custom class that no provider has an inventory of."""
     req.write(lambda db: ResourceClass.delete(db, name))

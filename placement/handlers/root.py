@@ -8,7 +8,7 @@ from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import JSON, NOW, Reply, found, ok
-from placement.schemas.replies import root as replies
+from placement.schemas import root as schema
 
 _VERSIONS = {
     "versions": [
@@ -23,7 +23,7 @@ _VERSIONS = {
 }
 
 
-@endpoint(negotiates=False, replies=replies.SHOW)
+@endpoint(negotiates=False, replies=schema.SHOW_REPLIES)
 def show(req: Request) -> Reply:
     """Show the versions of the API; a browser is redirected to the pages of the service, if it has any."""
     pages = req.service.pages

@@ -16,10 +16,9 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.trait import Trait
 from placement.schemas import trait as schema
-from placement.schemas.replies import trait as replies
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST, replies=replies.LIST)
+@endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST, replies=schema.LIST_REPLIES)
 def list_traits(req: Request) -> Reply:
     """List the names of the traits that match every filter."""
     wanted = _named(req.parameters.get("name")) | _associated(req.parameters.get("associated"))
@@ -27,7 +26,7 @@ def list_traits(req: Request) -> Reply:
     return ok({"traits": [trait.name for trait in traits]}, modified=newest(trait.modified for trait in traits))
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=replies.SHOW)
+@endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=schema.SHOW_REPLIES)
 def show(req: Request, name: str) -> Reply:
     """Return 204 if the trait exists; a trait is no more than its name."""
     trait = req.read(lambda db: Trait.get(db, name))
@@ -39,7 +38,7 @@ def _check_name(_req: Request, name: str) -> None:
     Trait.check_name(name)
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name, replies=replies.ENSURE)
+@endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name, replies=schema.ENSURE_REPLIES)
 def ensure(req: Request, name: str) -> Reply:
     """Create the custom trait unless it exists."""
     location = req.absolute_url(f"/traits/{name}")
@@ -49,14 +48,14 @@ def ensure(req: Request, name: str) -> Reply:
     return no_content(location, modified=trait.created_at if trait and trait.created_at else NOW)
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:delete", replies=replies.DELETE)
+@endpoint(since=mv.TRAITS, policy="placement:traits:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, name: str) -> Reply:
     """Delete a custom trait that no provider has."""
     req.write(lambda db: Trait.delete(db, name))
     return no_content()
 
 
-@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:list", replies=replies.OF_PROVIDER)
+@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:list", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the traits of the provider."""
 
@@ -73,7 +72,7 @@ def of_provider(req: Request, uuid: str) -> Reply:
     body=schema.REPLACE,
     limits={"traits": lambda document: len(document["traits"])},
     dry_run=dry_run.of_path,
-    replies=replies.REPLACE,
+    replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Replace the traits of the provider."""
@@ -88,7 +87,7 @@ def replace(req: Request, uuid: str) -> Reply:
     return _present(*req.write(work))
 
 
-@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:delete", replies=replies.CLEAR)
+@endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:delete", replies=schema.CLEAR_REPLIES)
 def clear(req: Request, uuid: str) -> Reply:
     """Remove all traits from the provider."""
     req.write(lambda db: LockedProvider.lock(db, uuid).replace_traits(()))

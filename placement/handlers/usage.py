@@ -12,10 +12,9 @@ from placement.http.response import NOW, Reply, ok
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
 from placement.schemas import usage as schema
-from placement.schemas.replies import usage as replies
 
 
-@endpoint(policy="placement:resource_providers:usages", replies=replies.OF_PROVIDER)
+@endpoint(policy="placement:resource_providers:usages", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show how much of each class of the provider is used."""
 
@@ -32,7 +31,9 @@ def _project(req: Request) -> dict[str, Any]:
     return {"project_id": req.unchecked_parameter("project_id")}
 
 
-@endpoint(since=mv.USAGES, policy="placement:usages", target=_project, query=schema.LIST, replies=replies.OF_PROJECT)
+@endpoint(
+    since=mv.USAGES, policy="placement:usages", target=_project, query=schema.LIST, replies=schema.OF_PROJECT_REPLIES
+)
 def of_project(req: Request) -> Reply:
     """Show how much of each class a project uses, or a user in it; by consumer type since 1.38."""
     project, user = req.parameters.get("project_id"), req.parameters.get("user_id")

@@ -1,13 +1,15 @@
-"""The documents of the Placement API at every version: bodies and queries of the routes, and the largest reply.
+"""The documents of the Placement API at every version: bodies, queries and replies of the routes.
 
 One module per noun declares them; a ``Field`` has the versions in which it exists.  A ``Body`` or a ``Query`` renders
 its declaration for a version as JSON schema, compiles it at the first use and keeps it.
 
 ``declarations``      the vocabulary of the declarations
+``success``           what a reply is, and ``reply_types`` that several nouns have
 ``document``          Body and Query, which endpoints declare and handlers receive
 ``validator``         validates values, by the jsonschema-rs library
 ``explanation``       the sentence for an invalid value, by the jsonschema library
 ``error_location``    finds the invalid part of a value that is too large to be explained as a whole
 ``claim``             from a valid body to the claims of ``objects``
-``candidates_reply``  the reply of GET /allocation_candidates
+``candidates_reply``  makes the reply of GET /allocation_candidates, the largest one
+``dry_run``           the reply to a dry run of any write
 """

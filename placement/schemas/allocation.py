@@ -1,4 +1,4 @@
-"""/allocations, /allocations/{consumer_uuid}"""
+"""/allocations, /allocations/{consumer_uuid}, /resource_providers/{uuid}/allocations"""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from placement.schemas.declarations import (
     string,
 )
 from placement.schemas.document import Body
+from placement.schemas.reply_types import AMOUNTS, SHOWN_GENERATION, by_uuid
+from placement.schemas.success import NO_CONTENT, ok
 
 _RESOURCES = Field(
     "resources", Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=1)), min_properties=1), required=True
@@ -68,3 +70,23 @@ _EACH = PatternField(UUID_KEY, _consumer(_SOME_OR_NONE, unknown_first=True))
 CONSUMERS = Object(_EACH, min_properties=1)
 CONSUMERS_OR_NONE = Object(_EACH)
 CREATE = Body(CONSUMERS)
+
+_SHOWN_RESOURCES = Field("resources", AMOUNTS, required=True)
+_OF_CONSUMER = by_uuid(Object(_SHOWN_RESOURCES, Field("generation", integer(minimum=0), required=True)))
+_CONSUMER_GENERATION = Field("consumer_generation", integer(minimum=0), since=mv.CONSUMER_GENERATION)
+_SHARE = Object(
+    _SHOWN_RESOURCES, Field("consumer_generation", integer(minimum=0), required=True, since=mv.CONSUMER_GENERATION)
+)
+
+#: A consumer that has no allocations is shown without an owner.
+SHOW_REPLIES = ok(
+    Object(
+        Field("allocations", _OF_CONSUMER, required=True),
+        Field("project_id", string(), since=mv.ALLOCATIONS_BY_PROVIDER),
+        Field("user_id", string(), since=mv.ALLOCATIONS_BY_PROVIDER),
+        _CONSUMER_GENERATION,
+        Field("consumer_type", string(), since=mv.CONSUMER_TYPES),
+    )
+)
+REPLACE_REPLIES = CREATE_REPLIES = DELETE_REPLIES = NO_CONTENT
+OF_PROVIDER_REPLIES = ok(Object(SHOWN_GENERATION, Field("allocations", by_uuid(_SHARE), required=True)))

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from placement import microversion as mv
 from placement.microversion import Version
-from placement.schemas.declarations import Field, Object, PatternField, string
+from placement.schemas.declarations import (
+    UUID,
+    Array,
+    ChangedAt,
+    Field,
+    Object,
+    PatternField,
+    integer,
+    nullable,
+    string,
+)
 from placement.schemas.document import Query
 from placement.schemas.provider import IN_TREE, MEMBER_OF, REQUIRED, RESOURCES
+from placement.schemas.reply_types import AMOUNTS, TRAITS, by_class, by_uuid
+from placement.schemas.success import Dated, Success
 
 _TEXT = string()
 _NUMBERED, _NAMED = "([1-9][0-9]*)?", "([a-zA-Z0-9_-]{1,64})?"
@@ -51,3 +63,40 @@ PARAMETERS = (
 #: Since when all values of these parameters count.
 REPEATED = {"member_of": mv.REPEATED_MEMBER_OF, "same_subtree": mv.SAME_SUBTREE, "required": mv.ANY_TRAITS}
 LIST = Query(Object(*PARAMETERS), repeated=REPEATED)
+
+#: The header of a reply that may lack candidates, because the search ran out of its budget.  Its value is what ran out,
+#: "operations" or "memory".
+INCOMPLETE = "x-placement-incomplete"
+
+_AMOUNTS = Field("resources", AMOUNTS, required=True)
+_PROVIDER = Field("resource_provider", Object(Field("uuid", UUID, required=True)), required=True)
+_ALLOCATIONS = ChangedAt(
+    mv.ALLOCATIONS_BY_PROVIDER, before=Array(Object(_PROVIDER, _AMOUNTS)), after=by_uuid(Object(_AMOUNTS))
+)
+_REQUEST = Object(
+    Field("allocations", _ALLOCATIONS, required=True),
+    # By the suffix of a group; the unsuffixed group has the empty one.
+    Field("mappings", Object(PatternField("^[a-zA-Z0-9_-]{0,64}$", Array(UUID))), required=True, since=mv.MAPPINGS),
+)
+_LEVEL = Object(
+    Field("capacity", integer(), required=True),
+    Field("used", integer(minimum=0), required=True),
+)
+_SUMMARY = Object(
+    Field("resources", by_class(_LEVEL), required=True),
+    Field("traits", TRAITS, required=True, since=mv.CANDIDATES_REQUIRED),
+    Field("parent_provider_uuid", nullable(UUID), required=True, since=mv.NESTED_CANDIDATES),
+    Field("root_provider_uuid", UUID, required=True, since=mv.NESTED_CANDIDATES),
+)
+
+LIST_REPLIES = (
+    Success(
+        200,
+        Object(
+            Field("allocation_requests", Array(_REQUEST), required=True),
+            Field("provider_summaries", by_uuid(_SUMMARY), required=True),
+        ),
+        headers=((INCOMPLETE, "What the search had too little of: operations or memory."),),
+        dated=Dated.ALWAYS,
+    ),
+)

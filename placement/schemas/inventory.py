@@ -15,6 +15,8 @@ from placement.schemas.declarations import (
 )
 from placement.schemas.document import Body
 from placement.schemas.provider import GENERATION
+from placement.schemas.reply_types import SHOWN_GENERATION, by_class
+from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 
 _MOST = 2**31 - 1
 _COUNT = integer(maximum=_MOST, minimum=1)
@@ -43,3 +45,19 @@ SET = Object(
     ),
 )
 REPLACE = Body(SET)
+
+_COUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size")
+_SHOWN_RECORD = (
+    *(Field(name, integer(), required=True) for name in _COUNTS),
+    Field("allocation_ratio", number(), required=True),
+)
+_SHOWN = Object(SHOWN_GENERATION, *_SHOWN_RECORD)
+
+#: Without an inventory there is no date.
+LIST_REPLIES = REPLACE_REPLIES = ok(
+    Object(SHOWN_GENERATION, Field("inventories", by_class(Object(*_SHOWN_RECORD)), required=True)),
+    dated=Dated.SOMETIMES,
+)
+CREATE_REPLIES = (Success(201, _SHOWN, location=True, dated=Dated.ALWAYS),)
+SHOW_REPLIES = UPDATE_REPLIES = ok(_SHOWN)
+DELETE_REPLIES = DELETE_ALL_REPLIES = NO_CONTENT

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from placement import microversion as mv
-from placement.schemas.declarations import UUID, Field, Object, integer, nullable, string
+from placement.schemas.declarations import UUID, Array, Field, Object, integer, nullable, string
 from placement.schemas.document import Body, Query
+from placement.schemas.reply_types import LINKS
+from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 
 #: The generation of the provider that the client believes; in every body of a write that checks it.
 GENERATION = Field("resource_provider_generation", integer())
@@ -33,3 +35,20 @@ LIST = Query(
     ),
     repeated={"member_of": mv.REPEATED_MEMBER_OF, "required": mv.ANY_TRAITS},
 )
+
+_PROVIDER = Object(
+    Field("uuid", UUID, required=True),
+    Field("name", nullable(string()), required=True),
+    Field("generation", integer(minimum=0), required=True),
+    Field("links", LINKS, required=True),
+    Field("parent_provider_uuid", nullable(UUID), required=True, since=mv.NESTED),
+    Field("root_provider_uuid", nullable(UUID), required=True, since=mv.NESTED),
+)
+
+LIST_REPLIES = ok(Object(Field("resource_providers", Array(_PROVIDER), required=True)))
+CREATE_REPLIES = (
+    Success(201, location=True, until=mv.PROVIDER_BODY),
+    Success(200, _PROVIDER, location=True, dated=Dated.ALWAYS, since=mv.PROVIDER_BODY),
+)
+SHOW_REPLIES = UPDATE_REPLIES = ok(_PROVIDER)
+DELETE_REPLIES = NO_CONTENT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from placement.schemas import allocation, inventory
 from placement.schemas.declarations import UUID_KEY, Field, Object, PatternField
 from placement.schemas.document import Body
+from placement.schemas.success import NO_CONTENT
 
 CREATE = Body(
     Object(
@@ -12,3 +13,5 @@ CREATE = Body(
         Field("allocations", allocation.CONSUMERS_OR_NONE, required=True),
     )
 )
+
+CREATE_REPLIES = NO_CONTENT

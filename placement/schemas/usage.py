@@ -1,10 +1,21 @@
-"""/usages"""
+"""/usages, /resource_providers/{uuid}/usages"""
 
 from __future__ import annotations
 
 from placement import microversion as mv
-from placement.schemas.declarations import IDENTIFIER, Field, Object, string
+from placement.schemas.declarations import (
+    IDENTIFIER,
+    RESOURCE_CLASS_NAME,
+    ChangedAt,
+    Field,
+    Object,
+    PatternField,
+    integer,
+    string,
+)
 from placement.schemas.document import Query
+from placement.schemas.reply_types import AMOUNTS, SHOWN_GENERATION
+from placement.schemas.success import ok
 
 LIST = Query(
     Object(
@@ -17,4 +28,15 @@ LIST = Query(
             text="Their type: unknown for those without one, all for the sum over all types.",
         ),
     )
+)
+
+_COUNT = Field("consumer_count", integer(minimum=1), required=True)
+#: The usages of the consumers of one type.
+_OF_TYPE = Object(_COUNT, PatternField(RESOURCE_CLASS_NAME, integer(minimum=0)))
+#: By consumer type; ``unknown`` is that of consumers without one, ``all`` the sum over all types.
+_BY_TYPE = Object(PatternField(f"{RESOURCE_CLASS_NAME}|^unknown$|^all$", _OF_TYPE))
+
+OF_PROVIDER_REPLIES = ok(Object(SHOWN_GENERATION, Field("usages", AMOUNTS, required=True)))
+OF_PROJECT_REPLIES = ok(
+    Object(Field("usages", ChangedAt(mv.CONSUMER_TYPES, before=AMOUNTS, after=_BY_TYPE), required=True))
 )

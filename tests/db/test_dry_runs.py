@@ -25,7 +25,7 @@ from placement.http.dry_run import answer
 from placement.http.environ import API, REQUEST_ID, VERSION
 from placement.metrics.definitions import Metrics
 from placement.routes import PLACEMENT
-from placement.schemas.replies import dry_run as replies
+from placement.schemas import dry_run as replies
 from tests import apis, caller, servers, web
 from tests.db import interleaving, sql_hooks
 from tests.db.in_process import placement

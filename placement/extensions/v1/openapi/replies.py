@@ -15,7 +15,7 @@ from placement.http.endpoint import Endpoint
 from placement.http.error_list import ErrorList
 from placement.http.response import JSON
 from placement.schemas.declarations import JSONSchema
-from placement.schemas.replies.dry_run import DRY_RUN
+from placement.schemas.dry_run import DRY_RUN
 from placement.schemas.success import Dated, Success
 from placement.version_history import Version
 

@@ -30,7 +30,7 @@ from placement.schemas.declarations import (
     string,
 )
 from placement.schemas.document import Body, Parameters, Query
-from placement.schemas.replies.common import AMOUNTS, by_uuid
+from placement.schemas.reply_types import AMOUNTS, by_uuid
 from placement.version_history import OLDEST
 
 Document = dict[str, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.schemas.declarations import UUID, Array, Field, Object, OrNull, Scalar, integer, nullable, number, string
-from placement.schemas.replies.common import AMOUNTS, by_class, by_uuid
+from placement.schemas.reply_types import AMOUNTS, by_class, by_uuid
 from placement.schemas.success import ok
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.schemas.declarations import Field, Object, string
-from placement.schemas.replies.common import LINKS
+from placement.schemas.reply_types import LINKS
 from placement.schemas.success import ok
 
 SHOW = ok(

@@ -12,7 +12,7 @@ from placement.extensions.v1.schemas.date import DATE, moment
 from placement.schemas.dates import date
 from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, integer, string
 from placement.schemas.document import Parameters, Query
-from placement.schemas.replies.common import by_class
+from placement.schemas.reply_types import by_class
 from placement.schemas.success import ok
 
 #: The samples of a class where the client states no number.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.schemas.declarations import ANYTHING, Field, Object, integer, string
-from placement.schemas.replies.common import by_class, by_uuid
+from placement.schemas.reply_types import by_class, by_uuid
 
 _ANSWER = Object(
     Field("status", integer(minimum=200, maximum=499), required=True),

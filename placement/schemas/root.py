@@ -1,9 +1,9 @@
-"""The replies of /"""
+"""/"""
 
 from __future__ import annotations
 
 from placement.schemas.declarations import Array, Field, Object, string
-from placement.schemas.replies.common import LINKS
+from placement.schemas.reply_types import LINKS
 from placement.schemas.success import Success, ok
 
 _VERSION = Object(
@@ -11,4 +11,4 @@ _VERSION = Object(
     Field("links", LINKS, required=True),
 )
 #: A browser is redirected to the pages of the service, if it has any.
-SHOW = (*ok(Object(Field("versions", Array(_VERSION), required=True))), Success(302, location=True))
+SHOW_REPLIES = (*ok(Object(Field("versions", Array(_VERSION), required=True))), Success(302, location=True))

@@ -15,7 +15,7 @@ from placement.schemas.declarations import (
 )
 
 #: The generation of the provider that a reply shows.
-GENERATION = Field("resource_provider_generation", integer(minimum=0), required=True)
+SHOWN_GENERATION = Field("resource_provider_generation", integer(minimum=0), required=True)
 #: Amounts by resource class, in units of the class.
 AMOUNTS = Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=0)))
 TRAITS = Array(string())

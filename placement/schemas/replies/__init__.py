@@ -1,1 +1,0 @@
-"""The replies of Placement's endpoints: one module for each noun, named as those of the handlers."""
