@@ -2,11 +2,9 @@
 
 database       checks of the schema and of the sessions
 server         checks of the server: cluster, clock, connections
-data           checks of consumers, allocations and providers
+data           checks of consumers, allocations, claims with an end, and providers
 trees          checks of parents and roots
-feed           checks of the writers of the feed
-leases         checks of claims with an end
-index          the comparison of a worker's index with the database
+feed           checks of the writers of the feed, and of the index that follows it
 rows           checks of rows that other programs may have written
 checks         the table of all checks; those of the configuration are in placement/checks
 command        ``placement-manage doctor``
