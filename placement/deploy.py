@@ -22,8 +22,9 @@ from placement.db.schema import schema
 from placement.db.upkeep import standard
 from placement.errors import StartError
 from placement.extension import Extension
-from placement.http.api import Api, Deployment, Layer
+from placement.http.api import Api, Layer
 from placement.http.application import Application
+from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.middleware.authentication import Authentication
 from placement.middleware.cross_origin import cross_origin
@@ -67,19 +68,18 @@ def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
     return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
 
 
-def assemble(deployment: Deployment, layers: Layers = LAYERS) -> WSGIApplication:
+def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the APIs of the service, each in its own layers, all in the shared ones."""
     applications = {
-        api.prefix: _layered(Application(api, deployment), (*api.layers, Negotiation), deployment)
-        for api in deployment.apis
+        api.prefix: _layered(Application(api, service), (*api.layers, Negotiation), service) for api in service.apis
     }
-    added = (layer for each in extension.enabled(deployment.conf) for layer in each.layers())
-    return _layered(Dispatch(applications), (*layers, *added), deployment)
+    added = (layer for each in extension.enabled(service.conf) for layer in each.layers())
+    return _layered(Dispatch(applications), (*layers, *added), service)
 
 
-def _layered(application: WSGIApplication, layers: Iterable[Layer], deployment: Deployment) -> WSGIApplication:
+def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:
     for layer in reversed(tuple(layers)):
-        application = layer(application, deployment)
+        application = layer(application, service)
     return application
 
 
@@ -112,7 +112,7 @@ def loadapp(
     database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
-    application = assemble(Deployment(conf, database, _policy(conf), index, apis(conf)), layers)
+    application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
     names = ", ".join(each.name for each in extension.enabled(conf)) or "none"
     LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)
     return application

@@ -58,4 +58,3 @@ ANY_TRAITS = HISTORY.add(1, 39, "One of several traits can be required: required
 
 MINIMUM = HISTORY.minimum
 LATEST = HISTORY.latest
-negotiate = HISTORY.negotiate

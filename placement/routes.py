@@ -86,7 +86,7 @@ TABLE: Table = {
 PLACEMENT = Api(
     name=mv.SERVICE_TYPE,
     routes=TABLE,
-    versioning=Microversions(mv.SERVICE_TYPE, mv.negotiate),
+    versioning=Microversions(mv.HISTORY),
     error_documents=ErrorList(mv.MINIMUM, mv.LATEST, codes_since=mv.ERROR_CODES),
     rules=policy.RULES,
     cache_headers_since=mv.CACHE_HEADERS,

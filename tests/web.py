@@ -13,10 +13,11 @@ from oslo_context.context import RequestContext
 from placement import conf as options
 from placement import deploy, routes
 from placement import microversion as mv
-from placement.http.api import Api, Deployment, Table
+from placement.http.api import Api, Table
 from placement.http.application import Application
 from placement.http.environ import API, CONTEXT, REQUEST_ID, VERSION
 from placement.http.request import Request
+from placement.http.service import Service
 from placement.policy import Policy
 
 
@@ -56,7 +57,7 @@ def application(table: Table, **overrides: Any) -> Application:
     """Return the innermost application, without layers: the test sets the caller and the version."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
-    return Application(api, Deployment(conf, None, Policy(conf), None, (api,)))
+    return Application(api, Service(conf, None, Policy(conf), None, (api,)))
 
 
 def service(table: Table, database: Any = None, **overrides: Any) -> Any:
@@ -70,7 +71,7 @@ def mounted(*apis: Api, conf: cfg.ConfigOpts | None = None, database: Any = None
     conf = conf or configuration()
     rules = {rule.name: rule for api in apis for rule in api.rules}
     policy = Policy(conf, [*rules.values()])
-    return deploy.assemble(Deployment(conf, database, policy, None, apis))
+    return deploy.assemble(Service(conf, database, policy, None, apis))
 
 
 def ask(

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import visitors
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.db.schema.tables import LEASE_IS_OVER, claims, consumers
+from placement.db.schema.tables import LEASE_IS_EXPIRED, claims, consumers
 from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.v1.claims import claim_record
 from placement.extensions.v1.claims.claim_record import ClaimRecord, HeldClaim
@@ -46,7 +46,7 @@ def lease_shorter_than_told() -> None:
 @fault
 def all_swept_when_one_is_over() -> None:
     """A sweep ends all leases, also those whose time is not over."""
-    leases._DUE = (
+    leases._EXPIRED = (
         sa.select(consumers.c.uuid)
         .join(claims, claims.c.consumer_id == consumers.c.id)
         .where(claims.c.expires_at.is_not(None))
@@ -64,7 +64,7 @@ def _sweep_without_look(before: float = 0) -> None:
         release.end(db, ending)
         return len(ending)
 
-    leases._end_due = end_due
+    leases._end_expired = end_due
 
 
 @fault
@@ -93,7 +93,7 @@ def shown_after_its_end() -> None:
     _sweep_for_claims_only()
 
     def never(element: Any, **_: Any) -> Any:
-        return sa.false() if element is LEASE_IS_OVER else None
+        return sa.false() if element is LEASE_IS_EXPIRED else None
 
     claim_record._HELD = visitors.replacement_traverse(claim_record._HELD, {}, never)
 
@@ -108,7 +108,7 @@ def extended_after_its_end() -> None:
         def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
             found = Consumer.read_all(db, uuids)
             for consumer in found.values():
-                consumer.is_over = False
+                consumer.is_expired = False
             return found
 
     leases.Consumer = Unending
@@ -169,4 +169,4 @@ def end_lost_by_a_move() -> None:
 def expired_lease_keeps_its_room() -> None:
     """What an expired lease holds is given back only once its consumer is claimed for again."""
     _sweep_for_claims_only()
-    leases.give_back_first = lambda db, providers: None
+    leases.require_none_expired_on = lambda db, providers: None

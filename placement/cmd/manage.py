@@ -211,7 +211,7 @@ def sweep_leases(conf: cfg.ConfigOpts) -> int:
             progress.advance(number)
 
         complete = lease_sweep.sweep(database, conf.command.max_rows, given_back=given_back)
-        left = 0 if complete else database.read(leases.count_due)
+        left = 0 if complete else database.read(leases.count_expired)
     print(framed(("Leases", "Number"), ("given back", sum(numbers)), ("still due", left)))
     return 0 if complete else _LEASES_LEFT
 

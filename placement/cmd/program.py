@@ -19,8 +19,8 @@ from placement import errors, extension, log, package
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.db.engine import driver_errors
-from placement.db.writes import origin
-from placement.db.writes.origin import Origin
+from placement.db.writes import author
+from placement.db.writes.author import Author
 
 #: Exit codes of programs that SIGINT and SIGPIPE end.
 INTERRUPTED, UNREAD = 130, 141
@@ -104,13 +104,13 @@ def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
     try:
         extension.attach(database, conf)
         database.wait_until_reachable(group.max_retries, group.retry_interval)
-        with origin.acting(_operator(conf)):
+        with author.acting(_operator(conf)):
             yield database
     finally:
         database.dispose()
 
 
-def _operator(conf: cfg.ConfigOpts) -> Origin:
+def _operator(conf: cfg.ConfigOpts) -> Author:
     """Return in whose name a command writes: the user of the operating system who runs it."""
     try:
         user = getpass.getuser()
@@ -118,4 +118,4 @@ def _operator(conf: cfg.ConfigOpts) -> Origin:
         user = str(os.getuid())
     # Not every program has commands.
     route = conf.command.name if "command" in conf else None
-    return Origin(user=user, client=socket.gethostname(), api=conf.prog, route=route)
+    return Author(user=user, client=socket.gethostname(), api=conf.prog, route=route)

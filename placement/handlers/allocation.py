@@ -37,7 +37,7 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
 
 @endpoint(
     policy="placement:allocations:update",
-    path=_check_uuid,
+    check_path=_check_uuid,
     body=schema.REPLACE,
     dry_run=lambda req, consumer_uuid: providers_named({consumer_uuid: req.document}),
     replies=schema.REPLACE_REPLIES,

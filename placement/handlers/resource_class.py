@@ -64,7 +64,7 @@ def _check_name(req: Request, name: str) -> None:
 @endpoint(
     since=mv.ENSURE_RESOURCE_CLASS,
     policy="placement:resource_classes:update",
-    path=_check_name,
+    check_path=_check_name,
     replies=schema.ENSURE_REPLIES,
 )
 def ensure(req: Request, name: str) -> Reply:

@@ -38,7 +38,7 @@ def _check_name(_req: Request, name: str) -> None:
     Trait.check_name(name)
 
 
-@endpoint(since=mv.TRAITS, policy="placement:traits:update", path=_check_name, replies=schema.ENSURE_REPLIES)
+@endpoint(since=mv.TRAITS, policy="placement:traits:update", check_path=_check_name, replies=schema.ENSURE_REPLIES)
 def ensure(req: Request, name: str) -> Reply:
     """Create the custom trait unless it exists."""
     location = req.absolute_url(f"/traits/{name}")

@@ -24,7 +24,7 @@ Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
 Headers = Sequence[tuple[str, str]]
 #: Puts itself around an application.  A layer that the configuration has not switched on returns the application.
-Layer = Callable[[WSGIApplication, "Deployment"], WSGIApplication]
+Layer = Callable[[WSGIApplication, Service], WSGIApplication]
 
 
 class Versioning(Protocol):
@@ -101,15 +101,3 @@ class Api:
     def __post_init__(self) -> None:
         if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):
             raise ValueError(f"The prefix {self.prefix!r} must begin with a slash and not end with one.")
-
-
-@dataclass(frozen=True, slots=True)
-class Deployment(Service):
-    """A service with the APIs that it offers: what layers and applications are made with."""
-
-    apis: tuple[Api, ...]
-
-    @property
-    def pages(self) -> str | None:
-        """The path of the API that has pages; None if none has."""
-        return next((f"{api.prefix}/" for api in self.apis if api.has_pages), None)

@@ -10,8 +10,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import routes
 
 from placement import errors
-from placement.db.writes import origin
-from placement.db.writes.origin import Origin
+from placement.db.writes import author
+from placement.db.writes.author import Author
 from placement.http import failures
 from placement.http.api import Api, Methods
 from placement.http.endpoint import Endpoint
@@ -44,7 +44,7 @@ class Application:
             methods, path_values = self._match(environ)
             endpoint = _endpoint(methods, environ["REQUEST_METHOD"], environ[VERSION])
             environ[SERVICE] = self._service
-            with origin.acting(self._origin(environ)):
+            with author.acting(self._author(environ)):
                 reply = endpoint(Request(environ), **path_values)
         except errors.Failure as failure:
             return failures.respond(failure, environ, start_response)
@@ -53,10 +53,10 @@ class Application:
         answer: Iterable[bytes] = reply(environ, start_response)
         return answer
 
-    def _origin(self, environ: WSGIEnvironment) -> Origin:
+    def _author(self, environ: WSGIEnvironment) -> Author:
         """Return in whose name the request writes."""
         context = environ.get(CONTEXT)
-        return Origin(
+        return Author(
             request_id=environ.get(REQUEST_ID),
             global_request_id=environ.get(GLOBAL_REQUEST_ID),
             user=None if context is None else context.user_id,

@@ -4,7 +4,7 @@
         since=mv.AGGREGATES,
         policy="placement:resource_providers:aggregates:update",
         body=schema.REPLACE,
-        lookup=ResourceProvider.get,
+        missing_first=ResourceProvider.get,
     )
     def replace(req, uuid):
         ...
@@ -51,13 +51,13 @@ class Endpoint:
         until: The first version that has it no more; the route table then names the endpoint that follows.
         policy: The rule that the caller must satisfy; None for no rule.
         target: Returns what the rule is asked about; None for the caller's own project and user.
-        path: Judges the values in the path; called as the handler is, and raises a Failure.
+        check_path: Judges the values in the path; called as the handler is, and raises a Failure.
         query: The schema of the query; None for no parameters, which the API then ignores or refuses.
         body: The schema of the JSON body; None reads no body, and asks for no Content-Type.
         limits: For each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
             the limit.
-        lookup: Reads what the path names, as ``lookup(db, **path values)``.  It runs only if the body is refused: where
-            what the path names is missing, its 404 goes before the refusal of the body.
+        missing_first: Reads what the path names, called with the database and the values in the path.  It runs only if
+            the body is refused: where what the path names is missing, its 404 goes before the refusal of the body.
         dry_run: Returns the uuids of the providers whose room a dry run shows (docs: api-dry-run), beside those that
             change; called as the handler is, which must write by ``req.write``.  None for an endpoint without dry runs.
         negotiates: Whether a GET is refused unless the client accepts JSON, or another type that the endpoint has.
@@ -74,11 +74,11 @@ class Endpoint:
     until: Version | None = None
     policy: str | None = None
     target: Target | None = None
-    path: Callable[..., object] | None = None
+    check_path: Callable[..., object] | None = None
     query: Query | None = None
     body: Body | None = None
     limits: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
-    lookup: Callable[..., object] | None = None
+    missing_first: Callable[..., object] | None = None
     dry_run: Callable[..., Collection[str]] | None = None
     negotiates: bool = True
     other_types: tuple[str, ...] = ()
@@ -150,8 +150,8 @@ class Endpoint:
 
     def _check_request(self, req: Request, path_values: dict[str, str]) -> None:
         """Check path, query and body, and leave the query and the body in the request."""
-        if self.path is not None:
-            self.path(req, **path_values)
+        if self.check_path is not None:
+            self.check_path(req, **path_values)
         query = _NO_PARAMETERS if self.query is None and req.environ[API].strict_queries else self.query
         if query is not None:
             pairs = req.pairs()
@@ -164,8 +164,8 @@ class Endpoint:
         try:
             req.document = self._document(req, self.body)
         except errors.Failure:
-            if self.lookup is not None:
-                lookup = functools.partial(self.lookup, **path_values)
+            if self.missing_first is not None:
+                lookup = functools.partial(self.missing_first, **path_values)
                 req.read(lookup)
             raise
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from wsgiref.types import WSGIEnvironment
 
 from placement.http.api import Headers
-from placement.version_history import OLDEST, Version
+from placement.version_history import OLDEST, History, Version
 
 _HEADER = "openstack-api-version"
 
@@ -17,20 +16,18 @@ class Microversions:
     """Microversions: ``OpenStack-API-Version: <service type> X.Y`` (docs: api-microversions).
 
     Args:
-        service_type: What entries of the header are for.
-        choose: Returns the version for the value of the header; raises a Failure.
+        history: The versions.
     """
 
-    service_type: str
-    choose: Callable[[str | None], Version]
+    history: History
 
     def negotiate(self, environ: WSGIEnvironment) -> Version:
-        """Return the version that the header asks for; the oldest one if there is none."""
-        return self.choose(environ.get("HTTP_OPENSTACK_API_VERSION"))
+        """Return the version that the header asks for; the oldest one if there is none.  Raises a Failure."""
+        return self.history.negotiate(environ.get("HTTP_OPENSTACK_API_VERSION"))
 
     def headers(self, version: Version) -> Headers:
         """Return the version, and that caches have to distinguish replies by it."""
-        return (_HEADER, f"{self.service_type} {version}"), ("vary", _HEADER)
+        return (_HEADER, f"{self.history.service_type} {version}"), ("vary", _HEADER)
 
 
 class Unversioned:

@@ -99,7 +99,7 @@ class LiveIndex:
         if self._indexed.position.instance is None and self._restore_identity():
             self._indexed = self._refreshed()
         is_behind = False
-        if self._indexed.position.leases_due and self._leases.sweep():
+        if self._indexed.position.has_expired_leases and self._leases.sweep():
             self._indexed = self._refreshed()
             is_behind = self._leases.is_behind
         self.has_leases_left = is_behind

@@ -16,7 +16,7 @@ from placement.db.engine import compiled
 from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import change_writers, feed_instance, provider_changes
 from placement.db.writes.transaction import Reading
-from placement.objects.claims.leases import SOME_DUE
+from placement.objects.claims.leases import ANY_EXPIRED
 
 #: A reader that has not looked for longer may have missed writers that were ended and deleted meanwhile.
 _LONGEST_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
@@ -33,7 +33,7 @@ class Position:
     #: Sequence numbers by writer; 0 for one that has changed nothing.  A writer that was ended has a negated id.
     newest: Mapping[int, int]
     #: Whether the time of a lease is over whose consumer still holds something.
-    leases_due: bool = False
+    has_expired_leases: bool = False
 
     @classmethod
     def now(cls, db: Reading) -> Self:
@@ -45,7 +45,7 @@ class Position:
         else:
             numbers = orjson.loads(f"[{text[:-1]}]")
             newest = dict(zip(numbers[::2], numbers[1::2], strict=True))
-        return cls(row.instance, row.at, newest, bool(row.leases_due))
+        return cls(row.instance, row.at, newest, bool(row.has_expired_leases))
 
     def follows(self, earlier: Self) -> bool:
         """Whether both are positions of one feed, in this order, and close enough for the changes to be known."""
@@ -126,7 +126,7 @@ _NOW = CompiledStatement(
     sa.select(
         sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
         sa.func.current_timestamp().label("at"),
-        SOME_DUE.exists().label("leases_due"),
+        ANY_EXPIRED.exists().label("has_expired_leases"),
         sa.func.aggregate_strings(_pair, "").label("newest"),
         sa.func.count().label("writers"),
     ).select_from(_writers)

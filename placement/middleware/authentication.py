@@ -11,11 +11,11 @@ from oslo_context.context import RequestContext
 
 from placement import package
 from placement.errors import StartError
-from placement.http import origin
-from placement.http.api import Deployment, Layer
+from placement.http.api import Layer
 from placement.http.environ import API, CONTEXT, GLOBAL_REQUEST_ID, REQUEST_ID
 from placement.http.failures import Unauthenticated, respond
 from placement.http.service import Service
+from placement.middleware import own_origin
 from placement.middleware.http_basic import HttpBasic
 
 _KEYSTONE = "[api]auth_strategy is keystone:"
@@ -28,11 +28,11 @@ _ANONYMOUS = "notused"
 class Authentication:
     """Has the strategy of ``[api]auth_strategy`` authenticate requests, but for the open paths of an API."""
 
-    def __init__(self, application: WSGIApplication, deployment: Deployment, strategy: Layer | None = None) -> None:
+    def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
         """Raises StartError."""
         self._application = application
-        strategy = strategy or _STRATEGIES[deployment.conf.api.auth_strategy]
-        self._authenticated = strategy(Identity(application), deployment)
+        strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
+        self._authenticated = strategy(Identity(application), service)
         self._strategy_is_noauth2 = strategy is Noauth2
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -107,7 +107,7 @@ class Noauth2:
 
 def _is_of_a_page(environ: WSGIEnvironment) -> bool:
     """Return whether a page of another origin may have sent the request: browsers let any page POST without a token."""
-    return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and origin.is_own(environ))
+    return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and own_origin.is_own(environ))
 
 
 def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from placement.http.api import Deployment, Headers
+from placement.http.api import Headers
 from placement.http.environ import API
+from placement.http.service import Service
 
 #: On every reply: a browser does not take another document for a page.
 _HEADERS: Headers = (("x-content-type-options", "nosniff"),)
@@ -19,11 +20,11 @@ class Mount:
     So all layers further in see the paths of the API, and its links begin where it is mounted.
     """
 
-    def __init__(self, application: WSGIApplication, deployment: Deployment) -> None:
+    def __init__(self, application: WSGIApplication, service: Service) -> None:
         """Raises ValueError unless exactly one API has no prefix, and all prefixes differ."""
         self._application = application
-        by_prefix = {api.prefix: api for api in deployment.apis}
-        if "" not in by_prefix or len(by_prefix) < len(deployment.apis):
+        by_prefix = {api.prefix: api for api in service.apis}
+        if "" not in by_prefix or len(by_prefix) < len(service.apis):
             raise ValueError("One API, and only one, must be mounted at each prefix, and one without.")
         self._root = by_prefix.pop("")
         # /a/b goes before /a.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from placement.http import origin
 from placement.http.environ import API
 from placement.http.failures import ForeignPage, respond
 from placement.http.service import Service
@@ -33,9 +33,30 @@ class OwnOrigin:
         return respond(ForeignPage(), environ, start_response)
 
     def _is_trusted(self, environ: WSGIEnvironment) -> bool:
-        return origin.is_own(environ) or environ.get("HTTP_ORIGIN") in self._allowed
+        return is_own(environ) or environ.get("HTTP_ORIGIN") in self._allowed
 
 
 def _guarded(environ: WSGIEnvironment) -> bool:
     has_password: bool = environ.get("HTTP_AUTHORIZATION", "").strip()[:5].lower() == "basic"
     return has_password or environ[API].has_pages
+
+
+def is_own(environ: WSGIEnvironment) -> bool:
+    """Return whether no page of another origin sends the request, as far as its headers tell.
+
+    Browsers state it in ``Sec-Fetch-Site`` where the connection is trustworthy (HTTPS, or the loopback interface), and
+    otherwise send ``Origin`` with each POST.  A request with neither is no browser's.
+    """
+    site = environ.get("HTTP_SEC_FETCH_SITE")
+    if site is not None:
+        return site in ("same-origin", "none")  # "none": by the user, such as a bookmark
+    origin = environ.get("HTTP_ORIGIN")
+    return origin is None or _host(origin) == environ.get("HTTP_HOST")
+
+
+def _host(origin: str) -> str:
+    """Return host and port of an origin; empty for ``null``, which is that of many pages, and is no host."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""

@@ -20,7 +20,7 @@ from placement.db.engine import dialects
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import (
-    LEASE_IS_OVER,
+    LEASE_IS_EXPIRED,
     allocations,
     claims,
     consumers,
@@ -85,14 +85,14 @@ class Consumer:
     #: Ids of providers.
     held_on: set[int] = field(default_factory=set)
     #: Whether the time of its lease is over, so that it has to be given back before anything else is done about it.
-    is_over: bool = False
+    is_expired: bool = False
     #: The columns of the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
 
     @property
     def exists(self) -> bool:
         """Whether clients can see it."""
-        return self.id is not None and bool(self.held_on) and not self.is_over
+        return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def check_generation(self, given: int | None) -> None:
         """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer)."""
@@ -152,7 +152,7 @@ class Consumer:
                 continue  # some collations find it in another case, too
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
-                consumer.is_over = bool(row.is_over)
+                consumer.is_expired = bool(row.is_expired)
             if row.provider_id is not None:
                 consumer.held_on.add(row.provider_id)
         return found
@@ -298,7 +298,7 @@ _WITH_ROW = (
         consumers.c.generation.label("generation"),
         allocations.c.resource_provider_id.label("provider_id"),
         sa.null().label("provider"),
-        LEASE_IS_OVER.label("is_over"),
+        LEASE_IS_EXPIRED.label("is_expired"),
     )
     .select_from(consumers)
     .outerjoin(claims, claims.c.consumer_id == consumers.c.id)

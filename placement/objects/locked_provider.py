@@ -138,7 +138,7 @@ class LockedProvider:
         if self._db.execute(_CHILD, {"id_": provider_id}).first() is not None:
             raise errors.ProviderHasChildren(uuid=self.record.uuid)
         if self._db.execute(_ALLOCATION, {"id_": provider_id}).first() is not None:
-            leases.give_back_first(self._db, [provider_id])
+            leases.require_none_expired_on(self._db, [provider_id])
             raise errors.ProviderHasAllocations(uuid=self.record.uuid)
         self._note_end()
         for table in (inventories, resource_provider_traits, resource_provider_aggregates):
@@ -255,7 +255,7 @@ class LockedProvider:
         facts = {"provider": self.record.id, "class_ids": [record.class_id for record in records]}
         allocated = set(self._db.execute(_ALLOCATED, facts).scalars())
         if allocated:
-            leases.give_back_first(self._db, [self.record.id])
+            leases.require_none_expired_on(self._db, [self.record.id])
             classes = [record.resource_class for record in records if record.class_id in allocated]
             raise in_use(resource_classes=", ".join(classes), uuid=self.record.uuid)
         self._db.execute(_DELETE_INVENTORIES, facts)

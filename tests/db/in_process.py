@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placement import deploy
 from placement.db.database import Database
-from placement.http.api import Deployment
+from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.policy import Policy
 from tests import apis, caller, web
@@ -26,5 +26,5 @@ def with_a_consumer(service: caller.Caller, host: str, consumer: str, project: s
 
 def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:
     """Calls the service with all its layers."""
-    service = Deployment(_CONF, database, _POLICY, index or LiveIndex(database), apis.ALL)
+    service = Service(_CONF, database, _POLICY, index or LiveIndex(database), apis.ALL)
     return caller.inside(deploy.assemble(service))

@@ -1,7 +1,7 @@
 """A write, from its first attempt to its COMMIT.
 
 transaction, attempt, retry  a transaction, one attempt at a write, and when it is run again
-notes, origin                what a transaction changes, object by object, and in whose name
+notes, author                what a transaction changes, object by object, and in whose name
 joint_write, combining       writes of several threads in one transaction, and work that one thread does for others
 shared_run                   work that one thread does for all that asked for it before it began
 write_lock                   one thread at a time on SQLite

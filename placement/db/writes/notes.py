@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from placement.db.engine.compiled import CompiledInsert
-from placement.db.writes.origin import Origin
+from placement.db.writes.author import Author
 
 #: The kinds of objects of the core; an extension has words of its own for its objects.
 PROVIDER = "provider"
@@ -36,7 +36,7 @@ class Notes(Protocol):
         self,
         kind: str,
         key: str,
-        origin: Origin | None,
+        author: Author | None,
         changes: Changes,
         *,
         generations: tuple[int | None, int | None] | None = None,
@@ -47,7 +47,7 @@ class Notes(Protocol):
         Args:
             kind: What the object is, in a word.
             key: The uuid; the name of a resource class or trait.
-            origin: In whose name.
+            author: In whose name.
             changes: Pairs by path; a name is under ``("name",)``.
             generations: Before and after; None if the generation does not move.
             project: The owner's, for consumers.

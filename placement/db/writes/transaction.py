@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, CursorResult
 from placement.db import feed
 from placement.db.engine import dialects
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
-from placement.db.writes import origin
+from placement.db.writes import author
 from placement.db.writes.notes import Changes, Notes
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Transaction(Reader):
         *,
         generations: tuple[int | None, int | None] | None = None,
         project: str | None = None,
-        by: origin.Origin | None = None,
+        by: author.Author | None = None,
     ) -> None:
         """Note a change of an object, in this transaction; arguments as of ``Notes.add``.
 
@@ -112,7 +112,7 @@ class Transaction(Reader):
             by: In whose name; None for that of the thread.
         """
         if self._notes is not None:
-            by = by or origin.current()
+            by = by or author.current()
             self._notes.add(kind, key, by, changes, generations=generations, project=project)
 
     @property

@@ -6,8 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from placement.db.writes import origin
-from placement.db.writes.origin import Origin
+from placement.db.writes import author
+from placement.db.writes.author import Author
 from placement.objects.consumer import Owner
 
 
@@ -35,7 +35,7 @@ class Claim:
     #: not judged: it may be more than fits there now.  Such a claim states a generation.  None for all providers.
     only_on: str | None = None
     #: Who asks for it.
-    origin: Origin | None = field(default_factory=origin.current, compare=False)
+    author: Author | None = field(default_factory=author.current, compare=False)
 
     @property
     def checks_generation(self) -> bool:

@@ -120,7 +120,7 @@ class ClaimBatch:
         unknown = named if provider_ids is None else ()
         self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = found if provider_ids is None else provider_ids
-        leases.give_back_over(self._consumers.values())
+        leases.require_none_expired(self._consumers.values())
         for consumer, claim in self._claims.items():
             assert not isinstance(claim.generation, AnyGeneration)
             try:

@@ -130,7 +130,7 @@ class ClaimSet:
             Consumer.lock_all(self._db, unchecked)
             self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = found if provider_ids is None else provider_ids
-        leases.give_back_over(self._consumers.values())
+        leases.require_none_expired(self._consumers.values())
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 self._consumers[claim.consumer].check_generation(claim.generation)
@@ -210,7 +210,7 @@ class ClaimSet:
         except errors.CapacityExceeded:
             self._check_absent()
             # In a transaction of its own, because this one has locked providers before the consumers that would end.
-            leases.give_back_first(self._db, self._named_provider_ids)
+            leases.require_none_expired_on(self._db, self._named_provider_ids)
             raise
         self._replace_allocations(inventories)
 

@@ -170,7 +170,7 @@ def _note(
     project: str | None,
     claim: Claim | None,
 ) -> None:
-    by = None if claim is None else claim.origin
+    by = None if claim is None else claim.author
     of_providers: dict[str, dict[Path, Pair]] = {} if claim is None else {uuid: {} for uuid in claim.resources}
     for provider, name in dict.fromkeys([*held, *holds]):
         pair = held.get((provider, name)), holds.get((provider, name))

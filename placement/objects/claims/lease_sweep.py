@@ -13,8 +13,8 @@ from collections.abc import Callable
 from placement import errors, signals
 from placement.db.database import Database
 from placement.db.engine import driver_errors
-from placement.db.writes import origin, retry
-from placement.db.writes.origin import Origin
+from placement.db.writes import author, retry
+from placement.db.writes.author import Author
 from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ def sweep(
         Failure: As ``Database.write``; what was given back until then stays so.
     """
     idle, begun = 0, False
-    while database.read(leases.some_due):
+    while database.read(leases.any_expired):
         if most == 0 or idle == MOST_IDLE or (begun and until is not None and time.monotonic() > until):
             return False
         begun = True
@@ -81,7 +81,7 @@ class LeaseSweeper:
     def sweep(self) -> bool:
         """Give back what expired leases hold, within its time; return whether that was tried."""
         self.is_behind = False
-        with origin.acting(Origin(api="placement", route="leases")):
+        with author.acting(Author(api="placement", route="leases")):
             return self._sweep()
 
     def _sweep(self) -> bool:
@@ -90,13 +90,13 @@ class LeaseSweeper:
             return False
         ended: list[int] = []
         try:
-            due = self._database.read(leases.count_due)
+            due = self._database.read(leases.count_expired)
             signals.leases_due(due)
             if due and not sweep(self._database, until=now + self._longest, given_back=ended.append):
                 self.is_behind = any(ended)
                 if not self.is_behind:
                     self._not_before = time.monotonic() + _PAUSE
-                signals.leases_due(self._database.read(leases.count_due))
+                signals.leases_due(self._database.read(leases.count_expired))
             elif due:
                 signals.leases_due(0)
         except Exception as error:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.schema.clock import CLOCK
-from placement.db.schema.tables import LEASE_IS_OVER, allocations, claims, consumers, touch_of, touched
+from placement.db.schema.tables import LEASE_IS_EXPIRED, allocations, claims, consumers, touch_of, touched
 from placement.db.writes.notes import CONSUMER, Pair, Path
 from placement.db.writes.transaction import Prerequisite, Reading, Transaction
 from placement.objects.claims import release
@@ -35,18 +35,18 @@ def now(db: Reading) -> datetime.datetime:
 
 
 def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
-    """Return the time so many seconds from now, for ``claims.expires_at``; None if there is to be no end."""
+    """Return the time this many seconds from now, for ``claims.expires_at``; None if there is to be no end."""
     return None if seconds is None else now(db) + datetime.timedelta(seconds=seconds)
 
 
-def some_due(db: Reading) -> bool:
-    """Return whether there is a lease whose time is over."""
-    return db.execute(SOME_DUE).first() is not None
+def any_expired(db: Reading) -> bool:
+    """Return whether there is an expired lease: one whose time is over, and that is not given back yet."""
+    return db.execute(ANY_EXPIRED).first() is not None
 
 
-def count_due(db: Reading) -> int:
-    """Return the number of leases whose time is over, and that are not given back yet."""
-    return int(db.execute(_COUNT_DUE).scalar_one())
+def count_expired(db: Reading) -> int:
+    """Return the number of expired leases."""
+    return int(db.execute(_COUNT_EXPIRED).scalar_one())
 
 
 def overdue(db: Reading, seconds: float) -> list[tuple[str, datetime.datetime]]:
@@ -56,18 +56,18 @@ def overdue(db: Reading, seconds: float) -> list[tuple[str, datetime.datetime]]:
 
 
 def give_back(db: Transaction, most: int = release.BATCH) -> int:
-    """Give back what expired leases hold, at most so many of them, those that ended first before others.
+    """Give back what expired leases hold, at most ``most`` of them, those that ended first before others.
 
     Where the server can skip locked rows, consumers that another transaction has locked are left to that one.
 
     Returns:
         The number of consumers that ended.
     """
-    return _end_due(db, db.execute(_DUE, {"most": min(most, release.BATCH)}).scalars().all(), skip_locked=True)
+    return _end_expired(db, db.execute(_EXPIRED, {"most": min(most, release.BATCH)}).scalars().all(), skip_locked=True)
 
 
-def give_back_first(db: Transaction, providers: Collection[int]) -> None:
-    """Have an attempt run again once what expired leases hold on these providers is given back; return if none does.
+def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None:
+    """Have an attempt run again once what expired leases hold on these providers is given back, if they hold anything.
 
     Call it where an attempt is about to be refused because of what is held there.
 
@@ -77,33 +77,33 @@ def give_back_first(db: Transaction, providers: Collection[int]) -> None:
     Raises:
         Prerequisite: There is an expired lease.
     """
-    if db.execute(_DUE_ON, {"providers": sorted(providers), "most": 1}).first() is not None:
+    if db.execute(_EXPIRED_ON, {"providers": sorted(providers), "most": 1}).first() is not None:
         raise Prerequisite(lambda first: _give_back_on(first, providers))
 
 
-def give_back_over(found: Iterable[Consumer]) -> None:
-    """Have an attempt run again once those of these consumers are ended whose lease is over; return if none is.
+def require_none_expired(found: Iterable[Consumer]) -> None:
+    """Have an attempt run again once those of these consumers whose lease has expired are ended, if there are any.
 
     Raises:
         Prerequisite: There is an expired lease.
     """
-    over = [consumer.uuid for consumer in found if consumer.is_over]
-    if over:
-        raise Prerequisite(lambda first: _end_due(first, over, skip_locked=False))
+    expired = [consumer.uuid for consumer in found if consumer.is_expired]
+    if expired:
+        raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
 
 
 def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
-    due = db.execute(_DUE_ON, {"providers": sorted(providers), "most": release.BATCH})
-    _end_due(db, due.scalars().all(), skip_locked=False)
+    expired = db.execute(_EXPIRED_ON, {"providers": sorted(providers), "most": release.BATCH})
+    _end_expired(db, expired.scalars().all(), skip_locked=False)
 
 
-def _end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
+def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
     # An extension may have been committed before the lock was ours.
-    return release.end_over(db, release.lock(db, uuids, skip_locked=skip_locked))
+    return release.end_expired(db, release.lock(db, uuids, skip_locked=skip_locked))
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
-    """Give a consumer's claim an end so many seconds from now, or none; also if another program has claimed for it.
+    """Set the end of a consumer's claim, or clear it, even if another program has claimed for it.
 
     Raises:
         NoAllocations: The consumer holds nothing, or the time of its lease is over.
@@ -135,23 +135,25 @@ def _among(name: str) -> sa.BindParameter[Any]:
 
 _C = claims.c
 _NOW = sa.select(CLOCK)
-_DUE = (
+_EXPIRED = (
     sa.select(consumers.c.uuid)
     .join(claims, _C.consumer_id == consumers.c.id)
-    .where(LEASE_IS_OVER)
+    .where(LEASE_IS_EXPIRED)
     .order_by(_C.expires_at, _C.consumer_id)
     .limit(sa.bindparam("most"))
 )
-_DUE_ON = _DUE.where(
+_EXPIRED_ON = _EXPIRED.where(
     sa.exists().where(
         allocations.c.consumer_id == consumers.c.uuid,
         allocations.c.resource_provider_id.in_(_among("providers")),
     )
 )
-#: One row if there is a lease whose time is over.  The join leaves out claims whose consumer a program has deleted on
+#: One row if there is an expired lease.  The join leaves out claims whose consumer a program has deleted on
 #: SQLite without its foreign keys.
-SOME_DUE = sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_IS_OVER).limit(1)
-_COUNT_DUE = SOME_DUE.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
+ANY_EXPIRED = (
+    sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_IS_EXPIRED).limit(1)
+)
+_COUNT_EXPIRED = ANY_EXPIRED.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OVERDUE = (
     sa.select(consumers.c.uuid, _C.expires_at)

@@ -60,15 +60,15 @@ def _end_holding(db: Transaction, locked: Collection[Consumer]) -> list[str]:
 
     A consumer whose lease is over counts as one that holds nothing, as in every reply; it is given back as expired.
     """
-    end_over(db, locked)
-    ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_over]
+    end_expired(db, locked)
+    ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_expired]
     end(db, ending)
     return [consumer.uuid for consumer in ending]
 
 
-def end_over(db: Transaction, locked: Collection[Consumer]) -> int:
+def end_expired(db: Transaction, locked: Collection[Consumer]) -> int:
     """End those of these locked consumers whose lease is over, and return their number."""
-    ending = [consumer for consumer in locked if consumer.is_over]
+    ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:
         end(db, ending, reason="expired")
         db.on_commit(lambda: _publish_expired(len(ending)))

@@ -21,7 +21,7 @@ from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.placing import AllocationRequest
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.objects.record_page import RecordPage
-from placement.http.api import Deployment
+from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims.claim import Claim
@@ -132,7 +132,7 @@ class Client(Nodes):
         super().__init__(database)
         conf = web.configuration(baremetal__enabled=True)
         rules = [rule for api in apis.ALL for rule in api.rules]
-        service = Deployment(conf, database, Policy(conf, rules), LiveIndex(database), apis.ALL)
+        service = Service(conf, database, Policy(conf, rules), LiveIndex(database), apis.ALL)
         self.application = deploy.assemble(service)
 
     def __call__(

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from placement.db.database import Database
 from placement.db.writes import notes as events
-from placement.db.writes.origin import Origin
+from placement.db.writes.author import Author
 from placement.extensions.v1.history.tables import event_order
 from placement.extensions.v1.history.tables import events as table
 
-ASKED = Origin(request_id="req-1", user="u", project="p", client="127.0.0.1", api="placement", route="PUT /x")
+ASKED = Author(request_id="req-1", user="u", project="p", client="127.0.0.1", api="placement", route="PUT /x")
 
 
 def write(database, *steps, kind=events.PROVIDER, by=ASKED, project=None):

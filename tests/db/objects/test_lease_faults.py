@@ -47,8 +47,8 @@ class Trial:
         try:
             with opened(self.database.url) as touched:
                 # Its connections are set up, and it has a writer of the feed.
-                touched.read(leases.some_due)
-                touched.write(leases.some_due)
+                touched.read(leases.any_expired)
+                touched.write(leases.any_expired)
                 with planted(touched, plan):
                     try:
                         sweep(touched)

@@ -12,7 +12,7 @@ import webob
 from placement import deploy, signals
 from placement.cmd import manage
 from placement.db.schema.tables import allocations
-from placement.http.api import Deployment
+from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.middleware import lease_sweeps
 from placement.objects.claims import lease_sweep, leases, release
@@ -71,7 +71,7 @@ def numbers():
 def service(database, interval=5):
     conf = web.configuration(placement__lease_sweep_interval=interval)
     policy = Policy(conf, deploy.list_rules())
-    return deploy.assemble(Deployment(conf, database, policy, LiveIndex(database), apis.ALL))
+    return deploy.assemble(Service(conf, database, policy, LiveIndex(database), apis.ALL))
 
 
 def held(database):

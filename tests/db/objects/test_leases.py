@@ -96,12 +96,12 @@ def test_only_leases_whose_time_is_over_are_given_back(database):
     assert lease.count(database) == 3
     for consumer in (endless, claim(database, 1)):
         database.write(lambda db, consumer=consumer: leases.extend(db, consumer, None))
-    assert not database.read(leases.some_due)
+    assert not database.read(leases.any_expired)
     assert database.write(leases.give_back) == 0
     lease.expire(database, over)
-    assert database.read(leases.some_due)
+    assert database.read(leases.any_expired)
     assert (database.write(leases.give_back), database.write(leases.give_back)) == (1, 0)
-    assert not database.read(leases.some_due)
+    assert not database.read(leases.any_expired)
     assert used(database) == 4
     assert database.read(lambda db: ConsumerAllocations.find(db, over)) is None
     assert database.read(lambda db: ConsumerAllocations.find(db, staying)) is not None
@@ -138,7 +138,7 @@ def test_a_write_is_run_again_once_leases_on_its_providers_are_given_back(databa
 
     def work(db, provider_id):
         calls.append(provider_id)
-        leases.give_back_first(db, [provider_id])
+        leases.require_none_expired_on(db, [provider_id])
 
     database.write(lambda db: work(db, host_id + 1))
     assert (calls, used(database)) == ([host_id + 1], 1)

@@ -8,11 +8,11 @@ import pytest
 
 from placement import errors, routes
 from placement import microversion as mv
-from placement.http.api import Deployment
 from placement.http.application import Application
 from placement.http.endpoint import endpoint, media_type, preferred_type
 from placement.http.failures import MethodNotAllowed, OnlyJSON
 from placement.http.response import no_content, ok
+from placement.http.service import Service
 from placement.policy import Policy
 from placement.schemas import provider as schema
 from tests import web
@@ -93,11 +93,11 @@ def no_digits(_req, name):
 
 
 @endpoint(
-    path=no_digits,
+    check_path=no_digits,
     query=schema.LIST,
     body=schema.CREATE,
     limits={"traits": lambda document: len(document["name"])},
-    lookup=find_there,
+    missing_first=find_there,
 )
 def looked_up(req, name):
     return ok([name, req.document["name"]])
@@ -247,7 +247,7 @@ def reads():
 def put(reads):
     conf = web.configuration(placement__max_traits_per_request=3)
     api = dataclasses.replace(routes.PLACEMENT, routes=TABLE)
-    app = Application(api, Deployment(conf, reads, Policy(conf), None, (api,)))
+    app = Application(api, Service(conf, reads, Policy(conf), None, (api,)))
     return lambda name, body: ask(app, "PUT", f"/looked_up/{name}", JSON, body)
 
 

@@ -61,7 +61,7 @@ def create(req: Request) -> Reply:
     return created(req.absolute_url(f"/v1/nodes/{uuid}"), document)
 
 
-@endpoint(policy="baremetal:node:get", path=schema.check_ident)
+@endpoint(policy="baremetal:node:get", check_path=schema.check_ident)
 def show(req: Request, node: str) -> Reply:
     """Show one node."""
     arguments = Arguments(req.pairs(), node_list.SHOW)
@@ -74,7 +74,7 @@ def show(req: Request, node: str) -> Reply:
     return ok(_present(req, *req.read(work)))
 
 
-@endpoint(policy="baremetal:node:update", path=schema.check_ident, body=schema.PATCH)
+@endpoint(policy="baremetal:node:update", check_path=schema.check_ident, body=schema.PATCH)
 def update(req: Request, node: str) -> Reply:
     """Change a node by a JSON patch.  What is written to instance_uuid is a consumer that holds the node."""
     Arguments(req.pairs())
@@ -97,7 +97,7 @@ def update(req: Request, node: str) -> Reply:
     return ok(_present(req, *req.write(work)))
 
 
-@endpoint(policy="baremetal:node:delete", path=schema.check_ident)
+@endpoint(policy="baremetal:node:delete", check_path=schema.check_ident)
 def delete(req: Request, node: str) -> Reply:
     """Delete a node with its resource provider."""
     Arguments(req.pairs())

@@ -17,7 +17,7 @@ from placement.http.request import Request
 from placement.http.response import Reply, accepted, ok
 
 
-@endpoint(policy="baremetal:node:get_states", path=check_ident)
+@endpoint(policy="baremetal:node:get_states", check_path=check_ident)
 def show(req: Request, node: str) -> Reply:
     """Show the states of a node."""
     Arguments(req.pairs())
@@ -25,7 +25,7 @@ def show(req: Request, node: str) -> Reply:
     return ok(schema.present_states(req, found))
 
 
-@endpoint(policy="baremetal:node:set_provision_state", path=check_ident, body=schema.PROVISION)
+@endpoint(policy="baremetal:node:set_provision_state", check_path=check_ident, body=schema.PROVISION)
 def set_provision(req: Request, node: str) -> Reply:
     """Bring a node to another provision state, at once; undeployment ends its allocation."""
     Arguments(req.pairs())
@@ -40,7 +40,7 @@ def set_provision(req: Request, node: str) -> Reply:
     return accepted(req.absolute_url(f"/v1/nodes/{node}/states"))
 
 
-@endpoint(policy="baremetal:node:set_power_state", path=check_ident, body=schema.POWER)
+@endpoint(policy="baremetal:node:set_power_state", check_path=check_ident, body=schema.POWER)
 def set_power(req: Request, node: str) -> Reply:
     """Record another power state of a node."""
     Arguments(req.pairs())
@@ -54,7 +54,7 @@ def set_power(req: Request, node: str) -> Reply:
     return accepted(req.absolute_url(f"/v1/nodes/{node}/states"))
 
 
-@endpoint(policy="baremetal:node:validate", path=check_ident)
+@endpoint(policy="baremetal:node:validate", check_path=check_ident)
 def validate(req: Request, node: str) -> Reply:
     """Show whether a node could be deployed: it has no interfaces to hardware that could prevent it."""
     Arguments(req.pairs())
@@ -69,7 +69,7 @@ def validate(req: Request, node: str) -> Reply:
 
 @endpoint(
     policy="baremetal:node:set_maintenance",
-    path=check_ident,
+    check_path=check_ident,
     body=schema.MAINTENANCE,
 )
 def set_maintenance(req: Request, node: str) -> Reply:
@@ -79,7 +79,7 @@ def set_maintenance(req: Request, node: str) -> Reply:
     return _maintain(req, node, "baremetal:node:set_maintenance", True, {"maintenance_reason": reason})
 
 
-@endpoint(policy="baremetal:node:clear_maintenance", path=check_ident)
+@endpoint(policy="baremetal:node:clear_maintenance", check_path=check_ident)
 def clear_maintenance(req: Request, node: str) -> Reply:
     """Take a node out of maintenance."""
     Arguments(req.pairs())

@@ -17,7 +17,7 @@ from placement.http.request import Request
 from placement.http.response import Reply, no_content, ok
 
 
-@endpoint(since=versions.TRAITS, gate=NotInThisVersion, policy="baremetal:node:traits:list", path=check_ident)
+@endpoint(since=versions.TRAITS, gate=NotInThisVersion, policy="baremetal:node:traits:list", check_path=check_ident)
 def list_traits(req: Request, node: str) -> Reply:
     """Show the traits of a node, which are those of its resource provider."""
     Arguments(req.pairs())
@@ -33,7 +33,7 @@ def list_traits(req: Request, node: str) -> Reply:
     since=versions.TRAITS,
     gate=MethodNotAllowed,
     policy="baremetal:node:traits:set",
-    path=check_ident,
+    check_path=check_ident,
     body=schema.REPLACE,
 )
 def replace(req: Request, node: str) -> Reply:
@@ -48,7 +48,7 @@ def replace(req: Request, node: str) -> Reply:
     since=versions.TRAITS,
     gate=MethodNotAllowed,
     policy="baremetal:node:traits:set",
-    path=check_ident,
+    check_path=check_ident,
     body=schema.ADD,
 )
 def add(req: Request, node: str, trait: str) -> Reply:
@@ -58,7 +58,7 @@ def add(req: Request, node: str, trait: str) -> Reply:
     return no_content(req.absolute_url(f"/v1/nodes/{node}/traits/{trait}"))
 
 
-@endpoint(since=versions.TRAITS, policy="baremetal:node:traits:delete", path=check_ident)
+@endpoint(since=versions.TRAITS, policy="baremetal:node:traits:delete", check_path=check_ident)
 def clear(req: Request, node: str) -> Reply:
     """Take all traits from a node."""
     Arguments(req.pairs())
@@ -66,7 +66,7 @@ def clear(req: Request, node: str) -> Reply:
     return no_content()
 
 
-@endpoint(since=versions.TRAITS, policy="baremetal:node:traits:delete", path=check_ident)
+@endpoint(since=versions.TRAITS, policy="baremetal:node:traits:delete", check_path=check_ident)
 def remove(req: Request, node: str, trait: str) -> Reply:
     """Take one trait from a node."""
     Arguments(req.pairs())

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.schema.tables import (
-    LEASE_IS_OVER,
+    LEASE_IS_EXPIRED,
     allocations,
     claims,
     consumer_types,
@@ -21,8 +21,8 @@ from placement.db.schema.tables import (
     resource_providers,
     users,
 )
+from placement.db.writes.author import Author
 from placement.db.writes.notes import CONSUMER, Pair, Path
-from placement.db.writes.origin import Origin
 from placement.db.writes.transaction import Reading, Transaction
 from placement.objects.claims.consumer_state import stored_uuids, written
 from placement.objects.provider import GENERATION
@@ -45,7 +45,7 @@ class ClaimRecord:
     #: By the database's clock, UTC, naive; None: it has no end.
     expires_at: datetime.datetime | None = None
     #: Who claims.
-    origin: Origin | None = field(default=None, compare=False)
+    author: Author | None = field(default=None, compare=False)
 
     @property
     def _columns(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class ClaimRecord:
         """Note the end for the history, if it is another one than before."""
         if self.expires_at != before:
             changes: dict[Path, Pair] = {("lease",): (written(before), written(self.expires_at))}
-            db.note(CONSUMER, self.consumer, changes, by=self.origin)
+            db.note(CONSUMER, self.consumer, changes, by=self.author)
 
 
 @dataclass(slots=True)
@@ -194,6 +194,6 @@ _HELD = (
     .outerjoin(consumer_types, consumer_types.c.id == _C.consumer_type_id)
     .outerjoin(claims, claims.c.consumer_id == _C.id)
     .where(_A.consumer_id.in_(sa.bindparam("consumers", expanding=True)))
-    .where(sa.not_(sa.func.coalesce(LEASE_IS_OVER, sa.false())))
+    .where(sa.not_(sa.func.coalesce(LEASE_IS_EXPIRED, sa.false())))
     .order_by(_A.id)
 )

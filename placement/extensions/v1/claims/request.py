@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from placement.db.writes import origin
-from placement.db.writes.origin import Origin
+from placement.db.writes import author
+from placement.db.writes.author import Author
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.objects.consumer import Owner
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
@@ -34,7 +34,7 @@ class ClaimRequest:
     #: Whether the place is only searched for.
     dry_run: bool = False
     #: Who asks for it.
-    origin: Origin | None = field(default_factory=origin.current, compare=False)
+    author: Author | None = field(default_factory=author.current, compare=False)
 
     @cached_property
     def content(self) -> str:

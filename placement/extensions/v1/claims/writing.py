@@ -63,7 +63,7 @@ class ChosenPlace(NamedTuple):
         """The claim on the place."""
         request = self.request
         return Claim(
-            request.consumer, self.resources, request.owner, generation=request.generation, origin=request.origin
+            request.consumer, self.resources, request.owner, generation=request.generation, author=request.author
         )
 
     @property
@@ -189,5 +189,5 @@ def _record(place: ChosenPlace, outcome: PlacedClaim, expires_at: datetime.datet
         generation=outcome.consumer_generation,
         mappings=place.mappings,
         expires_at=expires_at,
-        origin=place.request.origin,
+        author=place.request.author,
     )

@@ -108,7 +108,7 @@ def _check_uuid(_req: Request, consumer: str) -> None:
     canonical_uuid(consumer)
 
 
-@endpoint(policy="placement:v1:claims:show", path=_check_uuid, replies=schema.SHOW_REPLIES)
+@endpoint(policy="placement:v1:claims:show", check_path=_check_uuid, replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer: str) -> Reply:
     """Show what a consumer holds, and when that ends."""
     return _present(req.read(lambda db: HeldClaim.of_spelling(db, consumer)), consumer)
@@ -116,7 +116,7 @@ def show(req: Request, consumer: str) -> Reply:
 
 @endpoint(
     policy="placement:v1:claims:extend",
-    path=_check_uuid,
+    check_path=_check_uuid,
     body=schema.EXTEND,
     dry_run=lambda _req, consumer: (),  # noqa: ARG005
     replies=schema.SHOW_REPLIES,

@@ -14,8 +14,8 @@ import orjson
 
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.schema.clock import CLOCK
+from placement.db.writes.author import Author
 from placement.db.writes.notes import MEMBERS, RESOURCE_CLASS, TRAIT, Changes, Pair, Path
-from placement.db.writes.origin import Origin
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history.tables import events
 
@@ -27,22 +27,22 @@ class EventNotes:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        self._noted: dict[tuple[Origin | None, str, str], _Noted] = {}
+        self._noted: dict[tuple[Author | None, str, str], _Noted] = {}
 
     def add(
         self,
         kind: str,
         key: str,
-        origin: Origin | None,
+        author: Author | None,
         changes: Changes,
         *,
         generations: tuple[int | None, int | None] | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object; arguments as of ``placement.db.writes.notes.Notes``."""
-        noted = self._noted.get((origin, kind, key))
+        noted = self._noted.get((author, kind, key))
         if noted is None:
-            noted = self._noted[origin, kind, key] = _Noted({})
+            noted = self._noted[author, kind, key] = _Noted({})
         for path, (old, new) in changes.items():
             before = noted.changes.get(path)
             noted.changes[path] = (old if before is None else before[0], new)
@@ -66,13 +66,13 @@ class EventNotes:
     def rows(self, writer_id: int, seq: int) -> list[dict[str, Any]]:
         """Return the rows of the events."""
         rows: list[dict[str, Any]] = []
-        first: dict[Origin | None, int] = {}
-        for (origin, kind, key), noted in self._noted.items():
+        first: dict[Author | None, int] = {}
+        for (author, kind, key), noted in self._noted.items():
             changes = {path: pair for path, pair in noted.changes.items() if pair[0] != pair[1]}
             if not changes and (noted.generations is None or noted.generations[0] == noted.generations[1]):
                 continue
             ordinal = len(rows)
-            request_ordinal = first.setdefault(origin, ordinal)
+            request_ordinal = first.setdefault(author, ordinal)
             before, after = noted.generations or (None, None)
             name = changes.get(("name",))
             rows.append(
@@ -88,7 +88,7 @@ class EventNotes:
                     "before_generation": before,
                     "generation": after,
                     "changes": document(changes),
-                    "request": _request(origin) if request_ordinal == ordinal else None,
+                    "request": _request(author) if request_ordinal == ordinal else None,
                     "request_ordinal": request_ordinal,
                 }
             )
@@ -122,14 +122,14 @@ def document(changes: Changes) -> str:
     return orjson.dumps(found).decode()
 
 
-def _request(origin: Origin | None) -> str | None:
-    if origin is None:
+def _request(author: Author | None) -> str | None:
+    if author is None:
         return None
-    known = {name: value for name in _FIELDS if (value := getattr(origin, name)) is not None}
+    known = {name: value for name in _FIELDS if (value := getattr(author, name)) is not None}
     return orjson.dumps(known).decode()
 
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(Origin))
+_FIELDS = tuple(field.name for field in dataclasses.fields(Author))
 #: Inserts the rows of a transaction.
 INSERT = CompiledInsert(
     events,

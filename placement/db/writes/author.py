@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Author:
     """A request or a command; what is not known is None."""
 
     request_id: str | None = None
@@ -29,18 +29,18 @@ class Origin:
     route: str | None = None
 
 
-_CURRENT: contextvars.ContextVar[Origin | None] = contextvars.ContextVar("origin", default=None)
+_CURRENT: contextvars.ContextVar[Author | None] = contextvars.ContextVar("author", default=None)
 
 
-def current() -> Origin | None:
+def current() -> Author | None:
     """Return in whose name this thread writes; None if nothing has said so."""
     return _CURRENT.get()
 
 
 @contextlib.contextmanager
-def acting(origin: Origin) -> Iterator[None]:
-    """Write in the name of this origin for the length of a block."""
-    token = _CURRENT.set(origin)
+def acting(author: Author) -> Iterator[None]:
+    """Write in the name of this author for the length of a block."""
+    token = _CURRENT.set(author)
     try:
         yield
     finally:
