@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from placement.http.api import Headers
+from placement.errors import StartError
+from placement.http.api import Api, Headers
 from placement.http.environ import API
 from placement.http.service import Service
 
@@ -21,11 +22,13 @@ class Mount:
     """
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
-        """Raises ValueError unless exactly one API has no prefix, and all prefixes differ."""
+        """Raises StartError if two APIs have the same prefix.  One has none."""
         self._application = application
-        by_prefix = {api.prefix: api for api in service.apis}
-        if "" not in by_prefix or len(by_prefix) < len(service.apis):
-            raise ValueError("One API, and only one, must be mounted at each prefix, and one without.")
+        by_prefix: dict[str, Api] = {}
+        for api in service.apis:
+            if other := by_prefix.get(api.prefix):
+                raise StartError(f'The APIs {other.name} and {api.name} have the same prefix, "{api.prefix}".')
+            by_prefix[api.prefix] = api
         self._root = by_prefix.pop("")
         # /a/b goes before /a.
         self._prefixed = sorted(by_prefix.values(), key=lambda api: len(api.prefix), reverse=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from placement import deploy, errors
+from placement import deploy, errors, extension
 from placement import microversion as mv
 from placement.db.schema import schema
 from placement.errors import StartError
+from placement.extension import Extension
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
+from placement.routes import PLACEMENT
 from tests import web
 
 ADMIN = {"x-auth-token": "admin"}
@@ -283,6 +286,15 @@ def test_an_unreadable_policy_file_prevents_the_start(tmp_path):
         oslo_policy__policy_file=str(tmp_path / "policy.yaml"),
     )
     with pytest.raises(StartError, match=r"\[oslo_policy\]policy_file: "):
+        deploy.loadapp(conf)
+
+
+def test_extensions_with_the_same_prefix_prevent_the_start(tmp_path, monkeypatch):
+    apis = [dataclasses.replace(PLACEMENT, name=name, prefix="/same", rules=()) for name in ("one", "two")]
+    found = {api.name: Extension(name=api.name, api=lambda api=api: api) for api in apis}
+    conf = sqlite(tmp_path / "x", placement_database__sync_on_startup=True, extensions__enabled=["one", "two"])
+    monkeypatch.setattr(extension, "installed", lambda: found)
+    with pytest.raises(StartError, match=r'^The APIs one and two have the same prefix, "/same"\.$'):
         deploy.loadapp(conf)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import logging
+import re
 
 import bcrypt
 import pytest
@@ -303,10 +304,11 @@ def test_a_prefix_begins_with_a_slash_and_does_not_end_with_one(prefix):
         dataclasses.replace(METAL, prefix=prefix)
 
 
-@pytest.mark.parametrize("apis", [(METAL,), (PLACEMENT, METAL, METAL), (PLACEMENT, PLACEMENT)])
-def test_prefixes_are_unique_and_exactly_one_api_has_none(apis):
-    with pytest.raises(ValueError, match="one without"):
-        web.mounted(*apis)
+@pytest.mark.parametrize(("prefix", "first"), [("/metal", "metal"), ("", "placement")])
+def test_two_apis_with_the_same_prefix_are_named_at_start(prefix, first):
+    sentence = f'The APIs {first} and alloy have the same prefix, "{prefix}".'
+    with pytest.raises(errors.StartError, match=f"^{re.escape(sentence)}$"):
+        web.mounted(PLACEMENT, METAL, dataclasses.replace(METAL, name="alloy", prefix=prefix))
 
 
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}, {"content-type": "application/json"}])
