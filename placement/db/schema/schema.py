@@ -89,9 +89,10 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
             from placement.db.schema import revisions  # imports alembic
 
             revisions.upgrade(connection, revision)
-        if revision == "head" and _lacking(connection, additions):
+        if revision == "head" and (missing := _lacking(connection, additions)):
             from placement.db.schema import revisions
 
+            LOG.info("Adding what extensions need: %s", ", ".join(missing))
             revisions.migrate(connection, [each.migrate for each in additions])
 
 

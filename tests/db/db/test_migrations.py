@@ -254,8 +254,9 @@ def _things(*columns):
     return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
 
 
-def test_what_an_addition_lacks_is_found_and_added(engine):
+def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
     """A table, then a column and an index of it: each by a step that looks for its result first."""
+    caplog.set_level("INFO")
     identifier = sa.Column("id", sa.Integer, primary_key=True)
     first = schema.Addition((_things(),), lambda: steps.create_table("things", identifier))
     schema.sync(engine)
@@ -275,6 +276,10 @@ def test_what_an_addition_lacks_is_found_and_added(engine):
     assert schema.lacking(engine, [second]) == ["things.size"]
     schema.sync(engine, additions=[second])
     assert schema.finding(engine, [second]) is None
+    assert [record.getMessage() for record in caplog.records if record.name == schema.__name__] == [
+        "Adding what extensions need: things",
+        "Adding what extensions need: things.size, things_size_idx",
+    ]
     with sql_hooks.writes(engine) as statements:
         schema.sync(engine, additions=[second])
     assert statements == []
