@@ -105,6 +105,11 @@ def test_every_file_that_a_page_names_exists(page):
     assert dead == set()
 
 
+def test_the_map_names_every_checklist():
+    names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/checklists").iterdir()}
+    assert set(re.findall(r"``(docs/checklists/[\w-]+\.rst)``", (ROOT / "README.rst").read_text())) == names
+
+
 def test_the_map_has_the_order_of_imports_that_is_checked():
     contracts = configparser.ConfigParser()
     contracts.read(ROOT / ".importlinter")
