@@ -56,7 +56,8 @@ class Extension:
         api: Returns its API, with its policy rules, failures and layers.
         layers: Returns layers around all APIs, outermost first.  They know who sends a request, and a failure that
             they raise is rendered as the API's.
-        commands: Adds commands to those of ``placement-manage``.
+        commands: Adds commands to those of ``placement-manage``.  The default ``action`` of each is given the
+            configuration, and returns the exit code.
         checks: Returns checks of the doctor.
         metrics: Creates its metrics, and returns what changes them: events, each with a function for its facts.
         schema: Returns its tables, their migration, and what of them ``db release`` would lose.

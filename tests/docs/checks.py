@@ -39,6 +39,10 @@ RUN = (
         (kind, "docs/architecture.rst", "tests/unit/test_extension_example.py")
         for kind in ("hello.py", "pyproject.toml", "http")
     ),
+    *(
+        (kind, "docs/whole-extension.rst", "tests/live/extensions/test_whole_extension.py")
+        for kind in ("placement_notes/*.py", "pyproject.toml", "test_notes.py", "http", "console", "text")
+    ),
     ("book.py", "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py"),
     ("controller.py", "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py"),
     ("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
@@ -67,7 +71,7 @@ def check(page: str, block: Block, directory: Path) -> None:
     Raises:
         Wrong: It cannot be right, or no test runs or checks blocks of its kind on this page.
     """
-    if any(block.kind == kind and fnmatch(page, pages) for kind, pages, _ in RUN):
+    if any(fnmatch(block.kind, kind) and fnmatch(page, pages) for kind, pages, _ in RUN):
         return
     if block.kind not in CHECKS:
         raise Wrong(f"no test runs or checks a block of the kind {block.kind!r} on this page")

@@ -1,18 +1,23 @@
-"""The extension in docs/architecture.rst, installed beside the service, works as the page says."""
+"""The extension in docs/architecture.rst, installed beside the service, works as the page says.
+
+That of docs/whole-extension.rst is in tests/live/extensions/test_whole_extension.py.
+"""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
+from placement import extension
 from tests.children import PATIENCE
-from tests.docs.blocks import ROOT, captioned
+from tests.docs import distribution
+from tests.docs.blocks import PAGES, ROOT, blocks
 
 PAGE = "docs/architecture.rst"
 #: Serves with the configuration that is named, and prints the reply, the options and the policy rules.
@@ -23,10 +28,15 @@ from placement import conf, deploy, extension
 
 options = conf.load([f"--config-file={sys.argv[1]}"])
 application = deploy.loadapp(options)
-reply = webob.Request.blank("/hello", headers={"x-auth-token": "admin"}).get_response(application)
+def asked(**headers):
+    return webob.Request.blank("/hello", headers={"x-auth-token": "admin", **headers}).get_response(application)
+
+
+reply, of_system = asked(), asked(**{"openstack-system-scope": "all"})
 print(json.dumps({
     "status": reply.status_int,
     "reply": reply.json,
+    "status of a system": of_system.status_int,
     "has option": "hello" in options and "word" in options.hello,
     "has rule": "hello:show" in {rule.name for rule in deploy.rules_of(extension.enabled(options))},
 }))
@@ -46,8 +56,7 @@ examples.run(examples.parse(Path("docs/architecture.rst").read_text()), applicat
 @pytest.fixture
 def run(tmp_path):
     """Run a program with the extension installed and these lines of configuration; return what it prints."""
-    (tmp_path / "site").mkdir()
-    install(tmp_path / "site")
+    distribution.install(PAGE, tmp_path / "site")
 
     def run(program: str, *lines: str) -> str:
         basis = ["[api]", "auth_strategy = noauth2"]
@@ -67,31 +76,19 @@ def run(tmp_path):
     return run
 
 
-def install(site: Path) -> None:
-    """Put the module, and the entry points of its distribution, into a directory, as an installer does."""
-    (site / "hello.py").write_text(captioned(PAGE, "hello.py"))
-    project = tomllib.loads(captioned(PAGE, "pyproject.toml"))
-    assert [f"{module}.py" for module in project["tool"]["setuptools"]["py-modules"]] == ["hello.py"]
-    project = project["project"]
-    information = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
-    groups = (
-        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in named.items())])
-        for group, named in project["entry-points"].items()
-    )
-    (information / "entry_points.txt").write_text("\n".join(groups))
-
-
 def test_an_installed_extension_is_served_as_the_page_shows(run):
     run(EXAMPLES)
 
 
 def test_its_option_and_its_rule_count(run):
     served = json.loads(run(CHILD, "[extensions]", "enabled = hello", "[hello]", "word = Good morning"))
-    assert served == {"status": 200, "reply": {"greeting": "Good morning!"}, "has option": True, "has rule": True}
+    assert served == {
+        "status": 200,
+        "reply": {"greeting": "Good morning!"},
+        "status of a system": 403,
+        "has option": True,
+        "has rule": True,
+    }
 
 
 def test_a_policy_file_may_override_its_rule(run, tmp_path):
@@ -100,7 +97,34 @@ def test_a_policy_file_may_override_its_rule(run, tmp_path):
     assert refused["status"] == 403
 
 
-@pytest.mark.parametrize("enabled", ["", "doctor, v1"])
+@pytest.mark.parametrize("enabled", ["", ", ".join(extension.installed())], ids=["none", "all others"])
 def test_of_an_extension_that_is_not_enabled_there_is_nothing(run, enabled):
     left_out = json.loads(run(CHILD, "[extensions]", f"enabled = {enabled}"))
     assert (left_out["status"], left_out["has option"], left_out["has rule"]) == (404, False, False)
+
+
+@pytest.mark.parametrize("page", [PAGE, "docs/whole-extension.rst"])
+def test_the_examples_need_only_what_extensions_may_rely_on(page):
+    promised = promises()
+    assert {"placement/extension.py", "placement/db/schema/tables.py"} <= promised
+    assert imported_by(page) - promised == set()
+
+
+def promises():
+    """Return the files in the table of what extensions may rely on."""
+    table = PAGES["docs/whole-extension.rst"].partition(".. _extension-promises:")[2].partition("\nExtensions of")[0]
+    return set(re.findall(r"``(placement/[\w/]+\.py)``", table))
+
+
+def imported_by(page):
+    """Return the files of the core that the blocks of a page import."""
+    modules = [ast.parse(block.text) for block in blocks(PAGES[page]) if block.language == "python"]
+    names = {
+        name
+        for module in modules
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom)
+        for name in (node.module, *(f"{node.module}.{each.name}" for each in node.names))
+    }
+    paths = {f"{name.replace('.', '/')}.py" for name in names if name.startswith("placement.")}
+    return {path for path in paths if (ROOT / path).is_file()}

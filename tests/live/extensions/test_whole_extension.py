@@ -1,0 +1,106 @@
+"""The extension of docs/whole-extension.rst, installed beside the service, does what the page shows."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import transcripts
+from tests.docs import distribution
+from tests.docs.blocks import PAGES, ROOT, blocks, captioned
+
+PAGE = "docs/whole-extension.rst"
+SHOWN = [*blocks(PAGES[PAGE])]
+COMMANDS = [step for block in SHOWN if block.kind == "console" for step in transcripts.steps(block.text)]
+#: Sends the requests of the page, whose replies it compares, and prints the metrics.
+SERVED = f"""
+from pathlib import Path
+from placement import conf, deploy
+from placement.metrics.directory import Directory
+from tests.docs import examples
+
+options = conf.load([])
+examples.run(examples.parse(Path("{ROOT}/{PAGE}").read_text()), deploy.loadapp(options))
+print(Directory(options.metrics.directory).text()[0].decode())
+"""
+
+
+class Host:
+    """A directory with the commands of the service, a database of its own, and the extension."""
+
+    def __init__(self, directory: Path) -> None:
+        distribution.install(PAGE, directory / "site")
+        transcripts.install(directory / "bin")
+        (directory / "placement.conf").write_text(
+            f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{directory}/placement.sqlite\n"
+            f"[metrics]\ndirectory = {directory}/metrics\n[notes]\nmax_length = 20\n"
+        )
+        self.directory, inherited = directory, transcripts.environment()
+        self._environment = inherited | {
+            "PATH": f"{directory}/bin:{inherited['PATH']}",
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{directory}/site",
+            "OS_PLACEMENT_CONFIG_DIR": str(directory),
+        }
+
+    def run(self, *commands: str) -> tuple[list[str], str]:
+        """Return what each command has printed, and what all have printed on stderr."""
+        return transcripts.run([*commands], self.directory, self._environment)
+
+    def python(self, program: str) -> str:
+        """Return what a program prints; raises AssertionError if it fails."""
+        (self.directory / "program.py").write_text(program)
+        (printed, ended), errors = self.run(f"{sys.executable} program.py; ended=$?", "echo $ended")
+        assert ended == "0\n", errors
+        return printed
+
+    @property
+    def tables(self) -> set[str]:
+        with sqlite3.connect(self.directory / "placement.sqlite") as connection:
+            return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+def test_its_table_api_option_command_check_and_metric_are_as_shown(host):
+    (sync, _), *others = COMMANDS
+    _, log = host.run(sync)
+    assert "Adding what extensions need: " in log
+    assert "notes" in host.tables
+    metrics = host.python(SERVED)
+    (sample,) = (block.text for block in SHOWN if block.kind == "text")
+    assert sample in metrics
+    assert [command.split()[1] for command, _ in others] == ["note", "doctor"]
+    printed, _ = host.run(*(command for command, _ in others))
+    for (command, shown), output in zip(others, printed, strict=True):
+        assert transcripts.pattern(shown).fullmatch(output.strip("\n")), f"$ {command}\n{output}"
+
+
+def test_a_command_without_its_table_or_its_note_ends_with_a_line(host):
+    note = "placement-manage note 00000000-0000-4000-8000-000000000000; echo $?"
+    printed, errors = host.run(note, "placement-manage db sync 2>&1", note)
+    assert (printed[0], printed[2]) == ("1\n", "1\n")
+    assert errors.splitlines() == [
+        'placement-manage: The database has no tables yet. Run "placement-manage db sync".',
+        "placement-manage: No note for 00000000-0000-4000-8000-000000000000",
+    ]
+
+
+def test_notes_are_not_lost_by_mistake(host):
+    host.run("placement-manage db sync")
+    host.python(SERVED)
+    _, errors = host.run("placement-manage db release --force")
+    assert errors.splitlines()[-1].endswith('There are 1 notes: "db release" drops them with --discard-notes.')
+    assert "notes" in host.tables
+    host.run("placement-manage db release --force --discard-notes")
+    assert "notes" not in host.tables
+
+
+def test_its_own_test_passes(host):
+    host.python(captioned(PAGE, "test_notes.py") + "\nimport unittest\nunittest.main()\n")
