@@ -24,7 +24,8 @@ class Call:
 
     what: str
     body: Any = None
-    minor: int = 39
+    #: None for the newest one.
+    minor: int | None = 39
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Names(dict[str, str]):
         self[name] = uuid.uuid4().hex.upper() if name == "RUN" else str(uuid.uuid4())
         return self[name]
 
-    def fill(self, call: Call) -> tuple[str, str, int, Any]:
+    def fill(self, call: Call) -> tuple[str, str, int | None, Any]:
         """Method, path, minor version and body, as they are sent."""
         method, path = self.filled(call.what).split()
         return method, path, call.minor, json.loads(self.filled(json.dumps(call.body)))

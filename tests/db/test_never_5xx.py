@@ -25,7 +25,8 @@ from placement.db.schema.tables import (
     traits,
     users,
 )
-from tests import caller, servers, web
+from tests import caller, made, servers, web
+from tests.db.writes import ADDED
 from tests.made import opened
 from tests.nonsense.odd_values import (
     AGGREGATE,
@@ -42,11 +43,11 @@ from tests.nonsense.strategies import ROUTES, sent
 from tests.nonsense.text_positions import PLACES
 
 #: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
-#: and the feed and the history have their own housekeeping: who reads events puts them in order.
+#: and the feed and extensions have their own housekeeping.
 NOT_STATE = {
     *(projects, users, consumer_types, placement_aggregates),
     *(change_writers, provider_changes),
-    *(table for name, table in metadata.tables.items() if name in {"event_order", "usage_samples"}),
+    *(table for each in ADDED for table in each.HOUSEKEEPING),
 }
 #: Where every service has hundreds of rows: the custom ones, and the number of all.
 STATE = [
@@ -55,11 +56,13 @@ STATE = [
     *(sa.select(sa.func.count()).select_from(table) for table in (traits, resource_classes)),
 ]
 
+#: The names of tables of extensions, but for those that are words, such as "events".
+_TABLES = (table.name for each in made.ADDITIONS for table in each.tables if "_" in table.name)
 SQL = re.compile(
     r"\bSELECT\b.*\bFROM\b|\bINSERT INTO\b|\bUPDATE\b.*\bSET\b|\bDELETE FROM\b|FOREIGN KEY|UNIQUE constraint|uniq_|"
     r"sqlite3?\b|pymysql|psycopg|sqlalche|IntegrityError|OperationalError|DataError|ProgrammingError|Traceback|"
     r"resource_provider_(?:traits|aggregates|id)|placement_aggregates|(?:class|consumer_type|root_provider)_id|"
-    r"external_id|change_writers|provider_changes|baremetal_(?:nodes|allocations)",
+    + "|".join((r"external_id|change_writers|provider_changes", *_TABLES)),
     re.DOTALL,
 )
 

@@ -208,7 +208,8 @@ REFUSED = (
     ),
 )
 
-#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names of those TRIED and DEADLY, MALFORMED requests.
+#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names of those TRIED and DEADLY, MALFORMED requests,
+#: and tables for the HOUSEKEEPING, which a request changes that only reads.
 ADDED = extended.modules("db", "writes")
 ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for each in ADDED for write in each.ACCEPTED))
 REFUSED = (*REFUSED, *(write for each in ADDED for write in each.REFUSED))

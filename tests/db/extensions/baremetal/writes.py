@@ -170,3 +170,6 @@ MALFORMED = (
     ("PUT", "/baremetal/v1/nodes/$node/traits/CUSTOM_T", [1]),
     ("PATCH", "/baremetal/v1/allocations/$consumer", {"op": "add"}),
 )
+
+#: All of its tables are the state of nodes and allocations.
+HOUSEKEEPING = ()

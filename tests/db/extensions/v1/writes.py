@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement.db.feed import USAGE
+from placement.extensions.v1.history.tables import event_order, usage_samples
 from tests.db.scenario_requests import FULL, HOST, OTHER, claim
 from tests.db.scenarios import Call, Write
 
@@ -127,3 +128,6 @@ MALFORMED = (
     ("POST", "/v1/claims", {"requests": []}),
     ("POST", "/v1/claims/$consumer/extend", {"expires_in": 0}),
 )
+
+#: Who reads events puts them in order.
+HOUSEKEEPING = (event_order, usage_samples)
