@@ -13,11 +13,13 @@ from oslo_config import cfg
 from placement import conf, extension
 from placement.db import database as databases
 from placement.db.database import Database
-from placement.db.schema import schema
+from placement.db.schema import schema, tables
 from placement.db.upkeep import sweep
 
 #: The tables of all extensions.
 ADDITIONS = extension.additions_of(extension.installed().values())
+#: The names of all tables that no other Placement has.
+OURS = frozenset(table.name for table in (*tables.OURS, *(table for each in ADDITIONS for table in each.tables)))
 
 
 def sync(engine: sa.Engine, revision: str = "head") -> None:
@@ -46,13 +48,22 @@ def attached(database: Database) -> Database:
 
 
 class NoNotes:
-    """Notes that are not kept."""
+    """Notes of which nothing is kept but that there are some."""
+
+    def __init__(self) -> None:
+        self._added = False
 
     def add(self, *_args: Any, **_options: Any) -> None:
-        """Forget the change."""
+        self._added = True
 
     def __bool__(self) -> bool:
-        return False
+        return self._added
+
+    def inserts(self, *_number: int) -> tuple[()]:
+        return ()
+
+    def committed(self) -> None:
+        """Do nothing."""
 
 
 class NoRecord:

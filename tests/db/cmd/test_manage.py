@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement import package
+from placement import extension, package
 from placement.cmd import manage
 from placement.cmd.progress import Progress
 from placement.db.schema import schema, tables
@@ -172,7 +172,9 @@ class TestRelease:
         execute(database.engine, sa.insert(tables.consumers).values(consumer), sa.insert(tables.claims).values(claim))
         ends = sa.update(tables.claims).values(expires_at=tables.utcnow())
         execute(database.engine, ends)
-        for words in ([], ["--force", "--discard-baremetal"]):
+        added = extension.installed().values()
+        discarding = [f"--discard-{each.name}" for each in added if each.schema and each.schema().losses]
+        for words in ([], ["--force", *discarding]):
             ran = run("db", "release", *words)
             assert (ran.code, ran.out) == (1, "")
             assert "has 1 claims with an end, which would be lost" in ran.err

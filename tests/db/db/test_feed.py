@@ -320,8 +320,9 @@ def test_the_number_that_is_kept_is_that_of_the_last_commit(database, clock, mon
 
 def test_events_alone_are_recorded_with_a_word_that_older_releases_know(database):
     """Their workers read the feed during an upgrade, and fail on any other word."""
-    for name in ("CUSTOM_A", "CUSTOM_B"):
-        database.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
+    with opened(database.url, recorded=True) as recording:
+        for name in ("CUSTOM_A", "CUSTOM_B"):
+            recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
     before = feed.combined("usage", "names"), feed.combined("names", "usage")

@@ -233,12 +233,14 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
-def test_a_sync_that_fails_leaves_nothing_of_any_revision(engine):
+def test_a_sync_that_fails_leaves_nothing_of_any_revision_or_addition(engine):
+    last = schema.Addition((_things(),), lambda: steps.create_table("things", _identifier()))
+
     def last_step(statement):
-        return "CREATE INDEX baremetal_allocations_owner_idx" in statement
+        return statement.startswith("CREATE TABLE things")
 
     with sql_hooks.power_cut(engine, last_step), pytest.raises(sql_hooks.PowerCut):
-        made.sync(engine)
+        schema.sync(engine, additions=[*made.ADDITIONS, last])
     assert sa.inspect(engine).get_table_names() == []
 
 
@@ -250,15 +252,18 @@ def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, 
     made.sync(engine)
 
 
+def _identifier():
+    return sa.Column("id", sa.Integer, primary_key=True)
+
+
 def _things(*columns):
-    return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
+    return sa.Table("things", sa.MetaData(), _identifier(), *columns)
 
 
 def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
     """A table, then a column and an index of it: each by a step that looks for its result first."""
     caplog.set_level("INFO")
-    identifier = sa.Column("id", sa.Integer, primary_key=True)
-    first = schema.Addition((_things(),), lambda: steps.create_table("things", identifier))
+    first = schema.Addition((_things(),), lambda: steps.create_table("things", _identifier()))
     schema.sync(engine)
     assert schema.finding(engine, [first]) == 'The database lacks things. Run "placement-manage db sync".'
     schema.sync(engine, additions=[first])

@@ -10,10 +10,8 @@ from placement.extensions.baremetal.tables import baremetal_allocations, baremet
 from tests.db.manage import execute
 from tests.made import opened
 
-INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
-OWNER = "incomplete-owner"
+LAST_COMMON = "a082b8bb98d0"
 UUID = "11111111-1111-4111-8111-111111111111"
-ROOTS, CONSUMERS = "set_root_provider_ids", "create_incomplete_consumers"
 
 
 @pytest.fixture
