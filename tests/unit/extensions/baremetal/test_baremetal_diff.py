@@ -13,7 +13,7 @@ from tools.baremetal import calls, known, node_calls, replies, runs
 from tools.baremetal.servers import CLASSIC, SYMBOL, Call, Reply, Server, unknown
 from tools.baremetal.world import World
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 A_UUID, B_UUID = "0c1d8a3e-4f0f-4f26-9c59-9b3b4a3a0001", "0c1d8a3e-4f0f-4f26-9c59-9b3b4a3a0002"
 SHOW = Call("GET", "/v1/allocations/a1")
 
