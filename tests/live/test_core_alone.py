@@ -23,8 +23,11 @@ SHORT = (
 )
 #: What a long run runs there, each in turn.
 ALL = ("tests/gabbi", "tests/unit", "tests/search", "tests/index", "tests/db")
-#: Those of them that are about the repository as a whole: its documents, its samples, and what it declares.
-OF_THE_WHOLE = tuple(f"tests/unit/test_{name}.py" for name in ("documents", "packaging", "samples"))
+#: Those of them that are about the repository as a whole: its documents, its samples, what it declares, and jepsen/,
+#: which runs the service with its extensions.
+OF_THE_WHOLE = tuple(
+    f"tests/unit/{name}.py" for name in ("test_documents", "test_packaging", "test_samples", "tests/test_sessions")
+)
 
 #: One process makes the copy, and runs all tests of it.
 pytestmark = pytest.mark.xdist_group("core alone")
@@ -63,7 +66,7 @@ class Copy:
     def passes(self, *paths: str) -> None:
         """Run tests on SQLite; raises AssertionError with what failed."""
         left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
-        pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
+        pytest_ = ("-m", "pytest", "-q", "-n", "2", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
         done = self.run("python", *pytest_, *left_out, *paths)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
