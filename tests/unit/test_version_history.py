@@ -11,10 +11,10 @@ from placement.version_history import Change, History, Version
 
 @pytest.fixture
 def history():
-    history = History("baremetal")
-    history.add(1, 0, "Nodes.")
-    history.add(1, 1, "Ports.")
-    history.add(2, 0, "Nodes have names.")
+    history = History("metering")
+    history.add(1, 0, "Meters.")
+    history.add(1, 1, "Samples.")
+    history.add(2, 0, "Meters have names.")
     return history
 
 
@@ -29,9 +29,9 @@ def test_every_version_of_placement_has_one_name_and_a_sentence():
 
 def test_changes_are_in_the_order_of_the_table(history):
     assert list(history) == [
-        Change(Version(1, 0), "Nodes."),
-        Change(Version(1, 1), "Ports."),
-        Change(Version(2, 0), "Nodes have names."),
+        Change(Version(1, 0), "Meters."),
+        Change(Version(1, 1), "Samples."),
+        Change(Version(2, 0), "Meters have names."),
     ]
     assert (history.minimum, history.latest) == ((1, 0), (2, 0))
 
@@ -47,9 +47,9 @@ def test_a_version_comes_after_those_before_it(history, numbers):
     [
         (None, (1, 0)),
         ("placement 1.30", (1, 0)),
-        ("baremetal 1.1", (1, 1)),
-        ("placement 1.30, baremetal 2.0", (2, 0)),
-        ("baremetal latest", (2, 0)),
+        ("metering 1.1", (1, 1)),
+        ("placement 1.30, metering 2.0", (2, 0)),
+        ("metering latest", (2, 0)),
     ],
 )
 def test_each_service_has_its_own_entry_in_the_header(history, header, version):
@@ -57,7 +57,7 @@ def test_each_service_has_its_own_entry_in_the_header(history, header, version):
 
 
 @pytest.mark.parametrize(
-    ("header", "failure"), [("baremetal 1.2", errors.UnacceptableVersion), ("baremetal one", errors.MalformedVersion)]
+    ("header", "failure"), [("metering 1.2", errors.UnacceptableVersion), ("metering one", errors.MalformedVersion)]
 )
 def test_a_version_that_the_history_does_not_have_is_refused(history, header, failure):
     with pytest.raises(failure):
