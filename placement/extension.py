@@ -18,7 +18,7 @@ from wsgiref.types import WSGIApplication
 from oslo_config import cfg
 
 if TYPE_CHECKING:
-    from placement.checks.examination import Check
+    from placement.checks.check import Check
     from placement.db.database import Database
     from placement.db.schema.schema import Addition
     from placement.db.upkeep.sweep import Swept

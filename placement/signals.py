@@ -99,10 +99,6 @@ leases_expired: Signal[[int]] = Signal()
 #: A worker has looked for expired leases: the number of those that are not given back yet.
 leases_due: Signal[[int]] = Signal()
 
-#: An examination has ended (``placement/checks``): how many findings there are, by check and severity, also where there
-#: are none.  Checks that were not made to their ends are left out.
-examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()
-
 #: Writes of allocations have ended that requests of other APIs caused: how, as "placed", "released", or the name of the
 #: failure's class, and how many did.
 claims_ended: Signal[[str, int]] = Signal()

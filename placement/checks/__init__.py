@@ -1,6 +1,6 @@
 """Checks of configuration, database and data, for ``placement-status`` and the doctor.
 
-examination      what is examined, and the result of each check
+check            a check, and what it is given
 finding          what a check finds
 configuration    the files that this process has read, and what they name
 over_commitment  usage above capacity

@@ -15,7 +15,7 @@ from sqlalchemy import exc
 
 from placement import conf as options
 from placement import package, policy
-from placement.checks.examination import NotMadeError, Subject
+from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, error, warning
 from placement.conf import reading
 from placement.policy import files

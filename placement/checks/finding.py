@@ -45,7 +45,3 @@ def warning(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: 
 def info(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
     """Return a finding of that severity."""
     return Finding(Severity.INFO, what, where, mend, fixable)
-
-
-#: The command that mends what is safe to mend.
-FIX = "placement-manage doctor --fix --yes"

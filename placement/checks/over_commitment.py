@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from placement.checks.examination import Subject
+from placement.checks.check import Subject
 from placement.checks.finding import Finding, warning
 from placement.objects.over_commitment import OverCommitment
 

@@ -15,7 +15,7 @@ from oslo_config import cfg
 
 from placement import deploy, errors, extension
 from placement.checks import configuration, over_commitment
-from placement.checks.examination import NotMadeError, Subject
+from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, Severity
 from placement.cmd import program
 from placement.cmd.progress import Progress
@@ -111,12 +111,12 @@ def _examined(
     check: Callable[[Subject], Iterable[Finding]],
     conf: cfg.ConfigOpts,
     database: Database,
-    progress: Callable[[int], object] = lambda _: None,
+    examined: Callable[[int], object] = lambda _: None,
 ) -> Result:
     """Return the first finding of a check of the doctor."""
     rules = deploy.rules_of(extension.enabled(conf))
     try:
-        found = next(iter(check(Subject(conf, database, rules, progress=progress))), None)
+        found = next(iter(check(Subject(conf, database, rules, examined=examined))), None)
     except NotMadeError:
         found = None
     return Result() if found is None else Result(_LEVELS[found.severity], found.what, found.where)

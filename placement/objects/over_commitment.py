@@ -33,7 +33,7 @@ class OverCommitment:
         return f"{self.uuid}{name}: {self.resource_class or 'a deleted class'}, {self.used} of {self.capacity}"
 
     @classmethod
-    def all(cls, database: Database, examined: Callable[[int], None]) -> list[Self]:
+    def all(cls, database: Database, examined: Callable[[int], object]) -> list[Self]:
         """Every over-commitment of the database, in the order of the providers' ids.
 
         Args:

@@ -7,6 +7,7 @@ trees          checks of parents and roots
 feed           checks of the writers of the feed, and of the index that follows it
 rows           checks of rows that other programs may have written
 checks         the table of all checks; those of the configuration are in placement/checks
+examination    runs checks, and has the result of each
 command        ``placement-manage doctor``
 mending        what ``--fix`` does about findings
 document       findings as a JSON document

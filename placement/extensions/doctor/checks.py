@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from placement import extension
 from placement.checks import configuration, over_commitment
-from placement.checks.examination import Check
+from placement.checks.check import Check
 from placement.extension import Extension
 from placement.extensions.doctor import data, database, feed, rows, server, trees
 

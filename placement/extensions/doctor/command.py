@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from oslo_config import cfg
 
 from placement import deploy, errors, extension
-from placement.checks.examination import Check, CheckResult, Examination, Subject, examine, run_check
+from placement.checks.check import Check, Subject
 from placement.checks.finding import Finding, Severity
 from placement.cmd import program
 from placement.cmd.progress import Progress
@@ -20,6 +20,7 @@ from placement.db.connect import connect
 from placement.db.database import Database
 from placement.extensions.doctor import checks
 from placement.extensions.doctor.document import document
+from placement.extensions.doctor.examination import CheckResult, Examination, examine, run_check
 from placement.extensions.doctor.mending import FIXES, Fix
 
 _DOES = "Find what is wrong with the configuration, the database and its data, and what mends it."
@@ -103,7 +104,7 @@ def _examined(conf: cfg.ConfigOpts, database: Database, named: Collection[str]) 
 
 def _run(check: Check, subject: Subject) -> CheckResult:
     with Progress(f"doctor: {check.name}", "rows") as progress:
-        subject.progress = progress.advance
+        subject.examined = progress.advance
         return run_check(check, subject)
 
 

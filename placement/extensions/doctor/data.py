@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import os_traits
 import sqlalchemy as sa
 
-from placement.checks.examination import Subject, within
-from placement.checks.finding import FIX, Finding, info, warning
+from placement.checks.check import Subject, within
+from placement.checks.finding import Finding, info, warning
 from placement.db.schema.tables import (
     allocations,
     consumer_types,
@@ -21,6 +21,7 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.upkeep.standard import CLASS_IDS, FIRST_CUSTOM_ID
+from placement.extensions.doctor.examination import FIX
 from placement.objects.claims import leases
 
 #: Minutes after which a lease counts as overdue: every search and a request now and then gives back what is due.

@@ -9,10 +9,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from placement import extension
-from placement.checks.examination import NotMadeError, Subject
-from placement.checks.finding import FIX, Finding, error, warning
+from placement.checks.check import NotMadeError, Subject
+from placement.checks.finding import Finding, error, warning
 from placement.db.schema import schema, tables
 from placement.db.upkeep import standard
+from placement.extensions.doctor.examination import FIX
 
 _MYSQL = ("mysql", "mariadb")
 _SYNC = "placement-manage db sync"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placement.checks.examination import Examination
+from placement.extensions.doctor.examination import Examination
 
 
 def document(examination: Examination, most: int | None = None) -> dict[str, Any]:

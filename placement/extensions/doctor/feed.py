@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from placement.checks.examination import NotMadeError, Subject
-from placement.checks.finding import FIX, Finding, error, info, warning
+from placement.checks.check import NotMadeError, Subject
+from placement.checks.finding import Finding, error, info, warning
 from placement.db.feed import EXPIRED, LIFETIME
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import provider_changes
 from placement.db.writes import expired_writers
+from placement.extensions.doctor.examination import FIX
 
 
 def gaps(subject: Subject) -> Iterator[Finding]:

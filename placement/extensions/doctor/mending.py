@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from placement.checks.examination import Subject, within
+from placement.checks.check import Subject, within
 from placement.db.feed import EXPIRED
 from placement.db.schema.tables import allocations, consumers
 from placement.db.upkeep import online, standard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from placement import signals
+from placement.extensions.doctor import signals
 from placement.metrics.instruments import Instruments, Subscription
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from placement.checks.examination import Subject, within
+from placement.checks.check import Subject, within
 from placement.checks.finding import Finding, warning
 from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.db.upkeep.standard import CLASS_IDS

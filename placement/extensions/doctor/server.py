@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool
 
-from placement.checks.examination import NotMadeError, Subject
+from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, error, info, warning
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import utcnow

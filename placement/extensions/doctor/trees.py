@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterator
 
 import sqlalchemy as sa
 
-from placement.checks.examination import Subject
-from placement.checks.finding import FIX, Finding, error
+from placement.checks.check import Subject
+from placement.checks.finding import Finding, error
 from placement.db.schema.tables import resource_providers
+from placement.extensions.doctor.examination import FIX
 from placement.objects.lineage import Lineage
 
 #: Ids in one statement.

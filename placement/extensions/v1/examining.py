@@ -6,8 +6,9 @@ import time
 from collections.abc import Collection
 
 from placement import extension
-from placement.checks.examination import Examination, Subject, examine
+from placement.checks.check import Subject
 from placement.extensions.doctor import checks
+from placement.extensions.doctor.examination import Examination, examine, until
 from placement.http.request import Request
 
 #: Seconds after which no further check begins, and a check ends between two of its statements.
@@ -19,6 +20,6 @@ _LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: 
 def examined(req: Request, named: Collection[str] = ()) -> Examination:
     """Return what the checks of these names, or all, have found."""
     subject = Subject(
-        req.conf, req.database, req.service.policy.rules, index=req.index, deadline=time.monotonic() + LONGEST
+        req.conf, req.database, req.service.policy.rules, index=req.index, examined=until(time.monotonic() + LONGEST)
     )
     return examine(subject, checks.of(extension.enabled(req.conf)), named, _LEFT_OUT)

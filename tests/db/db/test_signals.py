@@ -9,13 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from placement import errors
-from placement.checks import finding
-from placement.checks.examination import Check, NotMadeError, Subject, examine
 from placement.db import feed
 from placement.db.schema.tables import inventories, projects, resource_providers
 from placement.db.writes.transaction import Collision
 from placement.index.live import LiveIndex
-from tests import web
 from tests.clock import PATIENCE
 from tests.db.in_process import placement
 from tests.load.storm import holding
@@ -179,31 +176,3 @@ def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, 
     with pytest.raises(sa.exc.SQLAlchemyError):
         database.read(lambda db: db.execute(sa.text("SELEKT 1")))
     assert [name for name, _ in received.of("timing")] == ["sql", "database"]
-
-
-def test_an_examination_publishes_its_findings(database, received):
-    def found(_subject):
-        yield finding.error("a")
-        yield finding.error("b")
-        yield finding.info("c")
-
-    def none(_subject):
-        return ()
-
-    def not_made(_subject):
-        raise NotMadeError("not here")
-
-    made = [Check("found", found, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
-    examine(Subject(web.configuration(), database), made)
-    assert received.of("examined") == [
-        (
-            {
-                ("found", "error"): 2,
-                ("found", "warning"): 0,
-                ("found", "info"): 1,
-                ("none", "error"): 0,
-                ("none", "warning"): 0,
-                ("none", "info"): 0,
-            },
-        )
-    ]

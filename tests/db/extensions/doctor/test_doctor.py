@@ -13,10 +13,9 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from placement import errors, signals
-from placement.checks import examination
-from placement.checks.examination import Check, Subject, examine
-from placement.checks.finding import Severity
+from placement import errors
+from placement.checks.check import Check, NotMadeError, Subject
+from placement.checks.finding import Severity, error, info
 from placement.cmd import manage
 from placement.db import feed
 from placement.db.schema import schema, tables
@@ -34,15 +33,16 @@ from placement.db.schema.tables import (
 )
 from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
-from placement.extensions.doctor import checks, mending, server
+from placement.extensions.doctor import checks, mending, server, signals
+from placement.extensions.doctor.examination import OutOfTimeError, examine, until
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
 from tests import children, made, servers, web
 from tests.db import lease
+from tests.db.extensions.doctor.findings import PLANTED, plants
 from tests.db.extensions.event_rows import following
 from tests.db.in_process import placement
-from tests.findings import PLANTED, plants
 from tests.index.rewound import unchecked
 from tests.made import opened
 from tests.synced import NOWHERE
@@ -733,10 +733,10 @@ def test_an_orphan_is_a_root_afterwards(database, plant, call, doctor):
 
 
 def test_tables_are_read_in_batches(database, plant, monkeypatch):
-    monkeypatch.setattr(examination, "BATCH", 2)
+    monkeypatch.setattr("placement.checks.check.BATCH", 2)
     plant("lost_provider", "lost_class", "idle", "ownerless", "disabled")
     by_batches = examined(database)
-    monkeypatch.setattr(examination, "BATCH", 1000)
+    monkeypatch.setattr("placement.checks.check.BATCH", 1000)
     assert by_batches == examined(database)
 
 
@@ -801,14 +801,36 @@ def test_a_check_that_fails_is_found_and_the_others_are_made(database, world, ca
     assert len(found.results) == 1 + len(checks.CHECKS)
 
 
-def test_a_check_that_is_left_out_is_made_if_it_is_named_and_counts_only_then(database):
+@pytest.fixture
+def counts():
+    """The numbers that examinations publish."""
     counts = []
-    subject, check = Subject(web.configuration(), database), Check("one", lambda _: (), "data", needs_tables=False)
     signals.examined.connect(counts.append)
-    try:
-        made = [examine(subject, [check], named, {"one": "why"}).results[0].not_made for named in ((), ["one"])]
-    finally:
-        signals.examined.disconnect(counts.append)
+    yield counts
+    signals.examined.disconnect(counts.append)
+
+
+def test_an_examination_publishes_its_findings(database, counts):
+    def found(_subject):
+        yield error("a")
+        yield error("b")
+        yield info("c")
+
+    def none(_subject):
+        return ()
+
+    def not_made(_subject):
+        raise NotMadeError("not here")
+
+    made = [Check("found", found, "data"), Check("none", none, "data"), Check("not_made", not_made, "data")]
+    examine(Subject(web.configuration(), database), made)
+    of_none = {("none", severity): 0 for severity in ("info", "warning", "error")}
+    assert counts == [{("found", "error"): 2, ("found", "warning"): 0, ("found", "info"): 1, **of_none}]
+
+
+def test_a_check_that_is_left_out_is_made_if_it_is_named_and_counts_only_then(database, counts):
+    subject, check = Subject(web.configuration(), database), Check("one", lambda _: (), "data", needs_tables=False)
+    made = [examine(subject, [check], named, {"one": "why"}).results[0].not_made for named in ((), ["one"])]
     assert made == ["why", None]
     assert counts == [{}, {("one", severity): 0 for severity in ("info", "warning", "error")}]
 
@@ -1022,13 +1044,13 @@ def test_a_worker_ends_in_time(database, monkeypatch):
 
 
 def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
-    monkeypatch.setattr(examination, "BATCH", 1)
+    monkeypatch.setattr("placement.checks.check.BATCH", 1)
     plant("lost_provider")
-    subject = Subject(web.configuration(), database, deadline=time.monotonic() + 3600)
+    subject = Subject(web.configuration(), database, examined=until(time.monotonic() + 3600))
     batches = subject.ranges(allocations.c.id)
     next(batches)
-    subject.deadline = time.monotonic() - 1
-    with pytest.raises(examination.OutOfTimeError):
+    subject.examined = until(time.monotonic() - 1)
+    with pytest.raises(OutOfTimeError):
         next(batches)
 
 

@@ -14,7 +14,7 @@ from placement.checks import finding
 from placement.checks.finding import Severity
 from placement.extensions.doctor import checks, mending
 from tests.db.extensions.doctor import test_doctor
-from tests.findings import PLANTED
+from tests.db.extensions.doctor.findings import PLANTED
 from tests.unit.extensions.doctor import test_configuration, test_galera
 
 TEXT = (Path(__file__).parents[4] / "docs/extensions/doctor.rst").read_text()

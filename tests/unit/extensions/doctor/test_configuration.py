@@ -11,11 +11,12 @@ from oslo_config import cfg
 
 from placement import conf as options
 from placement import deploy
-from placement.checks.examination import Subject, examine
+from placement.checks.check import Subject
 from placement.checks.finding import Severity
 from placement.extensions.doctor import checks
+from placement.extensions.doctor.examination import examine
 from tests import children
-from tests.findings import plants
+from tests.db.extensions.doctor.findings import plants
 
 SECRET = "[placement_database]\nconnection = mysql+pymysql://placement:secret@db/placement\n"
 OPEN = "[placement_database]\nconnection = sqlite://\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from placement.checks.examination import Check, Subject, examine
+from placement.checks.check import Check, Subject
 from placement.checks.finding import Severity
 from placement.extensions.doctor import checks
+from placement.extensions.doctor.examination import examine
 from placement.extensions.doctor.server import of_node
-from tests.findings import plants
+from tests.db.extensions.doctor.findings import plants
 
 NODE = {"wsrep_on": "ON", "wsrep_node_name": "db1", "wsrep_cluster_address": "gcomm://db1,db2,db3"}
 SOUND = {

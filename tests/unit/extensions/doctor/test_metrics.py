@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement import signals
+from placement.extensions.doctor import signals
 from placement.extensions.doctor.extension import EXTENSION
 from tests.unit.metrics.counted import counted, modes, samples
 

@@ -1,115 +1,44 @@
-"""An examination: checks are run one after the other, within a time, and each has a result.
-
-A check is a function that is given the subject.  It reads large tables in batches, each a single statement, so that
-what it finds is of one committed state, and the time can end it between two of them.
-"""
+"""An examination: checks are run one after the other, and each has a result."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
-import sqlalchemy as sa
-from oslo_config import cfg
-from oslo_policy.policy import RuleDefault
 from sqlalchemy import exc
 
-from placement import errors, extension, signals
+from placement import errors, extension
+from placement.checks.check import Check, NotMadeError, Subject
 from placement.checks.finding import Finding, Severity, error, warning
-from placement.db.database import Database
 from placement.db.engine import driver_errors
 from placement.db.engine.driver_errors import ErrorClass
 from placement.db.schema import schema
 from placement.db.writes import retry
-from placement.index.live import LiveIndex
+from placement.extensions.doctor import signals
 
 LOG = logging.getLogger(__name__)
+#: The command that mends what is safe to mend.
+FIX = "placement-manage doctor --fix --yes"
 #: What is found by a check that could have been made, and was not.
 _NOT_MADE = "This check could not be made."
 _SEE_REVISION = "placement-manage doctor --check revision"
-#: Rows of a table that one statement reads.  PostgreSQL may read all of the other table for each statement.
-BATCH = 100_000
 
 
 class OutOfTimeError(Exception):
     """Raised in a check when the time of the examination is over."""
 
 
-class NotMadeError(Exception):
-    """Raised by a check that cannot be made here; the text says why."""
+def until(deadline: float) -> Callable[[int], None]:
+    """Return the ``examined`` of a subject whose examination ends at this time, by the monotonic clock."""
 
-
-def _ignore(_number: int) -> None:
-    pass
-
-
-@dataclass(slots=True)
-class Subject:
-    """What is examined, and in how much time."""
-
-    conf: cfg.ConfigOpts
-    database: Database
-    #: The policy rules that the service knows.
-    rules: Sequence[RuleDefault] = ()
-    #: The index of this process, if it is a worker.
-    index: LiveIndex | None = None
-    #: The time, by the monotonic clock, at which the examination ends; None for no limit.
-    deadline: float | None = None
-    #: Called with the number of rows that a statement has examined.
-    progress: Callable[[int], object] = _ignore
-
-    def examined(self, rows: int) -> None:
-        """Count rows as examined; raises OutOfTimeError if the time is over."""
-        self.progress(rows)
-        if self.deadline is not None and time.monotonic() > self.deadline:
+    def examined(_rows: int) -> None:
+        if time.monotonic() > deadline:
             raise OutOfTimeError
 
-    def rows(self, statement: Any, parameters: Any = None) -> Sequence[Any]:
-        """Return the rows of a statement, which sees one committed state."""
-        return self.database.read(lambda db: db.execute(statement, parameters or {}).all())
-
-    def ranges(self, column: sa.Column[Any]) -> Iterator[dict[str, int]]:
-        """Yield ``first`` and ``last``, ids of the rows of a batch, for each batch of a table.
-
-        Args:
-            column: The id of the table.
-        """
-        batch = sa.select(column).where(column > sa.bindparam("after")).order_by(column).limit(BATCH).subquery()
-        bounds = sa.select(sa.func.min(batch.c.id), sa.func.max(batch.c.id), sa.func.count())
-        after = -1
-        while True:
-            ((first, last, number),) = self.rows(bounds, {"after": after})
-            if not number:
-                return
-            yield {"first": first, "last": last}
-            self.examined(number)
-            after = last
-
-    def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:
-        """Yield the rows of a statement about a table, which has the condition ``within`` of the id of the table."""
-        for bounds in self.ranges(column):
-            yield from self.rows(statement, bounds)
-
-
-def within(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    """Return the condition that the id of a row is in the batch, from ``first`` to ``last``."""
-    return column.between(sa.bindparam("first"), sa.bindparam("last"))
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check."""
-
-    name: str
-    run: Callable[[Subject], Iterable[Finding]]
-    #: What is examined: "configuration", "database" or "data".
-    about: str
-    #: Whether it needs the tables of the newest revision.
-    needs_tables: bool = True
+    return examined
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The findings of the doctor that tests plant; unit/extensions/doctor/test_checks.py compares them with the checks."""
+"""The findings that tests plant; tests/unit/extensions/doctor/test_checks.py compares them with the checks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from placement import signals
 from placement.checks.finding import Severity
+from placement.extensions.doctor import signals
 
 #: The check and the severity of each.
 PLANTED: set[tuple[str, Severity]] = set()
