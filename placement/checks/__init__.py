@@ -1,7 +1,7 @@
-"""Checks of configuration, database and data, for ``placement-status`` and the doctor.
+"""Checks: what any of them is, and those of ``placement-status``, which the doctor makes, too.
 
 check            a check, and what it is given
 finding          what a check finds
-configuration    the files that this process has read, and what they name
+configuration    the options, the policy, and the service's own user
 over_commitment  usage above capacity
 """

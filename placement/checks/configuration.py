@@ -1,32 +1,18 @@
-"""Checks of the configuration: the files that this process has read, and what they name."""
+"""Checks of the configuration: options, the policy, and the service's own user."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import stat
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
-import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_utils import fileutils
-from sqlalchemy import exc
 
 from placement import conf as options
 from placement import package, policy
 from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, error, warning
 from placement.conf import reading
-from placement.policy import files
-
-_OPTIONS = "placement_database"
-#: Options of libraries whose values are secret, in any section: plugins of keystoneauth, memcached.
-_SECRETS = {
-    *("password", "client_secret", "application_credential_secret", "access_token", "admin_password", "admin_token"),
-    *("memcache_secret_key", "memcache_sasl_password", "memcache_password", "passcode"),
-}
-_BY_OTHERS = "chmod o-rwx {path}"
 
 
 def unknown_options(subject: Subject) -> Iterator[Finding]:
@@ -102,100 +88,3 @@ def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
     for path in reading.files(conf):
         cfg.ConfigParser(path, sections).parse()
     return name in sections or any(variable.startswith(f"OS_{name.upper()}__") for variable in os.environ)
-
-
-def metrics_directory(subject: Subject) -> Iterator[Finding]:
-    """Find why processes could not keep metrics in the directory; it is neither created nor written to."""
-    name = subject.conf.metrics.directory
-    if not name:
-        raise NotMadeError("[metrics]directory is not set.")
-    if importlib.util.find_spec("prometheus_client") is None:
-        yield error(
-            "[metrics]directory is set, and prometheus_client is missing: the service does not start.",
-            (),
-            package.install("metrics"),
-        )
-    path = Path(name)
-    owner = f"install -d -o <user of the service> -m 0755 {path}"
-    if not _exists(path):
-        above = next(parent for parent in path.absolute().parents if _exists(parent))
-        if not above.is_dir() or not _may(above, os.W_OK | os.X_OK):
-            yield error("The directory of metrics does not exist, and cannot be created there.", (str(path),), owner)
-    elif not path.is_dir():
-        yield error("[metrics]directory is not a directory: the service does not start.", (str(path),), owner)
-    elif not _may(path, os.R_OK | os.W_OK | os.X_OK):
-        yield error("The directory of metrics cannot be written to by this user.", (str(path),), owner)
-    elif path.stat().st_mode & stat.S_IWOTH and not path.stat().st_mode & stat.S_ISVTX:
-        yield warning("Every user may change the metrics.", (str(path),), f"chmod o-w {path}")
-
-
-def _exists(path: Path) -> bool:
-    """Return whether this process can see the path."""
-    try:
-        return path.exists()
-    except PermissionError:
-        return False
-
-
-def _may(path: Path, mode: int) -> bool:
-    """Return whether this process may use a directory so."""
-    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
-
-
-def secrets(subject: Subject) -> Iterator[Finding]:
-    """Find files with secrets that other users may read, and files of the configuration that they may change."""
-    conf = subject.conf
-    with_secrets = [path for path in reading.files(conf) if _has_secret(path)]
-    if conf.api.auth_strategy == "http_basic":
-        with_secrets.append(conf.oslo_middleware.http_basic_auth_user_file)
-    readable = tuple(path for path in with_secrets if _mode(path) & stat.S_IROTH)
-    if readable:
-        sentence = "Files with passwords can be read by every user of this host."
-        yield error(sentence, readable, _BY_OTHERS.format(path=" ".join(readable)))
-    changeable = tuple(path for path in {*_files(conf), *with_secrets} if _mode(path) & stat.S_IWOTH)
-    if changeable:
-        sentence = "Files of the configuration can be changed by every user of this host."
-        yield error(sentence, tuple(sorted(changeable)), _BY_OTHERS.format(path=" ".join(sorted(changeable))))
-
-
-def _files(conf: cfg.ConfigOpts) -> Iterable[str]:
-    try:
-        return [*reading.files(conf), *files.paths(conf)]
-    except (OSError, ValueError):
-        return reading.files(conf)  # the check of the policy says what is wrong
-
-
-def _mode(path: str) -> int:
-    """Return the mode of a file; 0 if there is none."""
-    try:
-        return os.stat(path).st_mode
-    except OSError:
-        return 0
-
-
-def _has_secret(path: str) -> bool:
-    """Return whether a file of the configuration has a password, or another secret."""
-    sections: dict[str, dict[str, list[str]]] = {}
-    try:
-        cfg.ConfigParser(path, sections).parse()
-    except (OSError, UnicodeDecodeError, cfg.Error, cfg.ParseError):
-        return False
-    return any(
-        value and (name in _SECRETS or (section.lower() == _OPTIONS and _is_secret(name, value)))
-        for section, found in sections.items()
-        for name, values in found.items()
-        for value in values
-    )
-
-
-def _is_secret(name: str, value: str) -> bool:
-    """Return whether the value of an option of the database has a password."""
-    if name == "connection_parameters":
-        return "passw" in value.lower()
-    if name not in ("connection", "slave_connection"):
-        return False
-    try:
-        url = sa.make_url(value)
-    except (exc.ArgumentError, ValueError):
-        return True  # it cannot be told
-    return bool(url.password) or any("passw" in each.lower() for each in url.query)

@@ -6,7 +6,8 @@ data           checks of consumers, allocations, claims with an end, and provide
 trees          checks of parents and roots
 feed           checks of the writers of the feed, and of the index that follows it
 rows           checks of rows that other programs may have written
-checks         the table of all checks; those of the configuration are in placement/checks
+files          checks of who may read and change files of the configuration, and the directory of metrics
+checks         the table of all checks; those that placement-status makes, too, are in placement/checks
 examination    runs checks, and has the result of each
 command        ``placement-manage doctor``
 mending        what ``--fix`` does about findings

@@ -8,7 +8,7 @@ from placement import extension
 from placement.checks import configuration, over_commitment
 from placement.checks.check import Check
 from placement.extension import Extension
-from placement.extensions.doctor import data, database, feed, rows, server, trees
+from placement.extensions.doctor import data, database, feed, files, rows, server, trees
 
 CONFIGURATION, DATABASE, DATA = "configuration", "database", "data"
 
@@ -17,8 +17,8 @@ CHECKS: tuple[Check, ...] = (
     Check("policy", configuration.policy_mistakes, CONFIGURATION, needs_tables=False),
     Check("policy_format", configuration.policy_in_json, CONFIGURATION, needs_tables=False),
     Check("keystone", configuration.identity_service, CONFIGURATION, needs_tables=False),
-    Check("metrics_directory", configuration.metrics_directory, CONFIGURATION, needs_tables=False),
-    Check("secrets", configuration.secrets, CONFIGURATION, needs_tables=False),
+    Check("metrics_directory", files.metrics_directory, CONFIGURATION, needs_tables=False),
+    Check("secrets", files.secrets, CONFIGURATION, needs_tables=False),
     Check("revision", database.revision, DATABASE, needs_tables=False),
     Check("isolation", database.isolation, DATABASE, needs_tables=False),
     Check("engine", database.engine_of_tables, DATABASE, needs_tables=False),
