@@ -160,30 +160,6 @@ class LockedProvider:
         gone: Changes = {("name",): (record.name, None), ("parent",): (record.parent_uuid, None)}
         self._db.note(PROVIDER, record.uuid, gone, generations=(record.generation, None))
 
-    @staticmethod
-    def cut_orphans(db: Transaction, most: int) -> int:
-        """Make providers whose parent does not exist roots; return how many.
-
-        Args:
-            most: The most providers to change.
-
-        Raises:
-            Collision: A tree was changed since it was read.
-        """
-        return tree.cut_orphans(db, most)
-
-    @staticmethod
-    def correct_roots(db: Transaction, most: int) -> int:
-        """Give providers whose root is missing or wrong the right one; return how many.
-
-        Args:
-            most: The most providers to correct.
-
-        Raises:
-            Collision: A tree was changed since it was read.
-        """
-        return tree.correct_roots(db, most)
-
     # --- inventories ---
 
     def replace_inventories(self, records: Iterable[Inventory], *, keep_others: bool = False) -> None:

@@ -1,8 +1,8 @@
 """Locks on the rows of providers, and the statements that advance generations.
 
-Only locked providers, trees and claim sets use this module.  Every change of a provider locks its row first, so that
-all changes of one provider happen one after another; a transaction that locks several rows locks them in the order of
-their ids, so that concurrent transactions wait for each other and do not deadlock (docs/adr/0003).
+Only locked providers, trees, claim sets and repairs use this module.  Every change of a provider locks its row first,
+so that all changes of one provider happen one after another; a transaction that locks several rows locks them in the
+order of their ids, so that concurrent transactions wait for each other and do not deadlock (docs/adr/0003).
 """
 
 from __future__ import annotations
@@ -34,15 +34,6 @@ def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
     By id and not by uuid: a database locks rows in the order in which it finds them.
     """
     return _as_locked(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
-
-
-def lock_ends(db: Transaction, ids: Collection[int]) -> dict[int, tuple[int | None, int | None]]:
-    """Lock providers in the order of their ids, and return the parent and the root of each, by id.
-
-    Of rows that may refer to providers which do not exist, unlike those of ``lock_all``.
-    """
-    rows = db.execute(_LOCK_ENDS, {"ids": sorted(ids)}) if ids else ()
-    return {row.id: (row.parent_provider_id, row.root_provider_id) for row in rows}
 
 
 def _as_locked(rows: Iterable[Any]) -> list[ResourceProvider]:
@@ -142,8 +133,6 @@ _LOCK_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id).with_for_update(of=_P, key_
 _ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id)
 _LOCK = CompiledStatement(_ROWS.with_for_update(key_share=True))
 _LOCK_FREE = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
-_LOCK_ENDS = sa.select(_P.c.id, _P.c.parent_provider_id, _P.c.root_provider_id).where(_AMONG).order_by(_P.c.id)
-_LOCK_ENDS = _LOCK_ENDS.with_for_update(key_share=True)
 _ADVANCE = (
     sa.update(_P)
     .where(_P.c.id == sa.bindparam("id_"), sa.bindparam("was") == GENERATION)

@@ -7,8 +7,7 @@ will write is read once before the locks, too (docs/adr/0011).
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import sqlalchemy as sa
@@ -16,10 +15,9 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed
 from placement.db.schema.tables import resource_providers, utcnow
-from placement.db.writes.notes import PROVIDER, Changes
+from placement.db.writes.notes import PROVIDER
 from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
-from placement.objects.lineage import Lineage
 from placement.objects.provider import ResourceProvider
 
 
@@ -132,80 +130,6 @@ def lock_and_move(
     )
 
 
-def correct_roots(db: Transaction, most: int) -> int:
-    """Give providers whose root is missing or wrong the root that follows from their parents.
-
-    What is below a loop, or below a provider whose parent does not exist, stays as it is.  The rows of the providers,
-    of all their ancestors and of the roots that they have now are locked: nothing moves, and nothing is created below
-    them, until the transaction ends.  Generations stay, as in a move.
-
-    Args:
-        most: The most providers to correct.
-
-    Returns:
-        The number of providers that were corrected.
-
-    Raises:
-        Collision: A tree was changed since it was read.
-    """
-    found = Lineage.read(db)
-    wrong = sorted({*found.rootless, *found.wrong})[:most]
-    wanted = {*wrong, *(ancestor for one in wrong for ancestor in found.above(one))}
-    wanted |= {root for one in wrong if (root := found.roots[one]) in found.roots and root is not None}
-    if provider_rows.lock_ends(db, wanted) != {one: (found.parents[one], found.roots[one]) for one in wanted}:
-        raise Collision
-    provider_rows.touch(db, wanted)
-    _note_roots(db, {one: (found.roots[one], found.right[one]) for one in wrong})
-    for root, members in itertools.groupby(sorted(wrong, key=found.right.__getitem__), found.right.__getitem__):
-        db.execute(_SET_ROOT, {"ids": list(members), "root": root})
-    for provider_id in wrong:
-        db.changed(provider_id, feed.SHAPE)
-    return len(wrong)
-
-
-def cut_orphans(db: Transaction, most: int) -> int:
-    """Make providers whose parent does not exist roots of their own trees, as which searches take them.
-
-    Nothing else can change them: ``provider_rows.lock_all`` collides on such rows.  The roots of what is below them
-    are not corrected here.
-
-    Args:
-        most: The most providers to change.
-
-    Returns:
-        The number of providers that were changed.
-
-    Raises:
-        Collision: A tree was changed since it was read.
-    """
-    found = Lineage.read(db)
-    orphans = found.orphans[:most]
-    if provider_rows.lock_ends(db, orphans) != {one: (found.parents[one], found.roots[one]) for one in orphans}:
-        raise Collision
-    _note_roots(db, {one: (found.roots[one], one) for one in orphans}, reason="no parent")
-    if orphans:
-        db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
-    for provider_id in orphans:
-        db.changed(provider_id, feed.SHAPE)
-    return len(orphans)
-
-
-def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], reason: str | None = None) -> None:
-    """Note for the history which roots providers get.
-
-    Args:
-        roots: By the id of a provider, the root that its row has and the one that it gets.
-        reason: Why, if it is not that the root was wrong.
-    """
-    if not db.has_history:
-        return
-    ids = {*roots, *(id_ for pair in roots.values() for id_ in pair if id_ is not None)}
-    uuids: dict[int | None, str] = {row.id: row.uuid for row in db.execute(_UUIDS, {"ids": sorted(ids)})} if ids else {}
-    for provider_id, (old, new) in roots.items():
-        changes: Changes = {("root",): (uuids.get(old), uuids.get(new)), ("reason",): (None, reason)}
-        db.note(PROVIDER, uuids[provider_id], changes)
-
-
 def _find_parent(
     db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
 ) -> ResourceProvider | None:
@@ -284,12 +208,6 @@ _TAKEN = (
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
 #: One statement, so that the root and the members of its tree are of one moment.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
-_UUIDS = sa.select(_P.id, _P.uuid).where(_P.id.in_(sa.bindparam("ids", expanding=True)))
-_MAKE_ROOTS = (
-    sa.update(resource_providers)
-    .where(_P.id.in_(sa.bindparam("ids", expanding=True)))
-    .values(parent_provider_id=None, root_provider_id=_P.id, updated_at=sa.bindparam("now"))
-)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))
 _SET_ROOT = sa.update(resource_providers).where(_P.id.in_(sa.bindparam("ids", expanding=True)))

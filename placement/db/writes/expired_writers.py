@@ -11,15 +11,6 @@ from placement.db.schema.tables import change_writers, provider_changes
 from placement.db.writes.transaction import Transaction
 
 
-def limit(now: datetime.datetime) -> datetime.datetime:
-    """Return the time since which living writers were seen.
-
-    Args:
-        now: The time of the database's clock.
-    """
-    return now - datetime.timedelta(seconds=feed.LIFETIME)
-
-
 def end(db: Transaction, expired: datetime.datetime) -> None:
     """End the writers that were not seen since this time.
 

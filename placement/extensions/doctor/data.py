@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import datetime
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import os_traits
 import sqlalchemy as sa
@@ -11,6 +13,7 @@ from placement.checks.check import Subject, within
 from placement.checks.finding import Finding, info, warning
 from placement.db.schema.tables import (
     allocations,
+    claims,
     consumer_types,
     consumers,
     projects,
@@ -21,6 +24,7 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.upkeep.standard import CLASS_IDS, FIRST_CUSTOM_ID
+from placement.db.writes.transaction import Reading
 from placement.extensions.doctor.examination import FIX
 from placement.objects.claims import leases
 
@@ -99,15 +103,20 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
 
 def overdue_leases(subject: Subject) -> Iterator[Finding]:
     """Find leases whose time has been over for minutes, and that are not given back."""
-    found = subject.database.read(lambda db: leases.overdue(db, 60 * _OVERDUE))
+    found = subject.database.read(_overdue)
     if found:
         yield warning(
             f"{len(found)} leases have been over for more than {_OVERDUE} minutes, and what they hold is not given "
             "back: no request came, the database takes no writes, or their consumers are locked.",
-            tuple(f"consumer {uuid}: since {ended:%Y-%m-%dT%H:%M:%SZ}" for uuid, ended in found),
+            tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in found),
             "placement-manage leases sweep",
             fixable=True,
         )
+
+
+def _overdue(db: Reading) -> Sequence[Any]:
+    before = leases.now(db) - datetime.timedelta(minutes=_OVERDUE)
+    return db.execute(_OVERDUE_LEASES, {"before": before}).all()
 
 
 def same_names(subject: Subject) -> Iterator[Finding]:
@@ -166,6 +175,12 @@ _WITHOUT_OWNER = (
     sa.select(_K.uuid, _NO_PROJECT.label("project"), _NO_USER.label("user"), _NO_TYPE.label("type"))
     .where(within(_K.id), _NO_PROJECT | _NO_USER | _NO_TYPE)
     .order_by(_K.id)
+)
+_OVERDUE_LEASES = (
+    sa.select(_K.uuid, claims.c.expires_at)
+    .join(claims, claims.c.consumer_id == _K.id)
+    .where(claims.c.expires_at < sa.bindparam("before"))
+    .order_by(claims.c.expires_at, claims.c.consumer_id)
 )
 _OTHER = resource_providers.alias()
 _REPEATED = (

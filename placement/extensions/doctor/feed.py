@@ -12,7 +12,6 @@ from placement.checks.finding import Finding, error, info, warning
 from placement.db.feed import EXPIRED, LIFETIME
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import provider_changes
-from placement.db.writes import expired_writers
 from placement.extensions.doctor.examination import FIX
 
 
@@ -52,7 +51,8 @@ def expired(subject: Subject) -> Iterator[Finding]:
 def since(subject: Subject) -> datetime.datetime:
     """Return the time, by the database's clock, since which living writers were seen."""
     ((now,),) = subject.rows(sa.select(CLOCK))
-    return expired_writers.limit(now)
+    limit: datetime.datetime = now - datetime.timedelta(seconds=LIFETIME)
+    return limit
 
 
 def index(subject: Subject) -> Iterator[Finding]:

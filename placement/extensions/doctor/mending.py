@@ -1,4 +1,4 @@
-"""What ``--fix`` does about findings, each by the objects that do it for requests, and recorded in the feed.
+"""What ``--fix`` does about findings, each recorded in the feed and in the history.
 
 Only what takes nothing from anybody is mended: rows that are missing, and rows that mean nothing.  What decides about
 the use of resources is left to operators.  A fix finds its rows itself, after those before it are done.
@@ -18,10 +18,8 @@ from placement.db.schema.tables import allocations, consumers
 from placement.db.upkeep import online, standard
 from placement.db.writes import expired_writers
 from placement.db.writes.transaction import Transaction
-from placement.extensions.doctor import data, feed
+from placement.extensions.doctor import data, feed, repairs
 from placement.objects.claims import lease_sweep, release
-from placement.objects.claims.allocation_rows import IS_LOST
-from placement.objects.locked_provider import LockedProvider
 
 #: Rows in one transaction.
 _BATCH = release.BATCH
@@ -47,11 +45,11 @@ def _insert_standard_rows(subject: Subject) -> Iterator[int]:
 
 
 def _correct_roots(subject: Subject) -> Iterator[int]:
-    return _until_none(subject, lambda db: LockedProvider.correct_roots(db, _BATCH))
+    return _until_none(subject, lambda db: repairs.correct_roots(db, _BATCH))
 
 
 def _cut_orphans(subject: Subject) -> Iterator[int]:
-    yield from _until_none(subject, lambda db: LockedProvider.cut_orphans(db, _BATCH))
+    yield from _until_none(subject, lambda db: repairs.cut_orphans(db, _BATCH))
     sum(_correct_roots(subject))
 
 
@@ -64,12 +62,12 @@ def _create_consumers(subject: Subject) -> Iterator[int]:
 
 def _release_lost(subject: Subject) -> Iterator[int]:
     found = dict.fromkeys(row.consumer_id for row in subject.batched(_LOST, allocations.c.id))
-    return _in_batches(subject, found, release.release_lost)
+    return _in_batches(subject, found, repairs.release_lost)
 
 
 def _delete_idle(subject: Subject) -> Iterator[int]:
     found = [row.uuid for row in subject.batched(data.HOLDS_NOTHING, consumers.c.id)]
-    return _in_batches(subject, found, release.delete_idle)
+    return _in_batches(subject, found, repairs.delete_idle)
 
 
 def _give_back(subject: Subject) -> Iterator[int]:
@@ -99,7 +97,7 @@ def _in_batches(subject: Subject, uuids: Iterable[str], work: Callable[[Transact
         yield subject.database.write(lambda db: work(db, several), attempts=_ATTEMPTS)
 
 
-_LOST = sa.select(allocations.c.consumer_id).distinct().where(within(allocations.c.id), IS_LOST)
+_LOST = sa.select(allocations.c.consumer_id).distinct().where(within(allocations.c.id), repairs.IS_LOST)
 
 #: In the order in which they are done: rows that are missing first, since others are right with them.
 FIXES = (

@@ -13,7 +13,7 @@ from placement.checks.check import Subject
 from placement.checks.finding import Finding, error
 from placement.db.schema.tables import resource_providers
 from placement.extensions.doctor.examination import FIX
-from placement.objects.lineage import Lineage
+from placement.extensions.doctor.lineage import Lineage
 
 #: Ids in one statement.
 _MANY = 5000

@@ -49,12 +49,6 @@ def count_expired(db: Reading) -> int:
     return int(db.execute(_COUNT_EXPIRED).scalar_one())
 
 
-def overdue(db: Reading, seconds: float) -> list[tuple[str, datetime.datetime]]:
-    """Return the consumers of the leases whose time has been over for so long, with the ends, the oldest first."""
-    before = now(db) - datetime.timedelta(seconds=seconds)
-    return [(row.uuid, row.expires_at) for row in db.execute(_OVERDUE, {"before": before})]
-
-
 def give_back(db: Transaction, most: int = release.BATCH) -> int:
     """Give back what expired leases hold, at most ``most`` of them, those that ended first before others.
 
@@ -155,11 +149,5 @@ ANY_EXPIRED = (
 )
 _COUNT_EXPIRED = ANY_EXPIRED.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
-_OVERDUE = (
-    sa.select(consumers.c.uuid, _C.expires_at)
-    .join(claims, _C.consumer_id == consumers.c.id)
-    .where(_C.expires_at < sa.bindparam("before"))
-    .order_by(_C.expires_at, _C.consumer_id)
-)
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
 _EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))

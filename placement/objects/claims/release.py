@@ -14,7 +14,6 @@ import sqlalchemy as sa
 
 from placement import signals
 from placement.db.schema.tables import consumers
-from placement.db.writes.notes import CONSUMER
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims import allocation_rows, holders
 from placement.objects.claims.consumer_state import ConsumerState, note_end
@@ -96,42 +95,6 @@ def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = N
             note_end(db, state, reason=reason)
     allocation_rows.delete_all(db, ending)
     db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
-
-
-def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
-    """Delete the rows of those consumers that hold nothing, and return their number.
-
-    Their rows are locked, so none of them comes to hold something meanwhile.
-    """
-    idle = [consumer for consumer in lock(db, uuids) if not consumer.held_on]
-    for consumer in idle:
-        db.note(CONSUMER, consumer.uuid, {("reason",): (None, "idle")}, generations=(consumer.generation, None))
-    end(db, idle)
-    return len(idle)
-
-
-def release_lost(db: Transaction, uuids: Collection[str]) -> int:
-    """Delete what consumers hold of providers and custom classes that do not exist; return how many held such.
-
-    A consumer that holds nothing else ends.  The rows of consumers are written first, as by claims, and created for the
-    length of the transaction where there is none.
-    """
-    if not uuids:
-        return 0
-    Consumer.lock_named(db, uuids)
-    before = ConsumerState.read_all(db, uuids) if db.has_history else {}
-    lost = allocation_rows.delete_lost(db, uuids)
-    Consumer.delete_created(db, uuids)
-    ending = [consumer for consumer in lock(db, lost) if not consumer.held_on]
-    end(db, ending)
-    if before:
-        ended = {consumer.uuid for consumer in ending}
-        for uuid in lost:
-            if uuid in ended:
-                note_end(db, before[uuid], reason="lost")
-            else:
-                db.note(CONSUMER, uuid, {("reason",): (None, "lost")}, project=before[uuid].project)
-    return len(lost)
 
 
 def _among(name: str) -> sa.BindParameter[Any]:
