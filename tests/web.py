@@ -57,7 +57,7 @@ def application(table: Table, **overrides: Any) -> Application:
     """Return the innermost application, without layers: the test sets the caller and the version."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
-    return Application(api, Service(conf, None, Policy(conf), None, (api,)))
+    return Application(api, Service(conf, None, Policy(conf, api.rules), None, (api,)))
 
 
 def service(table: Table, database: Any = None, **overrides: Any) -> Any:

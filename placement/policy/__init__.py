@@ -153,7 +153,7 @@ def _documented(name: str, check_str: str, description: str, method: str, *paths
 RULES: list[policy.RuleDefault] = [*_BASE, *(_documented(*operation) for operation in _OPERATIONS)]
 
 
-def get_enforcer(rules: Sequence[policy.RuleDefault] = RULES) -> policy.Enforcer:
+def get_enforcer(rules: Sequence[policy.RuleDefault]) -> policy.Enforcer:
     """Return an enforcer with these rules, configured like the service's, for the oslopolicy tools.
 
     Arguments of their command line that are not their own are for the configuration, for example ``--config-file``.
@@ -170,7 +170,7 @@ def get_enforcer(rules: Sequence[policy.RuleDefault] = RULES) -> policy.Enforcer
     return enforcer
 
 
-def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> policy.Enforcer:
+def _enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> policy.Enforcer:
     """Return an enforcer with all rules loaded."""
     enforcer = policy.Enforcer(conf)
     # All rules have a changed default: the warnings would fill the log at every start.
@@ -208,7 +208,7 @@ class Policy:
     Verdicts are cached if they depend only on the caller and the target.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault] = RULES) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> None:
         """Read the rules; raises ValueError, with a sentence, if a policy file cannot be used."""
         #: The rules that the service knows.
         self.rules = rules

@@ -229,7 +229,7 @@ def test_concurrent_first_requests_are_all_routed():
 def test_a_value_with_a_pattern_of_its_own_may_have_slashes():
     api = dataclasses.replace(web.routes.PLACEMENT, routes=TABLE, patterns={"name": r"[\s\S]+"})
     conf = web.configuration()
-    app = Application(api, Service(conf, None, Policy(conf), None, (api,)))
+    app = Application(api, Service(conf, None, Policy(conf, api.rules), None, (api,)))
     for path, name in {"/things/a/b": "a/b", "/things/a%0Ab/": "a\nb/", "/things//": "/"}.items():
         assert web.ask_inside(app, "GET", path).json == {"name": name}
     assert web.ask_inside(app, "GET", "/things").json == {}

@@ -247,7 +247,7 @@ def reads():
 def put(reads):
     conf = web.configuration(placement__max_traits_per_request=3)
     api = dataclasses.replace(routes.PLACEMENT, routes=TABLE)
-    app = Application(api, Service(conf, reads, Policy(conf), None, (api,)))
+    app = Application(api, Service(conf, reads, Policy(conf, api.rules), None, (api,)))
     return lambda name, body: ask(app, "PUT", f"/looked_up/{name}", JSON, body)
 
 

@@ -39,17 +39,17 @@ def allows(policy, rule, context, target=None):
 def policy_of(tmp_path, text, **overrides):
     path = tmp_path / "policy.yaml"
     path.write_text(text)
-    return Policy(web.configuration(oslo_policy__policy_file=str(path), **overrides))
+    return Policy(web.configuration(oslo_policy__policy_file=str(path), **overrides), ours.RULES)
 
 
 @pytest.fixture(scope="module")
 def secure():
-    return Policy(web.configuration())
+    return Policy(web.configuration(), ours.RULES)
 
 
 @pytest.fixture(scope="module")
 def legacy():
-    return Policy(web.configuration(oslo_policy__enforce_new_defaults=False))
+    return Policy(web.configuration(oslo_policy__enforce_new_defaults=False), ours.RULES)
 
 
 @pytest.fixture(scope="module", params=["secure", "legacy"])
@@ -139,7 +139,7 @@ def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
 
 def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
     monkeypatch.setattr(ours, "MOST_VERDICTS", 3)
-    policy = Policy(web.configuration())
+    policy = Policy(web.configuration(), ours.RULES)
     for _ in range(2):
         for number in range(5):
             assert allows(policy, ORDINARY[0], caller("admin", project_id=f"p{number}"))
@@ -149,7 +149,7 @@ def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
 
 def test_a_verdict_with_a_long_key_is_not_cached():
     """Clients choose the roles and ids of some callers: the cache has a limit in bytes."""
-    policy = Policy(web.configuration())
+    policy = Policy(web.configuration(), ours.RULES)
     for _ in range(2):
         assert allows(policy, ORDINARY[0], caller("admin", project_id="p" * 3000))
     assert policy._verdicts == {}
@@ -167,7 +167,7 @@ def test_a_rule_may_refer_to_the_project_and_user_of_the_caller(tmp_path):
 
 
 def test_two_policies_in_one_process_do_not_mix(secure, legacy):
-    again = Policy(web.configuration())
+    again = Policy(web.configuration(), ours.RULES)
     for _ in range(2):
         assert not allows(secure, RESHAPE, caller("admin"))
         assert allows(legacy, RESHAPE, caller("admin"))
@@ -177,7 +177,7 @@ def test_two_policies_in_one_process_do_not_mix(secure, legacy):
 def test_concurrent_first_requests_see_all_rules():
     """story 2005168: the rules were loaded by the first request, and the second saw half of them."""
     for _ in range(5):
-        policy = Policy(web.configuration())
+        policy = Policy(web.configuration(), ours.RULES)
         start = threading.Barrier(8)
         verdicts = []
 
@@ -248,17 +248,19 @@ def test_an_invalid_policy_file_prevents_the_start(tmp_path, place, text, senten
     configuration = tmp_path / "placement.conf"
     configuration.write_text(f"[oslo_policy]\n{place} = {named}\n")
     with pytest.raises(ValueError, match="^" + re.escape(f"{path}{sentence}")):
-        Policy(web.configuration(config_files=[str(configuration)]))
+        Policy(web.configuration(config_files=[str(configuration)]), ours.RULES)
 
 
 def test_the_default_policy_file_may_be_missing(tmp_path):
     (tmp_path / "placement.conf").touch()
-    assert allows(Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")])), USAGES, caller("admin"))
+    assert allows(
+        Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]), ours.RULES), USAGES, caller("admin")
+    )
 
 
 def test_a_configured_policy_directory_that_does_not_exist_is_logged(tmp_path, caplog):
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_dirs = nowhere.d\n")
-    Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]))
+    Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]), ours.RULES)
     assert "[oslo_policy]policy_dirs: nowhere.d does not exist" in caplog.text
 
 
