@@ -120,7 +120,7 @@ def bounds(indexed: Indexed, section: int, sections: int) -> tuple[int, int]:
     return section * width, ((section + 1) * width if section + 1 < sections else _ABOVE)
 
 
-def agrees(db: Connection, indexed: Indexed, section: int = 0, sections: int = 1) -> bool:
+def agrees(db: Connection, indexed: Indexed, section: int, sections: int) -> bool:
     """Whether a snapshot that was just refreshed has the database's providers, generations and usages.
 
     It has not if another program writes to the database without the feed.

@@ -12,6 +12,8 @@ from wsgiref.types import WSGIEnvironment
 #: Wrong passwords that an address may send at once, and the seconds after which it may send one more.
 BURST = 10
 PAUSE = 2.0
+#: The most addresses that are remembered.
+ADDRESSES = 10_000
 
 
 class GuessLimit:
@@ -21,9 +23,7 @@ class GuessLimit:
     that run at the same time may exceed the burst, and delay the next one accordingly.
     """
 
-    def __init__(self, addresses: int = 10_000) -> None:
-        """Remember the last ``addresses`` addresses that have sent wrong passwords."""
-        self._addresses = addresses
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         #: When the bucket of each address is full again; the address that failed last is at the end.
         self._full_at: collections.OrderedDict[str, float] = collections.OrderedDict()
@@ -39,7 +39,7 @@ class GuessLimit:
         with self._lock:
             now = time.monotonic()
             self._full_at[address] = max(now, self._full_at.pop(address, now)) + PAUSE
-            if len(self._full_at) > self._addresses:
+            if len(self._full_at) > ADDRESSES:
                 self._full_at.popitem(last=False)
 
 

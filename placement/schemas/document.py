@@ -80,9 +80,6 @@ class Parameters:
     def __iter__(self) -> Iterator[str]:
         return iter(self._counting)
 
-    def __len__(self) -> int:
-        return len(self._counting)
-
 
 class Query(_Document):
     """The query string of a request.

@@ -387,7 +387,7 @@ def test_usage_of_more_than_32_bits_is_compared_in_full(reader):
     amounts = dict.fromkeys(("total", "min_unit", "max_unit", "step_size", "allocation_ratio"), 1)
     held = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
     by_hand(reader, sa.insert(inventories).values(reserved=0, **amounts, **place), sa.insert(allocations).values(held))
-    assert reader.database.snapshot(lambda db: agrees(db, loaded(db)))
+    assert reader.database.snapshot(lambda db: agrees(db, loaded(db), 0, 1))
 
 
 def test_a_class_that_was_made_is_known(reader):

@@ -49,9 +49,6 @@ class SolutionCache:
         self.budget = Budget() if budget is None else budget
         self._known: dict[CanonicalForm, Solutions] = {}
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def solutions(self, requirements: Requirements, form: CanonicalForm) -> Solutions:
         """Return the solutions of the form.
 
