@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests import children, restricted, running, servers, web_servers
-from tests.db.db.test_mysqlclient import with_mysqlclient
+from tests.db.db.engine.test_mysqlclient import with_mysqlclient
 from tests.live.test_web_servers import reload_commands
 from tests.load.storm import Call, Storm, claim, statuses
 

@@ -6,8 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from placement.db.schema.tables import consumers
-from tests.db.db.test_lock_order import Forest, new
-from tests.db.db.test_waiting import Meanwhile
+from tests.db.db.writes.test_lock_order import Forest, new
+from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.extensions.bare_metal import Client
 from tests.db.interleaving import wait_for_lock
 

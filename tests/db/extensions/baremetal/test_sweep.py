@@ -19,7 +19,7 @@ from placement.db.schema.tables import (
 from placement.extensions.baremetal.tables import baremetal_allocations
 from tests import made
 from tests.db import sql_hooks
-from tests.db.db.test_names import Cloud
+from tests.db.db.writes.test_names import Cloud
 from tests.db.in_process import placement
 from tests.made import opened
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from placement import signals
 from placement.db.schema.tables import resource_providers
 from tests.db import scenarios, sql_hooks, writes
-from tests.db.db.test_waiting import Meanwhile
+from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
 

@@ -12,7 +12,7 @@ import pytest
 from tests import servers
 from tests.conftest import chosen
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 #: In a process of its own, because a measurement is a run of its own.
 RUN = """
 import serve_pair
