@@ -34,7 +34,7 @@ OPTIONS: Mapping[str | None, Sequence[cfg.Opt]] = {
             "enabled",
             sample_default="all that are installed",
             help="The names of the extensions that this service has. Of the others there is nothing: no API, option, "
-            "policy rule, command or check. An empty list leaves the Placement API.",
+            "policy rule, command, check or metric. An empty list leaves the Placement API.",
         )
     ]
 }
@@ -137,7 +137,13 @@ def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[
 
 def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     """Return the tables of the extensions."""
-    return tuple(each.schema() for each in extensions if each.schema)
+    return tuple(_addition(each.schema) for each in extensions if each.schema)
+
+
+# Called once for each extension: what is dropped and what is discarded are compared.
+@functools.cache
+def _addition(schema: Callable[[], Addition]) -> Addition:
+    return schema()
 
 
 def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
@@ -164,9 +170,9 @@ def forget_others(conf: cfg.ConfigOpts) -> bool:
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return False
     kept = enabled(conf)
-    others = [*options_of(each for each in installed().values() if each not in kept)]
+    others = [each for each in installed().values() if each not in kept]
     if others:
         conf.clear()
-    for group, options in others:
+    for group, options in options_of(others):
         conf.unregister_opts(options, group=group)
     return bool(others)

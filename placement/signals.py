@@ -99,9 +99,9 @@ leases_expired: Signal[[int]] = Signal()
 #: A worker has looked for expired leases: the number of those that are not given back yet.
 leases_due: Signal[[int]] = Signal()
 
-#: Writes of allocations have ended that requests of other APIs caused: how, as "placed", "released", or the name of the
-#: failure's class, and how many did.
-claims_ended: Signal[[str, int]] = Signal()
+#: Requests of other APIs about claims were answered: the outcome ("claimed", "moved", "held", "found", "released", or
+#: the name of the failure's class), and how many.
+claims_answered: Signal[[str, int]] = Signal()
 
 
 def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:

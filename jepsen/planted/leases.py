@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import visitors
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.db.schema.tables import LEASE_IS_EXPIRED, claims, consumers
+from placement.db.schema.tables import LEASE_HAS_EXPIRED, claims, consumers
 from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.v1.claims import claim_record
 from placement.extensions.v1.claims.claim_record import ClaimRecord, HeldClaim
@@ -58,13 +58,13 @@ def all_swept_when_one_is_over() -> None:
 def _sweep_without_look(before: float = 0) -> None:
     """Let a sweep end what it has found, without a look at the ends of leases once it has the locks."""
 
-    def end_due(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
+    def end_all(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
         time.sleep(before if uuids else 0)
         ending = release.lock(db, uuids, skip_locked=skip_locked)
         release.end(db, ending)
         return len(ending)
 
-    leases._end_expired = end_due
+    leases._end_expired = end_all
 
 
 @fault
@@ -93,7 +93,7 @@ def shown_after_its_end() -> None:
     _sweep_for_claims_only()
 
     def never(element: Any, **_: Any) -> Any:
-        return sa.false() if element is LEASE_IS_EXPIRED else None
+        return sa.false() if element is LEASE_HAS_EXPIRED else None
 
     claim_record._HELD = visitors.replacement_traverse(claim_record._HELD, {}, never)
 

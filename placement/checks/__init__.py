@@ -1,4 +1,4 @@
-"""Checks: what any of them is, and those of ``placement-status``, which the doctor makes, too.
+"""What a check is, and the checks that both ``placement-status`` and the doctor make.
 
 check            a check, and what it is given
 finding          what a check finds

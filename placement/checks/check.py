@@ -41,7 +41,7 @@ class Subject:
     #: The index of this process, if it is a worker.
     index: LiveIndex | None = None
     #: Called with the number of rows that a statement has examined; what it raises ends the check.
-    examined: Callable[[int], object] = _ignore
+    on_rows: Callable[[int], object] = _ignore
 
     def rows(self, statement: Any, parameters: Any = None) -> Sequence[Any]:
         """Return the rows of a statement, which sees one committed state."""
@@ -61,7 +61,7 @@ class Subject:
             if not number:
                 return
             yield {"first": first, "last": last}
-            self.examined(number)
+            self.on_rows(number)
             after = last
 
     def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:

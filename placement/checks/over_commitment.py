@@ -11,7 +11,7 @@ from placement.objects.over_commitment import OverCommitment
 
 def over_commitment(subject: Subject) -> Iterator[Finding]:
     """Find inventories of which more is used than they have."""
-    found = OverCommitment.all(subject.database, subject.examined)
+    found = OverCommitment.all(subject.database, subject.on_rows)
     if found:
         yield warning(
             f"Usage exceeds capacity in {len(found)} inventories: inventory was reduced after the claims, or claims "

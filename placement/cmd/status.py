@@ -111,12 +111,12 @@ def _examined(
     check: Callable[[Subject], Iterable[Finding]],
     conf: cfg.ConfigOpts,
     database: Database,
-    examined: Callable[[int], object] = lambda _: None,
+    on_rows: Callable[[int], object] = lambda _: None,
 ) -> Result:
-    """Return the first finding of a check of the doctor."""
+    """Return the first finding of a check."""
     rules = deploy.rules_of(extension.enabled(conf))
     try:
-        found = next(iter(check(Subject(conf, database, rules, examined=examined))), None)
+        found = next(iter(check(Subject(conf, database, rules, on_rows=on_rows))), None)
     except NotMadeError:
         found = None
     return Result() if found is None else Result(_LEVELS[found.severity], found.what, found.where)

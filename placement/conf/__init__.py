@@ -16,7 +16,14 @@ from oslo_log import log
 
 from placement import extension, package
 from placement.conf import reading
-from placement.conf.options import GROUPS, NEVER_EMPTY, list_opts, register, set_library_defaults
+from placement.conf.options import (
+    GROUPS,
+    NEVER_EMPTY,
+    list_opts,
+    register,
+    set_cors_defaults,
+    set_library_defaults,
+)
 from placement.conf.spelling import UnknownOption, unknown_options
 
 __all__ = [
@@ -78,6 +85,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     how |= {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories}
     reading.read(conf, arguments, **how)
     if extension.forget_others(conf):
+        set_cors_defaults(conf, extension.enabled(conf))
         reading.read(conf, arguments, **how)
 
 

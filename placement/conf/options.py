@@ -7,7 +7,7 @@ in one interpreter.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from oslo_middleware.opts import list_opts_healthcheck
 from oslo_policy import opts as oslo_policy
 
 from placement import extension
+from placement.extension import Extension
 
 _NIL_UUID = "00000000-0000-0000-0000-000000000000"
 
@@ -340,17 +341,23 @@ def register(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(options, group=group)
 
 
+def set_cors_defaults(conf: cfg.ConfigOpts, extensions: Iterable[Extension]) -> None:
+    """Let browsers use the headers of these extensions, and of no others, unless the operator lists headers."""
+    for name, value in _cors_defaults(extensions).items():
+        conf.set_default(name, value, group="cors")
+
+
+def _cors_defaults(extensions: Iterable[Extension]) -> dict[str, list[str]]:
+    found = {option: [*names] for option, names in _CORS_DEFAULTS.items()}
+    for each in extensions:
+        for option, names in each.cors.items():
+            found[option] += names
+    return found
+
+
 def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:
     """Yield the options of the middleware libraries: group, options, and the defaults that differ here."""
-    headers = [each.cors for each in extension.installed().values()]
-    yield (
-        "cors",
-        cors.OPTS,
-        {
-            option: [*names, *(name for added in headers for name in added.get(option, ()))]
-            for option, names in _CORS_DEFAULTS.items()
-        },
-    )
+    yield "cors", cors.OPTS, _cors_defaults(extension.installed().values())
     yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
     yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
     for group, options in list_opts_healthcheck():

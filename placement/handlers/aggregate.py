@@ -40,7 +40,7 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
     policy="placement:resource_providers:aggregates:update",
     body=schema.REPLACE,
     limits={"aggregates": lambda document: len(_uuids(document))},
-    missing_first=ResourceProvider.get,
+    find_first=ResourceProvider.get,
     dry_run=dry_run.of_path,
     replies=schema.REPLACE_REPLIES,
 )

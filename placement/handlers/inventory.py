@@ -34,7 +34,7 @@ def list_inventories(req: Request, uuid: str) -> Reply:
 @endpoint(
     policy="placement:resource_providers:inventories:create",
     body=schema.CREATE,
-    missing_first=ResourceProvider.get,
+    find_first=ResourceProvider.get,
     dry_run=dry_run.of_path,
     replies=schema.CREATE_REPLIES,
 )
@@ -59,7 +59,7 @@ def create(req: Request, uuid: str) -> Reply:
     policy="placement:resource_providers:inventories:update",
     body=schema.REPLACE,
     limits={"inventories": lambda document: len(document["inventories"])},
-    missing_first=ResourceProvider.get,
+    find_first=ResourceProvider.get,
     dry_run=dry_run.of_path,
     replies=schema.REPLACE_REPLIES,
 )
@@ -110,7 +110,7 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
 @endpoint(
     policy="placement:resource_providers:inventories:update",
     body=schema.UPDATE,
-    missing_first=lambda db, uuid, resource_class: ResourceProvider.get(db, uuid),  # noqa: ARG005
+    find_first=lambda db, uuid, resource_class: ResourceProvider.get(db, uuid),  # noqa: ARG005
     dry_run=dry_run.of_path,
     replies=schema.UPDATE_REPLIES,
 )

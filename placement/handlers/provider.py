@@ -70,7 +70,7 @@ def show(req: Request, uuid: str) -> Reply:
 @endpoint(
     policy="placement:resource_providers:update",
     body=schema.UPDATE,
-    missing_first=ResourceProvider.get,
+    find_first=ResourceProvider.get,
     replies=schema.UPDATE_REPLIES,
 )
 def update(req: Request, uuid: str) -> Reply:

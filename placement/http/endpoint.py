@@ -4,7 +4,7 @@
         since=mv.AGGREGATES,
         policy="placement:resource_providers:aggregates:update",
         body=schema.REPLACE,
-        missing_first=ResourceProvider.get,
+        find_first=ResourceProvider.get,
     )
     def replace(req, uuid):
         ...
@@ -56,7 +56,7 @@ class Endpoint:
         body: The schema of the JSON body; None reads no body, and asks for no Content-Type.
         limits: For each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
             the limit.
-        missing_first: Reads what the path names, called with the database and the values in the path.  It runs only if
+        find_first: Reads what the path names, called with the database and the values in the path.  It runs only if
             the body is refused: where what the path names is missing, its 404 goes before the refusal of the body.
         dry_run: Returns the uuids of the providers whose room a dry run shows (docs: api-dry-run), beside those that
             change; called as the handler is, which must write by ``req.write``.  None for an endpoint without dry runs.
@@ -78,7 +78,7 @@ class Endpoint:
     query: Query | None = None
     body: Body | None = None
     limits: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
-    missing_first: Callable[..., object] | None = None
+    find_first: Callable[..., object] | None = None
     dry_run: Callable[..., Collection[str]] | None = None
     negotiates: bool = True
     other_types: tuple[str, ...] = ()
@@ -164,9 +164,9 @@ class Endpoint:
         try:
             req.document = self._document(req, self.body)
         except errors.Failure:
-            if self.missing_first is not None:
-                lookup = functools.partial(self.missing_first, **path_values)
-                req.read(lookup)
+            if self.find_first is not None:
+                find = functools.partial(self.find_first, **path_values)
+                req.read(find)
             raise
 
     def _document(self, req: Request, schema: Body) -> Any:

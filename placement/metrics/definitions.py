@@ -140,7 +140,7 @@ class _Core:
         yield signals.amounts_changed, self._amounts_changed
         yield signals.reloaded, lambda cause: self._reload(cause).inc()
         yield signals.searched, self._searched
-        yield signals.claims_ended, lambda outcome, number: self._claim(_in_lower_case(outcome)).inc(number)
+        yield signals.claims_answered, lambda outcome, number: self._claim(_in_lower_case(outcome)).inc(number)
         yield signals.leases_expired, self._expired.inc
         yield signals.leases_due, self._due.set
 

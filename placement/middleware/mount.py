@@ -22,7 +22,7 @@ class Mount:
     """
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
-        """Raises StartError if two APIs have the same prefix.  One has none."""
+        """Raises StartError if two APIs have the same prefix.  Exactly one must have none."""
         self._application = application
         by_prefix: dict[str, Api] = {}
         for api in service.apis:

@@ -6,7 +6,7 @@ provider, inventory, trait, aggregate, resource_class   records of providers and
 allocation, usage                                       records of what consumers hold
 locked_provider                                         the only object that changes a provider
 tree, provider_rows                                     its parts: trees of providers; locks and generations of rows
-ancestry                                                the root of a node, in rows that may form loops
+ancestry                                                the root of a provider, in rows that may form loops
 claims                                                  what consumers are to hold, and how it is given and ends
 consumer                                                consumers, and their owners
 capacity                                                the one rule of what fits

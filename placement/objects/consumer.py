@@ -20,7 +20,7 @@ from placement.db.engine import dialects
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import (
-    LEASE_IS_EXPIRED,
+    LEASE_HAS_EXPIRED,
     allocations,
     claims,
     consumers,
@@ -298,7 +298,7 @@ _WITH_ROW = (
         consumers.c.generation.label("generation"),
         allocations.c.resource_provider_id.label("provider_id"),
         sa.null().label("provider"),
-        LEASE_IS_EXPIRED.label("is_expired"),
+        LEASE_HAS_EXPIRED.label("is_expired"),
     )
     .select_from(consumers)
     .outerjoin(claims, claims.c.consumer_id == consumers.c.id)

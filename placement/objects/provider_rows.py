@@ -1,8 +1,9 @@
 """Locks on the rows of providers, and the statements that advance generations.
 
-Only locked providers, trees, claim sets and repairs use this module.  Every change of a provider locks its row first,
-so that all changes of one provider happen one after another; a transaction that locks several rows locks them in the
-order of their ids, so that concurrent transactions wait for each other and do not deadlock (docs/adr/0003).
+Only locked providers, trees, claim sets and the doctor's repairs use this module.  Every change of a provider locks its
+row first, so that all changes of one provider happen one after another; a transaction that locks several rows locks
+them in the order of their ids, so that concurrent transactions wait for each other and do not deadlock
+(docs/adr/0003).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ One module per noun declares them; a ``Field`` has the versions in which it exis
 its declaration for a version as JSON schema, compiles it at the first use and keeps it.
 
 ``declarations``      the vocabulary of the declarations
-``success``           what a reply is, and ``reply_types`` that several nouns have
+``success``           what a successful reply is; ``reply_types``: types that the replies of several nouns share
 ``document``          Body and Query, which endpoints declare and handlers receive
 ``validator``         validates values, by the jsonschema-rs library
 ``explanation``       the sentence for an invalid value, by the jsonschema library

@@ -138,7 +138,7 @@ class Crowd:
             signals.written_jointly: self.joined.append,
             signals.retried: self.causes.append,
             signals.timing: self._note_timing,
-            signals.claims_ended: self._note_outcome,
+            signals.claims_answered: self._note_outcome,
             signals.answered: self._note_answer,
         }
         for signal, listener in listeners.items():

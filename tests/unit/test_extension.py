@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 from oslo_config import cfg
@@ -19,7 +21,9 @@ NOUN = [cfg.StrOpt("noun", default="world")]
 def extensions(monkeypatch):
     """Two extensions instead of those that are installed; the second one needs the first."""
     found = {
-        "first": Extension(name="first", options={"first": WORD, "placement": NOUN}),
+        "first": Extension(
+            name="first", options={"first": WORD, "placement": NOUN}, cors={"expose_headers": ["X-First"]}
+        ),
         "second": Extension(name="second", requires=("first",)),
     }
     monkeypatch.setattr(extension, "installed", lambda: found)
@@ -33,8 +37,7 @@ def read(extensions, tmp_path):
     def configuration(*texts):
         arguments = []
         for number, text in enumerate(texts):
-            directory = tmp_path / f"{number}.d"
-            directory.mkdir()
+            directory = Path(tempfile.mkdtemp(suffix=".d", dir=tmp_path))
             (directory / "placement.conf").write_text(text)
             # The second of two is a single file, which oslo.config lets win over the directory before it.
             file = ["--config-file", str(directory / "placement.conf")]
@@ -70,6 +73,13 @@ def test_options_of_one_that_is_left_out_do_not_exist(read):
     assert "noun" not in conf.placement
     assert conf.placement_database.connection == "sqlite://", "what a program has set stays"
     assert [str(each) for each in options.unknown(conf)] == []
+
+
+def test_browsers_may_use_the_headers_of_those_that_are_enabled(read):
+    assert [read(text).cors.expose_headers[-1] for text in ("", "[extensions]\nenabled =\n")] == [
+        "X-First",
+        "OpenStack-API-Version",
+    ]
 
 
 def test_the_last_argument_says_which_are_enabled(read):

@@ -289,7 +289,7 @@ claims = sa.Table(
 )
 
 #: Whether the time of a lease is over; null, and so not true, for a claim without an end.
-LEASE_IS_EXPIRED: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
+LEASE_HAS_EXPIRED: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
 
 # --- types ------------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.writes.author import Author
 
-#: The kinds of objects of the core; an extension has words of its own for its objects.
+#: The kinds of objects of the core.  A recorder says which others it takes: the history of ``v1`` that of nodes.
 PROVIDER = "provider"
 CONSUMER = "consumer"
 RESOURCE_CLASS = "resource_class"

@@ -11,7 +11,7 @@ checks         the table of all checks; those that placement-status makes, too, 
 examination    runs checks, and has the result of each
 command        ``placement-manage doctor``
 mending        what ``--fix`` does about findings
-repairs        the changes that only it makes
+repairs        the changes that only fixes make
 lineage        parents and roots of all providers, and where rows contradict them
 document       findings as a JSON document
 """

@@ -104,7 +104,7 @@ def _examined(conf: cfg.ConfigOpts, database: Database, named: Collection[str]) 
 
 def _run(check: Check, subject: Subject) -> CheckResult:
     with Progress(f"doctor: {check.name}", "rows") as progress:
-        subject.examined = progress.advance
+        subject.on_rows = progress.advance
         return run_check(check, subject)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the data: consumers and allocations that lack something, claims whose end is over, odd providers."""
+"""Checks of the data: consumers and allocations that lack something, claims whose end has passed, odd providers."""
 
 from __future__ import annotations
 

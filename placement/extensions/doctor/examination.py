@@ -137,7 +137,7 @@ def run_check(check: Check, subject: Subject) -> CheckResult:
     findings: list[Finding] = []
     not_made = None
     try:
-        subject.examined(0)
+        subject.on_rows(0)
         findings += check.run(subject)
     except OutOfTimeError:
         not_made = "The time of the request is over. placement-manage doctor has no limit."

@@ -61,7 +61,7 @@ def index(subject: Subject) -> Iterator[Finding]:
         raise NotMadeError("A command has no index: GET /v1/doctor asks a worker for its own.")
     found = tuple(
         f"providers with the ids from {first} to {last - 1}"
-        for first, last in subject.index.differences(subject.examined)
+        for first, last in subject.index.differences(subject.on_rows)
     )
     if found:
         yield error(

@@ -1,4 +1,4 @@
-"""What ``--fix`` does about findings, each recorded in the feed and in the history.
+"""What ``--fix`` does about findings; what it changes is recorded in the feed and in the history.
 
 Only what takes nothing from anybody is mended: rows that are missing, and rows that mean nothing.  What decides about
 the use of resources is left to operators.  A fix finds its rows itself, after those before it are done.

@@ -55,7 +55,7 @@ def correct_roots(db: Transaction, most: int) -> int:
 
 
 def cut_orphans(db: Transaction, most: int) -> int:
-    """Make providers whose parent does not exist roots of their own trees, as which searches take them.
+    """Turn providers whose parent does not exist into roots, which is how searches already treat them.
 
     Nothing else can change them: ``provider_rows.lock_all`` collides on such rows.  The roots of what is below them
     are not corrected here.

@@ -6,6 +6,6 @@ from collections.abc import Mapping
 
 from placement.signals import Signal
 
-#: An examination has ended: how many findings there are, by check and severity, also where there are none.  Checks that
-#: were not made to their ends are left out.
+#: An examination has ended: how many findings there are, by check and severity, zeros included.  Checks that did not
+#: run to their end are left out.
 examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()

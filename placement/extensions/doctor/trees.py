@@ -51,7 +51,7 @@ def parents(subject: Subject) -> Iterator[Finding]:
 
 def _read(subject: Subject) -> Lineage:
     found = subject.database.read(Lineage.read)
-    subject.examined(len(found.parents))
+    subject.on_rows(len(found.parents))
     return found
 
 

@@ -20,6 +20,6 @@ _LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: 
 def examined(req: Request, named: Collection[str] = ()) -> Examination:
     """Return what the checks of these names, or all, have found."""
     subject = Subject(
-        req.conf, req.database, req.service.policy.rules, index=req.index, examined=until(time.monotonic() + LONGEST)
+        req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + LONGEST)
     )
     return examine(subject, checks.of(extension.enabled(req.conf)), named, _LEFT_OUT)

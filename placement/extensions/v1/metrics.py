@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import get_args
 
@@ -25,10 +26,12 @@ def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
     oldest = gauge("history_oldest_seconds", "Age of the oldest event in the history", "mostrecent")
     for cause in get_args(signals.PruneCause):
         pruned.labels(cause)
+    # After each COMMIT with events, and the library takes long to find the metric for some labels.
+    recorded_of = functools.cache(recorded.labels)
 
     def events_recorded(kinds: Mapping[str, int]) -> None:
         for kind, number in kinds.items():
-            recorded.labels(kind).inc(number)
+            recorded_of(kind).inc(number)
 
     def history_measured(number: int, age: float) -> None:
         events.set(number)

@@ -76,7 +76,7 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
 def _write(database: Database | DryRun[object], end: Callable[[Transaction], list[str]]) -> list[str]:
     def work(db: Transaction) -> list[str]:
         released = end(db)
-        db.on_commit(lambda: signals.claims_ended("released", len(released)))
+        db.on_commit(lambda: signals.claims_answered("released", len(released)))
         return released
 
     return database.write(work)

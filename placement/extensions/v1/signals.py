@@ -18,13 +18,13 @@ events_pruned: Signal[[PruneCause, int]] = Signal()
 #: A worker has measured the history: its events, and the age of the oldest in seconds; both are 0 if it is empty.
 history_measured: Signal[[int, float]] = Signal()
 
-#: The number of committed transactions whose events have no position yet has changed, to this.
+#: The number of committed transactions whose events have no position yet has changed to this.
 transactions_unordered: Signal[[int]] = Signal()
 
 #: The events of this many transactions were given their positions.
 transactions_ordered: Signal[[int]] = Signal()
 
-#: The number of requests of this process that wait for events has changed, to this.
+#: The number of requests of this process that wait for events has changed to this.
 waiting_changed: Signal[[int]] = Signal()
 
 #: A request that asked to wait for events was answered at once, because too many wait already.

@@ -23,7 +23,7 @@ ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one consumer is to hold from now on; with no resources, and nothing kept elsewhere, it ends."""
+    """All that one consumer is to hold from now on; a consumer that is left with nothing ends."""
 
     consumer: str
     #: Amounts by provider uuid and name of the resource class.

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.schema.clock import CLOCK
-from placement.db.schema.tables import LEASE_IS_EXPIRED, allocations, claims, consumers, touch_of, touched
+from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumers, touch_of, touched
 from placement.db.writes.notes import CONSUMER, Pair, Path
 from placement.db.writes.transaction import Prerequisite, Reading, Transaction
 from placement.objects.claims import release
@@ -132,7 +132,7 @@ _NOW = sa.select(CLOCK)
 _EXPIRED = (
     sa.select(consumers.c.uuid)
     .join(claims, _C.consumer_id == consumers.c.id)
-    .where(LEASE_IS_EXPIRED)
+    .where(LEASE_HAS_EXPIRED)
     .order_by(_C.expires_at, _C.consumer_id)
     .limit(sa.bindparam("most"))
 )
@@ -145,7 +145,7 @@ _EXPIRED_ON = _EXPIRED.where(
 #: One row if there is an expired lease.  The join leaves out claims whose consumer a program has deleted on
 #: SQLite without its foreign keys.
 ANY_EXPIRED = (
-    sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_IS_EXPIRED).limit(1)
+    sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)
 )
 _COUNT_EXPIRED = ANY_EXPIRED.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))

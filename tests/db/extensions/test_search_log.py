@@ -39,13 +39,13 @@ def test_the_line_of_a_call_for_claims_says_how_many_got_a_place(app, caplog):
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
     call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
     counted = []
-    signals.claims_ended.connect(count := lambda outcome, number: counted.append((outcome, number)))
+    signals.claims_answered.connect(count := lambda outcome, number: counted.append((outcome, number)))
     try:
         with caplog.at_level(logging.INFO, LOGGER):
             assert caller.inside(app)("POST", "/v1/claims", body=call).status == 200
             assert caller.inside(app)("POST", "/v1/claims?dry_run=true", body=call).status == 200
     finally:
-        signals.claims_ended.disconnect(count)
+        signals.claims_answered.disconnect(count)
     line, tried = [record for record in caplog.records if record.name == LOGGER]
     assert {name: line.extra[name] for name in ("claimed", "refused")} == {"claimed": 1, "refused": 2}
     assert line.getMessage().endswith("claimed: 1 refused: 2")

@@ -97,7 +97,7 @@ def no_digits(_req, name):
     query=schema.LIST,
     body=schema.CREATE,
     limits={"traits": lambda document: len(document["name"])},
-    missing_first=find_there,
+    find_first=find_there,
 )
 def looked_up(req, name):
     return ok([name, req.document["name"]])

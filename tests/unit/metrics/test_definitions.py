@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from placement import errors, routes, signals
-from placement.extension import installed
+from placement.extension import Extension, installed
 from placement.http.endpoint import endpoint
 from placement.http.response import no_content
 from placement.metrics import definitions
@@ -127,8 +127,8 @@ def test_events_of_lower_layers_are_counted(registry):
     signals.searched(0.5, 10, True, "")
     signals.searched(0.5, 2, False, "")
     signals.searched(0.5, 0, False, "resources")
-    signals.claims_ended("released", 5)
-    signals.claims_ended("NoRoom", 2)
+    signals.claims_answered("released", 5)
+    signals.claims_answered("NoRoom", 2)
     signals.leases_expired(3)
     signals.leases_expired(2)
     signals.leases_due(4)
@@ -177,6 +177,12 @@ def test_amounts_outlive_their_process_and_the_size_of_its_index_does_not(regist
     assert modes(registry) == {**amounts, **of_live, "build_info": "livemax"}
 
 
+def test_two_metrics_of_one_name_end_the_start():
+    twice = Extension(name="twice", metrics=lambda create: [(signals.retried, create.counter("claims", "").inc)])
+    with pytest.raises(errors.StartError, match="Two metrics have the name placement_claims"), counted(twice):
+        pass
+
+
 def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_index_reloads_total", {"cause": "feed_lost"}) == 0
     assert registry.get_sample_value("placement_database_errors_total", {"error": "lost"}) == 0
@@ -202,7 +208,7 @@ def test_a_process_without_metrics_still_serves(app, caplog):
 
 def test_every_metric_is_documented_with_its_labels():
     registry = CollectorRegistry()
-    assert definitions.Metrics(lambda: None, installed().values(), registry)
+    definitions.Metrics(lambda: None, installed().values(), registry)
     for metric in registry._collector_to_names:
         total = "_total" if metric._type == "counter" else ""
         [row] = re.findall(rf"^``{metric._name}{total}``  .*?(?=^``|^==)", DOCUMENT, re.MULTILINE | re.DOTALL)

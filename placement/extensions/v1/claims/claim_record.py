@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.schema.tables import (
-    LEASE_IS_EXPIRED,
+    LEASE_HAS_EXPIRED,
     allocations,
     claims,
     consumer_types,
@@ -194,6 +194,6 @@ _HELD = (
     .outerjoin(consumer_types, consumer_types.c.id == _C.consumer_type_id)
     .outerjoin(claims, claims.c.consumer_id == _C.id)
     .where(_A.consumer_id.in_(sa.bindparam("consumers", expanding=True)))
-    .where(sa.not_(sa.func.coalesce(LEASE_IS_EXPIRED, sa.false())))
+    .where(sa.not_(sa.func.coalesce(LEASE_HAS_EXPIRED, sa.false())))
     .order_by(_A.id)
 )

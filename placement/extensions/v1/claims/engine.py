@@ -350,7 +350,7 @@ class Claiming:
 def _publish(results: Iterable[ClaimResult]) -> None:
     outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
     for outcome, ended in outcomes.items():
-        signals.claims_ended(outcome, ended)
+        signals.claims_answered(outcome, ended)
 
 
 def _by_query(requests: Sequence[ClaimRequest]) -> list[ClaimRequest]:
