@@ -158,21 +158,22 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None)
             each.attach(database, conf, threads)
 
 
-def forget_others(conf: cfg.ConfigOpts) -> bool:
+def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     """Take the options of extensions that are not enabled from a configuration that was read.
 
     Returns:
-        Whether there were some.  Then the configuration has to be read again, since it is as before the first time.
+        Those that are enabled, if there are others.  Then the configuration has to be read again, since it is as before
+        the first time.
 
     Raises:
         cfg.Error: As :func:`enabled`.
     """
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
-        return False
+        return None
     kept = enabled(conf)
     others = [each for each in installed().values() if each not in kept]
     if others:
         conf.clear()
     for group, options in options_of(others):
         conf.unregister_opts(options, group=group)
-    return bool(others)
+    return kept if others else None

@@ -140,7 +140,7 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
         conf.set_override("connection", database, group="placement_database")
     files: dict[str, Any] = {"project": options.PROJECT, "default_config_files": [], "default_config_dirs": []}
     conf([], **files)
-    if extension.forget_others(conf):
+    if options.forget_others(conf):
         conf([], **files)
     options.check(conf)
     if conf.placement_database.connection.startswith("sqlite:///"):

@@ -19,9 +19,9 @@ from placement.conf import reading
 from placement.conf.options import (
     GROUPS,
     NEVER_EMPTY,
+    forget_others,
     list_opts,
     register,
-    set_cors_defaults,
     set_library_defaults,
 )
 from placement.conf.spelling import UnknownOption, unknown_options
@@ -31,6 +31,7 @@ __all__ = [
     "PROJECT",
     "check",
     "connection_finding",
+    "forget_others",
     "list_opts",
     "load",
     "read",
@@ -84,8 +85,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     directories = [beside] if directory and os.path.isdir(beside) else None
     how |= {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories}
     reading.read(conf, arguments, **how)
-    if extension.forget_others(conf):
-        set_cors_defaults(conf, extension.enabled(conf))
+    if forget_others(conf):
         reading.read(conf, arguments, **how)
 
 

@@ -341,10 +341,21 @@ def register(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(options, group=group)
 
 
-def set_cors_defaults(conf: cfg.ConfigOpts, extensions: Iterable[Extension]) -> None:
-    """Let browsers use the headers of these extensions, and of no others, unless the operator lists headers."""
-    for name, value in _cors_defaults(extensions).items():
+def forget_others(conf: cfg.ConfigOpts) -> bool:
+    """Take what extensions that are not enabled have added from a configuration that was read.
+
+    Returns:
+        Whether it has to be read again.
+
+    Raises:
+        cfg.Error: As ``extension.enabled``.
+    """
+    kept = extension.forget_others(conf)
+    if kept is None:
+        return False
+    for name, value in _cors_defaults(kept).items():
         conf.set_default(name, value, group="cors")
+    return True
 
 
 def _cors_defaults(extensions: Iterable[Extension]) -> dict[str, list[str]]:

@@ -86,11 +86,15 @@ PAGES = [
 ]
 #: From where pages write paths.
 BASES = (ROOT, ROOT / "placement")
+#: Directories that commands of the pages make; they may be there and lack some of their files.
+MADE = {"var", "build"}
 
 
 def is_path(literal):
     """Whether a literal with a slash is the path of a file or a folder: media types have slashes, too."""
     first = literal.partition("/")[0]
+    if first in MADE:
+        return False
     return literal.endswith(("/", ".py", ".rst")) or any((base / first).is_dir() for base in BASES)
 
 

@@ -1046,10 +1046,10 @@ def test_a_worker_ends_in_time(database, monkeypatch):
 def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
     monkeypatch.setattr("placement.checks.check.BATCH", 1)
     plant("lost_provider")
-    subject = Subject(web.configuration(), database, examined=until(time.monotonic() + 3600))
+    subject = Subject(web.configuration(), database, on_rows=until(time.monotonic() + 3600))
     batches = subject.ranges(allocations.c.id)
     next(batches)
-    subject.examined = until(time.monotonic() - 1)
+    subject.on_rows = until(time.monotonic() - 1)
     with pytest.raises(OutOfTimeError):
         next(batches)
 
