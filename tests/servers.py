@@ -313,18 +313,21 @@ def shared(kind: str) -> Server:
 
 
 @contextlib.contextmanager
-def private(kind: str, *, durable: bool = False, environment: Mapping[str, str] = {}) -> Iterator[ServerProcess]:
+def private(
+    kind: str, *, durable: bool = False, environment: Mapping[str, str] = {}, place: Path | None = None
+) -> Iterator[ServerProcess]:
     """Provide a server that the caller may kill and restart; raises Missing.
 
     Args:
         durable: A COMMIT returns when its log is on the disk, as by the server's defaults; and the data of a large
             cloud fit into the buffers, as an operator's do.
         environment: Variables of its processes, beside those of this one.
+        place: Where its directory is made; by default in that of the run, whose files may be in memory.
     """
     cls = KINDS[kind]
     assert issubclass(cls, ServerProcess), f"{kind} has no server"
     cls.check_installed()
-    server = cls(children.run_directory() / f"{kind}-{secrets.token_hex(4)}", durable=durable)
+    server = cls((place or children.run_directory()) / f"{kind}-{secrets.token_hex(4)}", durable=durable)
     server.environment.update(environment)
     server.start()
     try:

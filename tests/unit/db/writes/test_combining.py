@@ -19,6 +19,13 @@ from placement.db.writes.combining import Combiner, LeaderFailed
 from tests.clock import PATIENCE
 
 
+class _Events(dict):
+    """An event for each item; one, even if two threads ask for it first.  A defaultdict would give each its own."""
+
+    def __missing__(self, item):
+        return self.setdefault(item, threading.Event())
+
+
 class Runner:
     """Runs batches as a test lets it, and records them."""
 
@@ -27,9 +34,9 @@ class Runner:
         #: The items of each batch that has ended, and the threads that ran them.
         self.batches, self.leaders = [], []
         #: By the leader's item: what the batch waits for, and what it does then.
-        self.gates, self.works = collections.defaultdict(threading.Event), {}
+        self.gates, self.works = _Events(), {}
         self._threads = ThreadPoolExecutor(32)
-        self._begun = collections.defaultdict(threading.Event)
+        self._begun = _Events()
 
     def _run(self, batch):
         [leader, *_] = batch.items
