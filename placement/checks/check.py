@@ -1,7 +1,7 @@
 """A check, and the subject that it is given.
 
-A check is a function.  It reads large tables in batches, each a single statement, so that what it finds is of one
-committed state, and whoever runs it can end it between two of them.
+A check is a function.  It reads a large table in batches.  Each batch is one statement, so it sees one committed state;
+between two batches the check can be ended.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Subject:
             after = last
 
     def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:
-        """Yield the rows of a statement about a table, which has the condition ``within`` of the id of the table."""
+        """Yield the rows of a statement that reads a table in batches; its WHERE clause has ``within(column)``."""
         for bounds in self.ranges(column):
             yield from self.rows(statement, bounds)
 

@@ -1,4 +1,4 @@
-"""Changes that only fixes make: of trees that rows contradict, and of consumers that hold nothing, or what is lost.
+"""Changes that only fixes make: to trees, to consumers that hold nothing, and to allocations of what does not exist.
 
 As in the objects that serve requests, each locks what it decides about, and records the change in the feed and in the
 history.
@@ -43,8 +43,7 @@ def correct_roots(db: Transaction, most: int) -> int:
     wrong = sorted({*found.rootless, *found.wrong})[:most]
     wanted = {*wrong, *(ancestor for one in wrong for ancestor in found.above(one))}
     wanted |= {root for one in wrong if (root := found.roots[one]) in found.roots and root is not None}
-    if _lock_ends(db, wanted) != {one: (found.parents[one], found.roots[one]) for one in wanted}:
-        raise Collision
+    _lock_as_read(db, found, wanted)
     provider_rows.touch(db, wanted)
     _note_roots(db, {one: (found.roots[one], found.right[one]) for one in wrong})
     for root, members in itertools.groupby(sorted(wrong, key=found.right.__getitem__), found.right.__getitem__):
@@ -71,8 +70,7 @@ def cut_orphans(db: Transaction, most: int) -> int:
     """
     found = Lineage.read(db)
     orphans = found.orphans[:most]
-    if _lock_ends(db, orphans) != {one: (found.parents[one], found.roots[one]) for one in orphans}:
-        raise Collision
+    _lock_as_read(db, found, orphans)
     _note_roots(db, {one: (found.roots[one], one) for one in orphans}, reason="no parent")
     if orphans:
         db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
@@ -97,13 +95,15 @@ def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], re
         db.note(PROVIDER, uuids[provider_id], changes)
 
 
-def _lock_ends(db: Transaction, ids: Collection[int]) -> dict[int, tuple[int | None, int | None]]:
-    """Lock providers in the order of their ids, and return the parent and the root of each, by id.
+def _lock_as_read(db: Transaction, found: Lineage, ids: Collection[int]) -> None:
+    """Lock providers in the order of their ids; raises Collision if a parent or a root is not as it was read.
 
-    Of rows that may refer to providers which do not exist, unlike those of ``provider_rows.lock_all``.
+    Unlike those of ``provider_rows.lock_all``, the rows may refer to providers that do not exist.
     """
     rows = db.execute(_LOCK_ENDS, {"ids": sorted(ids)}) if ids else ()
-    return {row.id: (row.parent_provider_id, row.root_provider_id) for row in rows}
+    locked = {row.id: (row.parent_provider_id, row.root_provider_id) for row in rows}
+    if locked != {one: (found.parents[one], found.roots[one]) for one in ids}:
+        raise Collision
 
 
 def delete_idle(db: Transaction, uuids: Collection[str]) -> int:

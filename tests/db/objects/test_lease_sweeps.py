@@ -22,7 +22,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.policy import Policy
-from tests import apis, web
+from tests import apis, received, web
 from tests.clock import PATIENCE, Clock
 from tests.db import lease, sql_hooks
 from tests.made import opened
@@ -62,10 +62,8 @@ def due(database):
 @pytest.fixture
 def numbers():
     """The numbers of due leases that were published."""
-    found = []
-    signals.leases_due.connect(found.append)
-    yield found
-    signals.leases_due.disconnect(found.append)
+    with received.facts(signals.leases_due) as found:
+        yield found
 
 
 def service(database, interval=5):

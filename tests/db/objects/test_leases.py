@@ -20,6 +20,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
+from tests import received
 from tests.clock import PATIENCE
 from tests.db import lease
 
@@ -40,10 +41,8 @@ def host(database):
 @pytest.fixture
 def published():
     """The numbers of leases that were published as given back."""
-    numbers = []
-    signals.leases_expired.connect(numbers.append)
-    yield numbers
-    signals.leases_expired.disconnect(numbers.append)
+    with received.facts(signals.leases_expired) as numbers:
+        yield numbers
 
 
 def claim(database, amount=1):

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from placement import signals
 from placement.db.schema.tables import resource_providers
+from tests import received
 from tests.db import scenarios, sql_hooks, writes
 from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.in_process import placement
@@ -91,10 +92,8 @@ def forest(database):
 @pytest.fixture
 def refused():
     """The labels of the driver errors."""
-    words = []
-    signals.driver_error.connect(words.append)
-    yield words
-    signals.driver_error.disconnect(words.append)
+    with received.facts(signals.driver_error) as words:
+        yield words
 
 
 def for_a_while(*works):

@@ -38,7 +38,7 @@ from placement.extensions.doctor.examination import OutOfTimeError, examine, unt
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
-from tests import children, made, servers, web
+from tests import children, made, received, servers, web
 from tests.db import lease
 from tests.db.extensions.doctor.findings import PLANTED, plants
 from tests.db.extensions.event_rows import following
@@ -804,10 +804,8 @@ def test_a_check_that_fails_is_found_and_the_others_are_made(database, world, ca
 @pytest.fixture
 def counts():
     """The numbers that examinations publish."""
-    counts = []
-    signals.examined.connect(counts.append)
-    yield counts
-    signals.examined.disconnect(counts.append)
+    with received.facts(signals.examined) as counts:
+        yield counts
 
 
 def test_an_examination_publishes_its_findings(database, counts):
