@@ -202,19 +202,15 @@ def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monke
     monkeypatch.setattr(lease_sweep, "MOST_IDLE", 1_000_000)
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     due(60)
-    counted, published = [], []
-    signals.leases_expired.connect(published.append)
-    try:
-        with ThreadPoolExecutor(3) as threads:
-            url = database.url.render_as_string(hide_password=False)
+    counted = []
+    url = database.url.render_as_string(hide_password=False)
 
-            def sweep():
-                with opened(url) as own:
-                    return lease_sweep.sweep(own, given_back=counted.append)
+    def sweep():
+        with opened(url) as own:
+            return lease_sweep.sweep(own, given_back=counted.append)
 
-            assert all(each.result(PATIENCE) for each in [threads.submit(sweep) for _ in range(3)])
-    finally:
-        signals.leases_expired.disconnect(published.append)
+    with received.facts(signals.leases_expired) as published, ThreadPoolExecutor(3) as threads:
+        assert all(each.result(PATIENCE) for each in [threads.submit(sweep) for _ in range(3)])
     assert (sum(counted), sum(published), held(database)) == (60, 60, 0)
     _, used = LiveIndex(database).current().column("VCPU").usage()
     assert used.sum() == 0
