@@ -11,14 +11,12 @@ client chose, or a text from outside.
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, Literal, ParamSpec
 
 Facts = ParamSpec("Facts")
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 class Signal(Generic[Facts]):
@@ -104,20 +102,11 @@ leases_due: Signal[[int]] = Signal()
 claims_answered: Signal[[str, int]] = Signal()
 
 
-def timed(name: str) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
-    """Publish the seconds of every call of the decorated function as a ``timing`` of this name."""
-
-    def wrap(function: Callable[Given, Result]) -> Callable[Given, Result]:
-        @functools.wraps(function)
-        def measured(*args: Given.args, **kwargs: Given.kwargs) -> Result:
-            if not timing._listeners:
-                return function(*args, **kwargs)
-            began = time.perf_counter()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                timing(name, time.perf_counter() - began)
-
-        return measured
-
-    return wrap
+@contextlib.contextmanager
+def timed(name: str) -> Iterator[None]:
+    """Publish the seconds of a block, or of every call of a decorated function, as a ``timing`` of this name."""
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        timing(name, time.perf_counter() - began)

@@ -6,17 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import sqlalchemy as sa
-
 from jepsen.planted.faults import PAUSE, fault
 from placement import errors
 from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import consumers
 from placement.db.writes import retry
-from placement.db.writes.joint_write import JointWrites
-from placement.handlers import allocation as handler
 from placement.objects import capacity
 from placement.objects import consumer as consumer_module
+from placement.objects.claims import joint_claims, release
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.claims.claimed_inventory import ClaimedInventory
 from placement.objects.consumer import Consumer
@@ -42,7 +39,7 @@ def fit_read_before_the_lock() -> None:
 @fault
 def capacity_not_compared() -> None:
     """A claim is not compared with what others use."""
-    ClaimedInventory.check = lambda self, amount, total: None
+    ClaimedInventory.check = lambda self, amount, total, used_by_others, given_up: None
 
 
 @fault
@@ -70,28 +67,26 @@ def owner_not_written() -> None:
 
 
 def _change_advance(values: Mapping[str, Any]) -> None:
-    advance = consumer_module._ADVANCE_ANY.values(values)
-    consumer_module._ADVANCE = {
-        False: CompiledStatement(advance),
-        True: CompiledStatement(advance.where(consumers.c.generation == sa.bindparam("was"))),
-    }
+    consumer_module._ADVANCE = CompiledStatement(consumer_module._ADVANCEMENT.values(values))
 
 
 @fault
 def consumer_row_left() -> None:
     """The row of a consumer stays when a claim leaves it nothing."""
-    Consumer.delete = lambda self, db, *, as_read: None
+    Consumer.delete = lambda self, db: None
 
 
 @fault
 def allocations_left() -> None:
     """A deletion of a consumer's allocations deletes the row only: the allocations are of a consumer without a row."""
 
-    def release(cls: Any, db: Any, uuid: str) -> None:
-        if not Consumer.delete_row(db, uuid).held_on:
+    def end_row(db: Any, uuid: str) -> None:
+        holding = [consumer for consumer in release.lock(db, [uuid]) if consumer.held_on]
+        if not holding:
             raise errors.NoAllocations(uuid=uuid)
+        holding[0].delete(db)
 
-    ClaimSet.release = classmethod(release)
+    release.end_one = end_row
 
 
 @fault
@@ -103,9 +98,9 @@ def ghost_ended_beside_a_claim() -> None:
     allocations_left()
     delete = Consumer.delete
 
-    def delete_row_only(self: Consumer, db: Any, *, as_read: bool) -> None:
+    def delete_row_only(self: Consumer, db: Any) -> None:
         if self.id is not None:
-            delete(self, db, as_read=as_read)
+            delete(self, db)
         else:
             time.sleep(PAUSE)
 
@@ -115,24 +110,24 @@ def ghost_ended_beside_a_claim() -> None:
 @fault
 def post_in_several_transactions() -> None:
     """POST /allocations writes each of its consumers in a transaction of its own."""
-    place = handler._place
+    place = joint_claims.place
 
-    def one_by_one(req: Any, wanted: Any) -> None:
-        for claim in wanted:
-            place(req, [claim])
+    def one_by_one(database: Any, claims: Any, **options: Any) -> None:
+        for claim in claims:
+            place(database, [claim], **options)
 
-    handler._place = one_by_one
+    joint_claims.place = one_by_one
 
 
 @fault
 def one_attempt() -> None:
     """A write that collides with others is refused, and not run again."""
     until_done = retry.until_done
-    retry.until_done = lambda attempt, **options: until_done(attempt, **{**options, "attempts": 1})
+    retry.until_done = lambda attempt, attempts, *options: until_done(attempt, 1, *options)
 
 
 @fault
 def refused_told_as_done() -> None:
     """Of claims that threads write together, all are answered as done, also those that did not fit."""
-    write_mixed = JointWrites._write_mixed
-    JointWrites._write_mixed = lambda self, batch: [True for _ in write_mixed(self, batch)]
+    place_together = joint_claims._place_together
+    joint_claims._place_together = lambda database, claims: [True for _ in place_together(database, claims)]

@@ -18,7 +18,7 @@ from placement.objects.claims.claim_set import ClaimSet
 class _Unchecked(ClaimSet):
     """Claims that are not compared with what others use."""
 
-    def _check(self, inventories: Any) -> None:
+    def _judge(self, groups: Any, inventories: Any) -> None:
         return
 
 

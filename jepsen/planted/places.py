@@ -18,7 +18,7 @@ from placement.extensions.v1.failures import NothingPlaced
 from placement.extensions.v1.handlers import claim as handler
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.objects.claims.claim import Claim
-from placement.objects.claims.claim_batch import ClaimBatch
+from placement.objects.claims.claim_set import ClaimSet
 
 Resources = Mapping[str, Mapping[str, int]]
 
@@ -75,13 +75,11 @@ def mappings_of_an_earlier_place() -> None:
 def more_written_than_told() -> None:
     """A claim is written with one unit of each class more than is answered."""
 
-    class More(ClaimBatch):
-        def __init__(self, db: Any, claims: Sequence[Claim], relied_on: Any = None) -> None:
-            super().__init__(
-                db, [dataclasses.replace(one, resources=_with_more(one.resources)) for one in claims], relied_on
-            )
+    class More(ClaimSet):
+        def __init__(self, db: Any, claims: Sequence[Claim]) -> None:
+            super().__init__(db, [dataclasses.replace(one, resources=_with_more(one.resources)) for one in claims])
 
-    writing.ClaimBatch = More
+    writing.ClaimSet = More
 
 
 @fault

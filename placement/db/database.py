@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
+import functools
 import logging
 import threading
 import time
@@ -30,13 +30,16 @@ from placement.db.engine.driver_errors import ErrorClass
 from placement.db.engine.timeouts import UNBOUNDED
 from placement.db.writes import retry
 from placement.db.writes.attempt import Attempts, Lock, Work
-from placement.db.writes.joint_write import JointWrite, JointWrites
 from placement.db.writes.notes import Recorder
+from placement.db.writes.queue import Queue
 from placement.db.writes.transaction import Prerequisite, Reader, Reading
 from placement.db.writes.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
+
+#: The largest sum of the sizes of writes that one transaction does together.
+LARGEST = 100
 
 
 class Database:
@@ -65,7 +68,8 @@ class Database:
         # A database in memory is one connection, which reads use too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
-        self._joint_writes = JointWrites(self.write, self.wait_for)
+        #: Of writes that one transaction does together.
+        self.queue: Queue[Any, bool] = Queue(LARGEST, self.wait_for)
 
     @property
     def recorder(self) -> Recorder | None:
@@ -123,7 +127,7 @@ class Database:
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """Return what ``work(db)`` returns; raises DatabaseUnavailable or DatabaseBusy."""
 
-        def attempt() -> Result:
+        def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection:
                 return work(Reader(connection))
 
@@ -132,7 +136,7 @@ class Database:
     def snapshot(self, work: Callable[[Connection], Result]) -> Result:
         """Return what ``work(db)`` returns, whose statements all see one committed state; raises like ``read``."""
 
-        def attempt() -> Result:
+        def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
                 return work(connection)
 
@@ -144,7 +148,6 @@ class Database:
         *,
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
-        deadline: float | None = None,
     ) -> Result:
         """Return what ``work(db)`` returned in the attempt that was committed.
 
@@ -152,7 +155,6 @@ class Database:
             work: Reads and writes in the transaction; it may be called several times.
             attempts: The largest number of attempts.
             exhausted: The failure if every attempt collided.
-            deadline: As of ``retry.until_done``; None for that of a request that begins now.
 
         Raises:
             Conflict: ``exhausted``.
@@ -160,28 +162,18 @@ class Database:
             DatabaseBusy: Too many threads wait for the server; nothing was changed.
             OutcomeUnknown: The connection was lost during COMMIT.
         """
-        if deadline is None:
-            deadline = retry.new_deadline()
+        attempt = functools.partial(self._attempts.commit, work)
+        deadline = retry.new_deadline()
         for round_ in range(retry.PREREQUISITES):
-            numbers = itertools.count(1)
             try:
-                return self._until_done(
-                    lambda: self._attempts.commit(work, next(numbers)),  # noqa: B023
-                    *(attempts, exhausted, deadline),
-                )
+                with signals.timed("database"), self.bulkhead.admit():
+                    return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
             except Prerequisite as prerequisite:
                 # After the first prerequisite the work is always run once more, even after the deadline.
                 if round_ and retry.is_over(deadline):
                     break
                 self.write(prerequisite.work, exhausted=exhausted)
         raise exhausted()
-
-    def write_jointly(self, write: JointWrite) -> None:
-        """Return once the write is committed, alone or together with others of its kind; raises like ``write``.
-
-        The outcome is unknown, too, if the thread that does the work is stalled.
-        """
-        self._joint_writes.write(write)
 
     def wait_for(self, done: threading.Event) -> bool:
         """Wait for what another thread does with this database; see ``Bulkhead.wait_for``."""
@@ -209,13 +201,10 @@ class Database:
         Raises:
             Failure: A work is refused; or as ``write``, and then ``look`` may not have been called.
         """
-        numbers = itertools.count(1)
         for _ in range(retry.PREREQUISITES):
             try:
-                return self._until_done(
-                    lambda: self._attempts.roll_back(works, look, next(numbers)),  # noqa: B023
-                    *(attempts, exhausted, retry.new_deadline()),
-                )
+                attempt = functools.partial(self._attempts.roll_back, works, look)
+                return self._until_done(attempt, attempts, exhausted, retry.new_deadline())
             except Prerequisite as prerequisite:
                 works = [prerequisite.work, *works]
         raise exhausted()
@@ -254,12 +243,10 @@ class Database:
 
     @signals.timed("database")
     def _until_done(
-        self, attempt: Callable[[], Result], attempts: int, exhausted: type[errors.Failure], deadline: float
+        self, attempt: Callable[[int], Result], attempts: int, exhausted: type[errors.Failure], deadline: float
     ) -> Result:
         with self.bulkhead.admit():
-            return retry.until_done(
-                attempt, attempts=attempts, exhausted=exhausted, deadline=deadline, on_lost=self._discard_stale
-            )
+            return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
 
     def _discard_stale(self, error: Exception, began: float) -> None:
         """Stop using what was made before the server was lost: connections of all pools, writers of the feed.

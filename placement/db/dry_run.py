@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar, cast
 from placement import errors
 from placement.db.database import Database
 from placement.db.writes import retry
-from placement.db.writes.joint_write import JointWrite
 from placement.db.writes.transaction import Reading, Transaction
 
 Result = TypeVar("Result")
@@ -52,7 +51,3 @@ class DryRun(Generic[Seen]):
         result = cast(Result, self._database.dry_run(works, look, attempts=attempts, exhausted=exhausted))
         self._done.append(work)
         return result
-
-    def write_jointly(self, write: JointWrite) -> None:
-        """Do the write alone, and roll it back; failures as of ``write``."""
-        self.write(write.alone, attempts=write.attempts, exhausted=write.exhausted)

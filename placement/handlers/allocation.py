@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from placement import errors
@@ -12,9 +11,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, newest, no_content, ok
 from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
-from placement.objects.claims.claim import Claim
-from placement.objects.claims.claim_set import ClaimSet
-from placement.objects.claims.joint_claims import joint_write
+from placement.objects.claims import joint_claims, release
 from placement.objects.consumer import canonical_uuid
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
@@ -47,7 +44,7 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     consumer = canonical_uuid(consumer_uuid)
     wanted = claims({consumer: req.document}, req.conf.placement)
     with errors.prefixed(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
-        _place(req, wanted)
+        joint_claims.place(req.writes_to, wanted, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
 
 
@@ -61,14 +58,15 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
 def create(req: Request) -> Reply:
     """Replace all allocations of each of several consumers, or of none of them."""
     with errors.prefixed("Unable to allocate inventory ", errors.UnknownResourceClass):
-        _place(req, claims(req.document, req.conf.placement))
+        wanted = claims(req.document, req.conf.placement)
+        joint_claims.place(req.writes_to, wanted, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
 
 
 @endpoint(policy="placement:allocations:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, consumer_uuid: str) -> Reply:
     """Delete all allocations of the consumer."""
-    req.write(lambda db: ClaimSet.release(db, consumer_uuid))
+    req.write(lambda db: release.end_one(db, consumer_uuid))
     return no_content()
 
 
@@ -86,16 +84,6 @@ def of_provider(req: Request, uuid: str) -> Reply:
         "allocations": {consumer: _present_share(share, req.version) for consumer, share in held.shares.items()},
     }
     return ok(document, modified=newest([held.modified]))
-
-
-def _place(req: Request, wanted: Sequence[Claim]) -> None:
-    req.write_jointly(
-        joint_write(
-            wanted,
-            attempts=req.conf.placement.allocation_conflict_retry_count,
-            exhausted=errors.AllocationsChanged,
-        )
-    )
 
 
 def _present(held: ConsumerAllocations, version: mv.Version) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from placement import errors
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
-from placement.db.writes.joint_write import JointWrite
 from placement.db.writes.transaction import Reading, Transaction
 from placement.http import urlencoded
 from placement.http.environ import CONTEXT, SEARCH, SERVICE, VERSION
@@ -160,10 +159,6 @@ class Request(webob.Request):
         ``work`` may run several times, each time in a new transaction.  The options are those of ``Database.write``.
         """
         return self.writes_to.write(work, attempts=attempts, exhausted=exhausted)
-
-    def write_jointly(self, write: JointWrite) -> None:
-        """Return once the write is committed, alone or together with others; in a dry run, once it is rolled back."""
-        self.writes_to.write_jointly(write)
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
         """Ask the policy whether the caller may do ``rule``.

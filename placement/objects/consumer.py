@@ -94,6 +94,11 @@ class Consumer:
         """Whether clients can see it."""
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
+    @property
+    def next_generation(self) -> int:
+        """The generation that a claim gives it."""
+        return 1 if self.generation is None else self.generation + 1
+
     def check_generation(self, given: int | None) -> None:
         """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer)."""
         if self.exists and given != self.generation:
@@ -157,14 +162,6 @@ class Consumer:
                 consumer.held_on.add(row.provider_id)
         return found
 
-    @classmethod
-    def read_again(cls, db: Transaction, consumers: Collection[Consumer]) -> None:
-        """Read ``held_on`` once more.  The rows of these consumers are written, so it cannot change any more."""
-        if consumers:
-            now = cls.read_all(db, [consumer.uuid for consumer in consumers])
-            for consumer in consumers:
-                consumer.held_on = now[consumer.uuid].held_on
-
     # --- writing ---
 
     @staticmethod
@@ -212,54 +209,35 @@ class Consumer:
         if db.execute(_LOCK, {"id_": self.id}).scalar() != self.generation:
             raise Collision
 
-    def advance(self, db: Transaction, *, as_read: bool) -> None:
+    def advance(self, db: Transaction) -> None:
         """Move the row one generation on, and give it its new owner.
 
-        Args:
-            as_read: Whether the row must still have the generation that was read.  If it need not, ``read_again``
-                finds what other transactions have changed.
-
         Raises:
-            Collision: Another transaction has changed the row, or deleted it.
+            Collision: Another transaction has changed the row since it was read, or deleted it.
         """
         new = {f"new_{name}": value for name, value in self.columns.items()}
-        self._write(db, _ADVANCE, as_read, {**new, "now": utcnow()})
+        self._write(db, _ADVANCE, {**new, "now": utcnow()})
 
-    def delete(self, db: Transaction, *, as_read: bool) -> None:
-        """Delete the row, if there is one; arguments and failures are those of ``advance``."""
+    def delete(self, db: Transaction) -> None:
+        """Delete the row, if there is one; raises like ``advance``."""
         if self.id is not None:
-            self._write(db, _DELETE, as_read, {})
+            self._write(db, _DELETE, {})
         elif self.held_on:
             # A row that is inserted and deleted keeps others from inserting one, and from claiming, until we commit.
             self.columns = _NO_OWNER
             self.insert_all(db, [self])
-            db.execute(_DELETE_BY_UUID, {"uuid": self.uuid})
+            self.delete_new(db, [self.uuid])
 
-    def _write(self, db: Transaction, statement: Mapping[bool, Any], as_read: bool, values: dict[str, Any]) -> None:
-        found = {"id_": self.id, "was": self.generation} if as_read else {"id_": self.id}
-        if db.execute(statement[as_read], found | values).rowcount != 1:
+    def _write(self, db: Transaction, statement: CompiledStatement, values: dict[str, Any]) -> None:
+        if db.execute(statement, {"id_": self.id, "was": self.generation, **values}).rowcount != 1:
             raise Collision
-
-    @classmethod
-    def delete_row(cls, db: Transaction, uuid: str, held_on: set[int] | None = None) -> Consumer:
-        """Delete the row of the uuid, and return the consumer with what it holds: nothing if there was no row.
-
-        Args:
-            held_on: Ids of the providers on which it holds something, where this transaction has read them under the
-                lock of the row; None if they are not known.
-        """
-        if not db.execute(_DELETE_BY_UUID, {"uuid": uuid}).rowcount:
-            return cls(uuid)
-        if held_on is not None:
-            return cls(uuid, held_on=held_on)
-        # After the row, so that it cannot change again.  Some collations delete it in another case, too.
-        return cls.read_all(db, [uuid])[uuid]
 
 
 _NEW_TYPE: sa.BindParameter[Any] = sa.bindparam("new_consumer_type_id", type_=sa.Integer)
-_ADVANCE_ANY = (
+_AS_READ = consumers.c.id == sa.bindparam("id_"), consumers.c.generation == sa.bindparam("was")
+_ADVANCEMENT = (
     sa.update(consumers)
-    .where(consumers.c.id == sa.bindparam("id_"))
+    .where(*_AS_READ)
     .values(
         generation=consumers.c.generation + 1,
         project_id=sa.bindparam("new_project_id"),
@@ -268,14 +246,10 @@ _ADVANCE_ANY = (
         updated_at=sa.bindparam("now"),
     )
 )
-_DELETE_ANY = sa.delete(consumers).where(consumers.c.id == sa.bindparam("id_"))
-_AS_READ = consumers.c.generation == sa.bindparam("was")
-#: By whether the row must still have the generation that was read.
-_ADVANCE = {False: CompiledStatement(_ADVANCE_ANY), True: CompiledStatement(_ADVANCE_ANY.where(_AS_READ))}
-_DELETE = {False: CompiledStatement(_DELETE_ANY), True: CompiledStatement(_DELETE_ANY.where(_AS_READ))}
+_ADVANCE = CompiledStatement(_ADVANCEMENT)
+_DELETE = CompiledStatement(sa.delete(consumers).where(*_AS_READ))
 _COLUMNS = "uuid", "project_id", "user_id", "generation", "consumer_type_id"
 _INSERT = CompiledInsert(consumers, *_COLUMNS, created_at=CLOCK)
-_DELETE_BY_UUID = sa.delete(consumers).where(consumers.c.uuid == sa.bindparam("uuid"))
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
 _DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))

@@ -77,11 +77,11 @@ def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] |
 
 
 class Crowd:
-    """Threads of one process: the first ones hold a transaction open, and the others wait for it.
+    """Threads of one process: the first one holds a transaction open, and the others wait for it.
 
     Attributes:
         database: Of the process.
-        combiner: What the threads wait in.
+        queue: What the threads wait in.
         joined: How many writes each transaction did that could do several.
         causes: Why transactions were run again.
         admitted: How many threads used the database while the last ones waited.
@@ -91,8 +91,10 @@ class Crowd:
         logged: What each call added to its line of the log, by the number of the thread.
     """
 
-    def __init__(self, database, combiner):
-        self.database, self.combiner = database, combiner
+    def __init__(self, database, queue):
+        self.database, self.queue = database, queue
+        # So that it is the threads that say which of them are served together, and not the time.
+        queue.longest_wait, queue.gathering = PATIENCE, 0
         self.admitted = 0
         self._forget()
 
@@ -101,29 +103,26 @@ class Crowd:
         self.searches = self.guessed = 0
         self.outcomes = Counter()
 
-    def together(self, *works, first=1):
+    def together(self, *works):
         """Return what the works return or raise.
 
-        Each runs in a thread.  The ``first`` ones stop at a statement until all others wait, which they do in their
-        order.
+        Each runs in a thread.  The first one stops at a statement until all others wait, which they do in their order.
         """
         threads, held, all_wait = Threads(works), threading.Event(), threading.Event()
-        queue = self.combiner._queue
+        line = self.queue.line
 
         def hold(_statement):
-            number = threads.number()
-            if number is not None and number < first:
+            if threads.number() == 0:
                 held.set()
                 assert all_wait.wait(PATIENCE)
 
         with self.recorded(), sql_hooks.statements(self.database.engine, hold):
             try:
-                for number in range(first):
+                threads.start(0)
+                until(held.is_set)
+                for number in range(1, len(works)):
                     threads.start(number)
-                    until(lambda: held.is_set() and len(queue._running) > number)  # noqa: B023
-                for number in range(first, len(works)):
-                    threads.start(number)
-                    until(lambda: len(queue._waiting) == number + 1 - first)  # noqa: B023
+                    until(lambda: len(line.waiting) == number)  # noqa: B023
                 self.admitted = len(self.database.bulkhead._admitted)
             finally:
                 all_wait.set()
@@ -181,8 +180,8 @@ WRONG = {
 class ProviderCrowd(Crowd):
     """Claims of PUT /allocations that wait for each other."""
 
-    def __init__(self, database, combiner):
-        super().__init__(database, combiner)
+    def __init__(self, database):
+        super().__init__(database, database.queue)
         self.ask = placement(database)
 
     def provider(self, total=100, **inventory):
@@ -219,12 +218,10 @@ class ProviderCrowd(Crowd):
 
 
 @contextlib.contextmanager
-def mixed_crowd(database):
-    """Provide claims on a database, also on different providers, that wait for each other as long as it takes."""
+def provider_crowd(database):
+    """Provide claims on a database that wait for each other as long as it takes."""
     with opened(database.url) as own:
-        joint = own._joint_writes
-        joint._mixed._longest_wait = joint._alike._longest_wait = PATIENCE
-        yield ProviderCrowd(own, joint._mixed)
+        yield ProviderCrowd(own)
     assert flaws(database) == {}
 
 

@@ -19,6 +19,7 @@ from placement import errors
 from placement.db.database import Database
 from placement.db.writes.transaction import Transaction
 from placement.index.snapshot import SHARES
+from placement.objects.claims import release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -142,7 +143,7 @@ class Writer:
 
     def free(self) -> Work:
         consumer = self.chance.choice(self.consumers)
-        return lambda db: ClaimSet.release(db, consumer)
+        return lambda db: release.end_one(db, consumer)
 
     def reshape(self) -> Work:
         stock = {self.provider(): self.stock(("VCPU", "CUSTOM_A")) for _ in range(2)}

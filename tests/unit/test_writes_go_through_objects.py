@@ -14,7 +14,6 @@ import pytest
 
 import placement
 from placement import extension
-from placement.objects.claims.claim_batch import ClaimBatch
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -38,7 +37,6 @@ PARTIAL_CHANGES = {
     "lock_named",
     "delete_created",
     "delete_new",
-    "read_again",
 }
 #: The modules of placement/objects that write.  All others are records, which can only be read.
 WRITERS = {
@@ -111,14 +109,14 @@ def test_only_the_listed_modules_write():
 
 def test_unchecked_writes_are_used_only_by_objects_that_check():
     assert importers("placement.objects.provider_rows") == REPAIRS | {
-        *("objects/claims/claim_batch", "objects/claims/claim_set", "objects/locked_provider", "objects/tree"),
+        *("objects/claims/claim_set", "objects/locked_provider", "objects/tree"),
     }
     assert importers("placement.objects.claims.allocation_rows") == {
-        *("objects/claims/claim_batch", "objects/claims/claim_set", "objects/claims/release"),
+        *("objects/claims/claim_set", "objects/claims/release"),
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
     assert importers("placement.objects.consumer.Consumer") == REPAIRS | {
-        f"objects/claims/{name}" for name in ("allocation_rows", "claim_batch", "claim_set", "leases", "release")
+        f"objects/claims/{name}" for name in ("allocation_rows", "claim_set", "leases", "release")
     }
 
 
@@ -137,5 +135,4 @@ def test_a_locked_provider_has_no_public_method_of_a_partial_change():
 
 def test_a_claim_set_has_no_public_method_of_a_single_step():
     public = {name for name in vars(ClaimSet) if not name.startswith("_")}
-    assert public == {"place", "release"}
-    assert {name for name in vars(ClaimBatch) if not name.startswith("_")} == {"place", "providers_of"}
+    assert public == {"place", "place_each", "providers_of"}

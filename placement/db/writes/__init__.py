@@ -2,7 +2,7 @@
 
 transaction, attempt, retry  a transaction, one attempt at a write, and when it is run again
 notes, author                what a transaction changes, object by object, and in whose name
-joint_write, combining       writes of several threads in one transaction, and work that one thread does for others
+queue                        work of several threads that one of them does as a batch
 shared_run                   work that one thread does for all that asked for it before it began
 write_lock                   one thread at a time on SQLite
 names                        ids of projects, users, consumer types and aggregates

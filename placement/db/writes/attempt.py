@@ -62,15 +62,27 @@ class Attempts:
         """
         with self._lock:
             writer = self._writers.borrow(self._engine)
+            # Whether it is known which number the writer has used last.
+            is_known = True
             try:
-                connection = self._engine.connect()
-            except BaseException:
-                self._writers.give_back(writer)
+                with self._engine.connect() as connection:
+                    notes = None if self.recorder is None else self.recorder.notes()
+                    transaction = Transaction(connection, number, notes=notes)
+                    connection.begin()
+                    result = work(transaction)
+                    transaction.check_prerequisite()
+                    is_known = False
+                    seq = transaction.record(writer)
+                    self._commit(connection)
+                    writer.seq, is_known = seq, True
+            except exc.DBAPIError as error:
+                # An IntegrityError means that another process has ended the writer: its row or its number is taken.
+                if driver_errors.classify(error) is ErrorClass.COLLISION and not isinstance(error, exc.IntegrityError):
+                    is_known = True
                 raise
-            with connection:
-                notes = None if self.recorder is None else self.recorder.notes()
-                transaction = Transaction(connection, number, notes=notes)
-                result = self._transact(work, transaction, connection, writer)
+            finally:
+                if is_known:
+                    self._writers.give_back(writer)
         transaction.committed()
         if writer.maintenance_due():
             self.maintain(writer)
@@ -96,34 +108,10 @@ class Attempts:
             look(transaction)
             return results[-1]
 
-    def _transact(
-        self, work: Work[Result], transaction: Transaction, connection: Connection, writer: feed.Writer
-    ) -> Result:
-        """Begin, work, commit; give the writer back if the outcome of its sequence number is known."""
-        try:
-            connection.begin()
-            result = work(transaction)
-            transaction.check_prerequisite()
-        except BaseException:
-            # Nothing is recorded under the sequence number yet: it can be used again, even if the rollback fails.
-            self._writers.give_back(writer)
-            raise
-        try:
-            seq = transaction.record(writer)
-            self._commit(connection)
-        except exc.DBAPIError as error:
-            # An IntegrityError means that another process has ended the writer: its row or its number is taken.
-            collision = driver_errors.classify(error) is ErrorClass.COLLISION
-            if collision and not isinstance(error, exc.IntegrityError):
-                self._writers.give_back(writer)
-            raise
-        writer.seq = seq
-        self._writers.give_back(writer)
-        return result
-
     def _commit(self, connection: Connection) -> None:
         try:
-            _commit(connection)
+            with signals.timed("sql"):
+                dialects.commit(connection)
         except exc.SQLAlchemyError as error:
             if driver_errors.classify(error) is ErrorClass.LOST and not driver_errors.is_read_only(error):
                 LOG.error("The answer to a COMMIT was lost: %s", driver_errors.message(error))
@@ -145,8 +133,3 @@ class Attempts:
                 self.commit(lambda db: expired_writers.end(db, expired), 1)
         except Exception as error:
             LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))
-
-
-@signals.timed("sql")
-def _commit(connection: Connection) -> None:
-    dialects.commit(connection)

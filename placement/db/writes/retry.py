@@ -37,8 +37,7 @@ def new_deadline() -> float:
 
 
 def until_done(
-    attempt: Callable[[], Result],
-    *,
+    attempt: Callable[[int], Result],
     attempts: int,
     exhausted: type[errors.Failure],
     deadline: float,
@@ -49,7 +48,7 @@ def until_done(
     Between attempts is a pause with exponential backoff and full jitter, so that writers that collided spread out.
 
     Args:
-        attempt: Runs the whole attempt: begin, work, commit.
+        attempt: Runs the attempt of a number, from 1: begin, work, commit.
         attempts: The largest number of attempts.
         exhausted: The failure if all attempts collide, or the deadline passes.
         deadline: See :func:`new_deadline`.
@@ -64,7 +63,7 @@ def until_done(
     for number in range(1, attempts + 1):
         began = time.monotonic()
         try:
-            return attempt()
+            return attempt(number)
         except Collision:
             cause: signals.RetryCause = "changed"
             reason = "the data changed since it was read"

@@ -1,58 +1,76 @@
-"""Claims: consumers take, move and give back what providers have.
+"""The engine of claims: by it consumers take, move and give back what providers have.
 
-The order of the steps makes it correct (docs/architecture.rst, "A claim"):
+One transaction places the claims of several consumers: all of them or none (``place``), or each that fits
+(``place_each``).  The order of the steps makes it correct (docs/architecture.rst, "A claim"):
 
 1. read the consumers with what they hold, and find the providers;
-2. write the consumers' rows, each only if it is still the one that was read: from here on no other transaction can
-   change what these consumers hold.  Where the client states no generation, transactions about the same consumer wait
-   here for each other, and what it holds is read once more;
-3. advance the providers' generations, which locks their rows in the order of their ids: from here on no other
-   transaction can add usage to them;
+2. lock the consumers' rows in the order of their uuids, each only if it is still as it was read: from here on no other
+   transaction can change what these consumers hold;
+3. lock the providers' rows in the order of their ids: from here on no other transaction can add usage to them;
 4. only then read inventories and usage, and decide by the one fit rule, against what others use;
 5. replace what the consumers hold.
-
-Claims of new consumers on the same providers may be added between the steps 3 and 4.  Their consumers are written while
-the providers are locked, against the order above: a transaction that claims for the same new consumer at this moment
-deadlocks with this one, and the database ends one of the two.
 
 Usage of others can still shrink, since giving back locks no provider; that only makes room.  A transaction that waits
 does so at step 2 or 3, and has locked nothing by then that those before it need.  Steps 1 and 2 come before the lock of
 step 3, so a busy provider is locked for as few round trips as possible (docs/adr/0007).
+
+The two ways differ in what locks a row.  Where a refusal rolls everything back, it is the statement that inserts,
+advances or deletes the row.  Where what is refused must leave nothing and the rest is committed, rows are only locked
+in the steps 2 and 3, rows of new consumers inserted for it, and generations advance after the decision.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from placement import errors
-from placement.db.writes.transaction import Collision, Transaction
+from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
 from placement.objects.claims.claim import AnyGeneration, Claim
 from placement.objects.claims.claimed_inventory import ClaimedInventory
-from placement.objects.claims.consumer_state import ConsumerState, note_claim, note_end
+from placement.objects.claims.consumer_state import ConsumerState, note_claim
 from placement.objects.consumer import Consumer
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 
+#: Inventories by provider uuid and class name.
+_Inventories = Mapping[tuple[str, str], ClaimedInventory]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedClaim:
+    """A claim that was placed."""
+
+    consumer_generation: int
+    #: Whether the consumer had a row before, and whether it held something.
+    existed: bool
+    moved: bool
+    #: The generations of the providers it is on, by uuid.
+    provider_generations: Mapping[str, int]
+
+
+#: What became of a claim: it was placed, or this is why not.
+ClaimOutcome = PlacedClaim | errors.Failure
+
 
 class ClaimSet:
-    """Claims of different consumers that are placed by one transaction, all of them or none.
-
-    Each claim is judged beside all others of the set: together they never take more than there is.
-    """
+    """Claims of different consumers that one transaction places."""
 
     def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
         self._db = db
         self._claims = claims
-        #: By uuid, as ``_read`` found them.
-        self._consumers: dict[str, Consumer] = {}
-        #: By uuid, as ``_read`` found them.
+        #: The claims that are not refused so far.
+        self._open = claims
+        #: Why claims are refused, by consumer; None where the first refusal is raised.
+        self._refused: dict[str, errors.Failure] | None = None
         self._provider_ids: Mapping[str, int] = {}
-        #: For the history, what the consumers held, by uuid.
-        self._before: Mapping[str, ConsumerState] = {}
+        #: These two by consumer, as they were before the claims; the second one only of those that hold something.
+        self._consumers: dict[str, Consumer] = {}
+        self._held: Mapping[str, ConsumerState] = {}
 
     def place(
         self,
@@ -60,17 +78,14 @@ class ClaimSet:
         prepare: Callable[[set[int]], object] | None = None,
         *,
         created: Collection[str] = (),
-        late: Callable[[], Sequence[Claim]] = list,
     ) -> None:
-        """Make the consumers hold exactly what is claimed.
+        """Make the consumers hold exactly what is claimed, all of them or none, judged together.
 
         Args:
             provider_ids: Ids by uuid, where the caller has looked the providers up.
-            prepare: Called between the steps 2 and 3, with the ids of the providers that step 3 advances.  It may lock
+            prepare: Called between the steps 2 and 3, with the ids of the providers that step 3 locks.  It may lock
                 them, and what it does to their inventories counts for the claims.
             created: The uuids of providers that ``prepare`` creates, unless they exist.
-            late: Called between the steps 3 and 4.  It returns more claims to place together with the others: of new
-                consumers, on providers that step 3 has advanced.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
@@ -79,8 +94,6 @@ class ClaimSet:
             Prerequisite: Expired leases hold something where a claim does not fit.
         """
         self._read(provider_ids, created)
-        if self._db.has_history:
-            self._read_before()
         self._write_consumers()
         if prepare is not None:
             prepare(self._named_provider_ids | self._ended_provider_ids)
@@ -88,86 +101,114 @@ class ClaimSet:
             self._provider_ids = ResourceProvider.ids(self._db, self._named_providers)
             self._check_providers()
         provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
-        self._add(late())
-        self._allocate()
+        inventories = self._read_inventories()
+        try:
+            self._judge([self._claims], inventories)
+        except errors.CapacityExceeded:
+            # In a transaction of its own, because this one has locked providers before the consumers that would end.
+            leases.require_none_expired_on(self._db, self._named_provider_ids)
+            raise
+        self._replace(inventories)
 
-    @classmethod
-    def release(cls, db: Transaction, consumer_uuid: str) -> None:
-        """End a consumer of any generation, without advancing its providers.
+    def place_each(
+        self,
+        provider_ids: Mapping[str, int] | None = None,
+        *,
+        relied_on: Mapping[str, Collection[int]] | None = None,
+        generations: Mapping[str, int] | None = None,
+        skip_locked: bool = False,
+    ) -> list[ClaimOutcome]:
+        """Place the claims that fit beside what others use, each after those before it.
 
-        Raises:
-            NoAllocations: It has none.
-            Collision: For the history it has to be read once more.
+        The claims state a consumer generation, ask for something, and are about all providers.
+
+        Args:
+            provider_ids: As of ``place``.
+            relied_on: Ids of the providers on which certain consumers hold something, by their uuids.  Claims are only
+                placed while that is so; these consumers may be those of the claims.
+            generations: By provider uuid; claims are only placed on providers that still have these.  None: any.
+            skip_locked: Whether claims on providers that other transactions have locked are refused, instead of waiting
+                for these, where the server can do so.
+
+        Returns:
+            What became of each claim, in order.  Refusals are those that ``place`` raises, of a class that does not
+            exist NoInventoryToAllocate; and AllocationsChanged: of all, if what other consumers hold is not what is
+            relied on; of those on providers that are locked, or have other generations.
         """
-        before = ConsumerState.lock(db, consumer_uuid) if db.has_history else None
-        consumer = Consumer.delete_row(db, consumer_uuid, None if before is None else before.held_on)
-        if not consumer.held_on:
-            raise errors.NoAllocations(uuid=consumer_uuid)
-        if before is None and db.has_history:
-            raise Collision  # the consumer was created after it was looked for
-        allocation_rows.delete_all(db, [consumer])
-        if before is not None:
-            note_end(db, before)
+        refused: dict[str, errors.Failure] = {}
+        self._refused = refused
+        self._read(provider_ids)
+        tried = self._open
+        self._lock_consumers(relied_on or {})
+        self._lock_providers(generations, skip_locked)
+        inventories = self._read_inventories()
+        self._judge([[claim] for claim in self._open], inventories)
+        Consumer.delete_new(
+            self._db, [claim.consumer for claim in tried if claim.consumer in refused and self._is_new(claim)]
+        )
+        for claim in self._open:
+            if not self._is_new(claim):
+                self._consumers[claim.consumer].advance(self._db)
+        provider_rows.advance_locked(self._db, self._named_provider_ids)
+        self._replace(inventories)
+        moved = self._generations(inventories)
+        return [refused.get(claim.consumer) or self._placed(claim, moved) for claim in self._claims]
 
-    # --- the steps, in their order ---
+    @staticmethod
+    def providers_of(db: Reading, consumers: Collection[str]) -> dict[str, set[int]]:
+        """Return the ids of the providers on which each of these consumers holds something."""
+        return {uuid: consumer.held_on for uuid, consumer in Consumer.read_all(db, consumers).items()}
 
-    def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str]) -> None:
-        """Read the consumers, and find the ids of the providers.
+    # --- step 1 ---
+
+    def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
+        """Read the consumers with what they hold, and find the ids of the providers.
+
+        What they hold is read in a statement of its own if they hold something.  It cannot have changed by step 2:
+        there the rows still have to have the generations that were read.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a generation.
             UnknownAllocationProvider: A provider does not exist; the first one is named.
+            Prerequisite: The lease of a consumer has expired.
+            Collision: A consumer has changed between the two statements.
         """
         unchecked = [claim.consumer for claim in self._claims if not claim.checks_generation]
-        if unchecked and self._db.attempt > 1:
-            # Where others create and end many consumers all the time, one of ours would change during each attempt.
+        if unchecked:
+            # Any generation will do, so these claims must not collide with those who write the same consumers.
             Consumer.lock_all(self._db, unchecked)
         owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
         unknown = self._named_providers if provider_ids is None else ()
         self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
-        if self._db.has_history and self._db.attempt == 1 and any(map(self._is_present, unchecked)):
-            # The history has what they held, which must not change once it is read.
-            Consumer.lock_all(self._db, unchecked)
-            self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = found if provider_ids is None else provider_ids
         leases.require_none_expired(self._consumers.values())
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
-                self._consumers[claim.consumer].check_generation(claim.generation)
+                try:
+                    self._consumers[claim.consumer].check_generation(claim.generation)
+                except errors.ConsumerGenerationConflict as failure:
+                    self._refuse(claim, failure)
         self._check_providers(created)
-
-    def _is_present(self, uuid: str) -> bool:
-        """Return whether a consumer has a row, or holds something."""
-        return self._consumers[uuid].id is not None or bool(self._consumers[uuid].held_on)
-
-    def _read_before(self) -> None:
-        """Read for the history what the consumers hold.
-
-        No row is locked for it, since rows are only locked in the order in which they are written.  Where the client
-        states a generation, the write fails if that has moved.
-
-        Raises:
-            Collision: A consumer has changed since ``_read``.
-        """
-        self._before = ConsumerState.read_all(self._db, [*filter(self._is_present, self._consumers)])
-        for uuid, state in self._before.items():
-            if state.generation != self._consumers[uuid].generation:
-                raise Collision
-
-    @property
-    def _named_providers(self) -> Collection[str]:
-        return dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
+        holding = [claim.consumer for claim in self._open if self._consumers[claim.consumer].held_on]
+        if holding:
+            self._held = ConsumerState.read_all(self._db, holding)
+            for uuid in holding:
+                if uuid not in self._held or self._held[uuid].generation != self._consumers[uuid].generation:
+                    raise Collision
 
     def _check_providers(self, created: Collection[str] = ()) -> None:
-        for uuid in self._named_providers:
-            if uuid not in self._provider_ids and uuid not in created:
-                raise errors.UnknownAllocationProvider(uuid=uuid)
+        for claim in self._open:
+            for uuid in _providers_of(claim):
+                if uuid not in self._provider_ids and uuid not in created:
+                    self._refuse(claim, errors.UnknownAllocationProvider(uuid=uuid))
+
+    # --- step 2 ---
 
     def _write_consumers(self) -> None:
         """Insert, advance or delete the consumers' rows.
 
         Raises:
-            Collision: A row is no longer as it was read, and the client has stated a generation, or the row has gone.
+            Collision: A row is no longer as it was read.
         """
         # In one order for inserts, updates and deletes together: transactions about the same consumers wait for each
         # other without a deadlock.
@@ -179,59 +220,157 @@ class ClaimSet:
             for claim in several:
                 consumer = self._consumers[claim.consumer]
                 if claim.resources or self._kept_on(claim):
-                    consumer.advance(self._db, as_read=claim.checks_generation)
+                    consumer.advance(self._db)
                 else:
-                    if claim.consumer in self._before:
-                        self._before[claim.consumer].lock_lease(self._db)
-                    consumer.delete(self._db, as_read=claim.checks_generation)
-        unchecked = [self._consumers[claim.consumer] for claim in self._claims if not claim.checks_generation]
-        Consumer.read_again(self._db, [consumer for consumer in unchecked if consumer.id is not None])
+                    if self._db.has_history and claim.consumer in self._held:
+                        self._held[claim.consumer].lock_lease(self._db)
+                    consumer.delete(self._db)
 
-    def _add(self, claims: Sequence[Claim]) -> None:
-        """Add claims of new consumers, and write the consumers' rows."""
-        if claims:
-            late = ClaimSet(self._db, claims)
-            late._read(self._provider_ids, ())
-            late._write_consumers()
-            self._claims = [*self._claims, *claims]
-            self._consumers |= late._consumers
-
-    def _allocate(self) -> None:
-        """Decide whether the claims fit, and replace what the consumers hold.
+    def _lock_consumers(self, relied_on: Mapping[str, Collection[int]]) -> None:
+        """Insert the rows of new consumers, lock the others, and refuse all claims if something else is relied on.
 
         Raises:
-            UnknownResourceClass: A claim names a class that does not exist.
-            NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
-            Collision: It may fit: one of the consumers began to hold something meanwhile.
+            Collision: A row is no longer as it was read.
         """
-        inventories = self._read_inventories()
-        try:
-            self._check(inventories)
-        except errors.CapacityExceeded:
-            self._check_absent()
-            # In a transaction of its own, because this one has locked providers before the consumers that would end.
-            leases.require_none_expired_on(self._db, self._named_provider_ids)
-            raise
-        self._replace_allocations(inventories)
+        own = {claim.consumer for claim in self._open}
+        new = {uuid for uuid in own if self._consumers[uuid].id is None}
+        for (is_own, is_new), several in itertools.groupby(
+            sorted(own | relied_on.keys()), lambda uuid: (uuid in own, uuid in new)
+        ):
+            if not is_own:
+                Consumer.lock_named(self._db, [*several])
+            elif is_new:
+                Consumer.insert_all(self._db, [self._consumers[uuid] for uuid in several])
+            else:
+                for uuid in several:
+                    self._consumers[uuid].lock_as_read(self._db)
+        Consumer.delete_created(self._db, relied_on.keys() - own)
+        if relied_on:
+            held_on = self.providers_of(self._db, relied_on)
+            if any(held_on[uuid] != {*ids} for uuid, ids in relied_on.items()):
+                for claim in self._open:
+                    self._refuse(claim, errors.AllocationsChanged())
 
-    def _check_absent(self) -> None:
-        """Raise Collision if a consumer that the claims end had no row to lock, and holds something by now.
+    # --- step 3 ---
 
-        What it holds counted as used by others.
-        """
-        absent = [
-            claim.consumer
-            for claim in self._claims
-            if not claim.resources and self._consumers[claim.consumer].id is None
-        ]
-        if absent and any(consumer.held_on for consumer in Consumer.read_all(self._db, absent).values()):
-            raise Collision
+    def _lock_providers(self, generations: Mapping[str, int] | None, skip_locked: bool) -> None:
+        """Lock the providers, and refuse claims on those that are not to be had."""
+        ids = {uuid: self._provider_ids[uuid] for claim in self._open for uuid in claim.resources}
+        locked = provider_rows.lock_for_usage(self._db, ids, skip_locked=skip_locked)
+        for claim in self._open:
+            for uuid in claim.resources:
+                if uuid not in locked and not skip_locked:
+                    self._refuse(claim, errors.UnknownAllocationProvider(uuid=uuid))
+                elif uuid not in locked or (generations is not None and locked[uuid] != generations[uuid]):
+                    self._refuse(claim, errors.AllocationsChanged())
 
-    # --- providers ---
+    # --- step 4 ---
+
+    def _read_inventories(self) -> _Inventories:
+        """Return the inventories that are asked for; raises UnknownResourceClass if all claims are placed or none."""
+        classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open))
+        if not classes:
+            return {}
+        providers = {self._provider_ids[uuid]: uuid for claim in self._open for uuid in claim.resources}
+        inventories = ClaimedInventory.read(self._db, providers, classes)
+        if self._refused is None:
+            # Of a class of which none of the providers has inventory it is not known yet whether it exists.
+            found = {name for _, name in inventories}
+            ResourceClass.ids(self._db, [name for name in classes if name not in found])
+        return inventories
+
+    def _judge(self, groups: Iterable[Sequence[Claim]], inventories: _Inventories) -> None:
+        """Refuse claims that do not fit: those of a group are judged together, and each group after those before it."""
+        used = {key: inventory.used for key, inventory in inventories.items()}
+        for group in groups:
+            totals, given_up = _totals(group), self._given_up(group)
+            try:
+                if totals and not inventories:
+                    raise errors.NoInventoryToAllocate(
+                        resource_classes=", ".join(dict.fromkeys(name for _, name in totals)),
+                        uuids=", ".join(dict.fromkeys(uuid for uuid, _ in totals)),
+                    )
+                for (uuid, name), amount in _amounts(group):
+                    if (uuid, name) not in inventories:
+                        raise errors.NoInventoryToAllocate(resource_classes=name, uuids=uuid)
+                    key = uuid, name
+                    inventories[key].check(amount, totals[key], used[key] - given_up[key], given_up[key])
+            except errors.Conflict as failure:
+                self._refuse(group[0], failure)
+            else:
+                for key in (totals.keys() | given_up.keys()) & used.keys():
+                    used[key] += totals[key] - given_up[key]
+
+    def _given_up(self, claims: Sequence[Claim]) -> Mapping[tuple[str, str], int]:
+        """Return what the claims take away from their consumers or replace, by provider uuid and class name."""
+        given_up = Counter[tuple[str, str]]()
+        for claim in claims:
+            if claim.consumer in self._held:
+                for (uuid, name), amount in self._held[claim.consumer].held.items():
+                    if claim.only_on in (None, uuid):
+                        given_up[uuid, name] += amount
+        return given_up
+
+    # --- step 5 ---
+
+    def _replace(self, inventories: _Inventories) -> None:
+        placed = self._open
+        about_all = [self._consumers[claim.consumer] for claim in placed if claim.only_on is None]
+        allocation_rows.delete_all(self._db, about_all)
+        for claim in placed:
+            if claim.only_on is not None:
+                allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
+        allocation_rows.insert(self._db, placed, self._provider_ids, inventories)
+        if self._db.has_history:
+            self._note(inventories)
+
+    def _note(self, inventories: _Inventories) -> None:
+        """Note for the history what the claims change."""
+        moved = self._generations(inventories)
+        if ended := self._ended_provider_ids:
+            found = ResourceProvider.of_ids(self._db, ended)
+            moved |= {provider.uuid: (provider.generation - 1, provider.generation) for provider in found}
+        for claim in self._open:
+            generation = self._consumers[claim.consumer].next_generation
+            note_claim(self._db, claim, self._held.get(claim.consumer), generation, moved)
+
+    def _generations(self, inventories: _Inventories) -> dict[str, tuple[int, int]]:
+        """Return the generations of the providers that the claims name, before and after, by uuid."""
+        # Where all claims are placed or none, the lock has advanced them before the inventories were read.
+        later = self._refused is not None
+        return {
+            uuid: (inventory.provider_generation - 1 + later, inventory.provider_generation + later)
+            for (uuid, _), inventory in inventories.items()
+        }
+
+    def _placed(self, claim: Claim, moved: Mapping[str, tuple[int, int]]) -> PlacedClaim:
+        consumer = self._consumers[claim.consumer]
+        return PlacedClaim(
+            consumer_generation=consumer.next_generation,
+            existed=not self._is_new(claim),
+            moved=bool(consumer.held_on),
+            provider_generations={uuid: moved[uuid][1] for uuid in claim.resources},
+        )
+
+    # --- what the steps need ---
+
+    def _refuse(self, claim: Claim, failure: errors.Failure) -> None:
+        """Note why the claim is refused, if it is not refused already; raise it where all are placed or none."""
+        if self._refused is None:
+            raise failure
+        self._open = [other for other in self._open if other is not claim]
+        self._refused.setdefault(claim.consumer, failure)
+
+    def _is_new(self, claim: Claim) -> bool:
+        return bool(claim.resources) and self._consumers[claim.consumer].id is None
+
+    @property
+    def _named_providers(self) -> Collection[str]:
+        return dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
 
     @property
     def _named_provider_ids(self) -> set[int]:
-        named = {uuid for claim in self._claims for uuid in claim.resources}
+        named = {uuid for claim in self._open for uuid in claim.resources}
         return {self._provider_ids[uuid] for uuid in named & self._provider_ids.keys()}
 
     @property
@@ -240,7 +379,7 @@ class ClaimSet:
 
         A provider that a consumer only moves away from is not advanced.
         """
-        return set().union(*(self._replaced_on(claim) for claim in self._claims if not claim.resources))
+        return set().union(*(self._replaced_on(claim) for claim in self._open if not claim.resources))
 
     def _replaced_on(self, claim: Claim) -> set[int]:
         """Return the providers on which the consumer holds something that the claim takes away or replaces."""
@@ -252,70 +391,6 @@ class ClaimSet:
             return set()
         return self._consumers[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
 
-    # --- parts of steps ---
-
-    def _is_new(self, claim: Claim) -> bool:
-        return bool(claim.resources) and self._consumers[claim.consumer].id is None
-
-    def _read_inventories(self) -> dict[tuple[str, str], ClaimedInventory]:
-        """Return the inventories that are asked for, by provider uuid and class name; raises UnknownResourceClass."""
-        classes = dict.fromkeys(
-            name for claim in self._claims for amounts in claim.resources.values() for name in amounts
-        )
-        if not classes:
-            return {}
-        uuids = {uuid for claim in self._claims for uuid in claim.resources}
-        providers = {self._provider_ids[uuid]: uuid for uuid in uuids}
-        holders = [claim.consumer for claim in self._claims if self._consumers[claim.consumer].held_on]
-        inventories = ClaimedInventory.read(self._db, providers, classes, holders, generations=self._db.has_history)
-        # Of a class of which none of the providers has inventory it is not known yet whether it exists.
-        found = {name for _, name in inventories}
-        ResourceClass.ids(self._db, [name for name in classes if name not in found])
-        return inventories
-
-    def _check(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
-        """Raise the failure of the first amount that does not fit beside what others use."""
-        amounts = [
-            (uuid, name, amount)
-            for claim in self._claims
-            for uuid, amounts in claim.resources.items()
-            for name, amount in amounts.items()
-        ]
-        totals: dict[tuple[str, str], int] = defaultdict(int)
-        for uuid, name, amount in amounts:
-            totals[uuid, name] += amount
-        if totals and not inventories:
-            raise errors.NoInventoryToAllocate(
-                resource_classes=", ".join(dict.fromkeys(name for _, name in totals)),
-                uuids=", ".join(dict.fromkeys(uuid for uuid, _ in totals)),
-            )
-        for uuid, name, amount in amounts:
-            if (uuid, name) not in inventories:
-                raise errors.NoInventoryToAllocate(resource_classes=name, uuids=uuid)
-            inventories[uuid, name].check(amount, totals[uuid, name])
-
-    def _replace_allocations(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
-        about_all = [self._consumers[claim.consumer] for claim in self._claims if claim.only_on is None]
-        allocation_rows.delete_all(self._db, about_all)
-        for claim in self._claims:
-            if claim.only_on is not None:
-                allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
-        allocation_rows.insert(self._db, self._claims, self._provider_ids, inventories)
-        if self._db.has_history:
-            self._note(inventories)
-
-    def _note(self, inventories: Mapping[tuple[str, str], ClaimedInventory]) -> None:
-        """Note for the history what the claims change."""
-        advanced = {uuid: inventory.provider_generation or 0 for (uuid, _), inventory in inventories.items()}
-        ended = ResourceProvider.of_ids(self._db, self._ended_provider_ids)
-        advanced |= {provider.uuid: provider.generation for provider in ended}
-        moved = {uuid: (generation - 1, generation) for uuid, generation in advanced.items()}
-        for claim in self._claims:
-            before = self._before.get(claim.consumer)
-            # Where the client states no generation, the one under the lock may be newer than the one that was read.
-            generation = self._consumers[claim.consumer].generation if before is None else before.generation
-            note_claim(self._db, claim, before, 1 if generation is None else generation + 1, moved)
-
 
 def _may_stay(claim: Claim) -> bool:
     """Return whether the consumer may hold something with this claim."""
@@ -325,3 +400,20 @@ def _may_stay(claim: Claim) -> bool:
 def _providers_of(claim: Claim) -> Collection[str]:
     """Return the providers that the claim names."""
     return claim.resources if claim.only_on is None else {claim.only_on, *claim.resources}
+
+
+def _amounts(claims: Iterable[Claim]) -> list[tuple[tuple[str, str], int]]:
+    """Return what is asked for, in order, by provider uuid and class name."""
+    return [
+        ((uuid, name), amount)
+        for claim in claims
+        for uuid, amounts in claim.resources.items()
+        for name, amount in amounts.items()
+    ]
+
+
+def _totals(claims: Iterable[Claim]) -> Mapping[tuple[str, str], int]:
+    totals = Counter[tuple[str, str]]()
+    for key, amount in _amounts(claims):
+        totals[key] += amount
+    return totals

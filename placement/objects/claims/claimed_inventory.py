@@ -35,31 +35,18 @@ class ClaimedInventory:
     step_size: int
     #: The amount that all consumers hold.
     used: int
-    #: The part of ``used`` that the consumers of the claims hold, and give up for them.
-    used_by_claimants: int
-    #: That of the provider; None if it was not asked for.
-    provider_generation: int | None = None
+    #: That of the provider.
+    provider_generation: int
 
     @classmethod
     def read(
-        cls,
-        db: Reading,
-        providers: Mapping[int, str],
-        class_names: Collection[str],
-        holders: Collection[str],
-        *,
-        generations: bool = False,
+        cls, db: Reading, providers: Mapping[int, str], class_names: Collection[str]
     ) -> dict[tuple[str, str], Self]:
         """Return the inventories of these classes on these providers, by provider uuid and class name.
 
         Args:
             providers: Uuids by id.
-            holders: The uuids of those consumers of the claims that hold something.
-            generations: Whether the providers' generations are read.
         """
-        query, facts = _READ[bool(holders), generations], {"names": list(class_names)}
-        if holders:
-            facts["holders"] = list(holders)
         ids = list(providers)
         batches = [ids[start : start + _MANY] for start in range(0, len(ids), _MANY)]
         return {
@@ -72,19 +59,20 @@ class ClaimedInventory:
                 max_unit=row.max_unit,
                 step_size=row.step_size or 1,  # other implementations may have written 0, a division by zero
                 used=int(row.used),
-                used_by_claimants=int(row.used_by_claimants),
-                provider_generation=row.generation if generations else None,
+                provider_generation=row.generation,
             )
             for batch in batches
-            for row in db.execute(query, {"providers": batch, **facts})
+            for row in db.execute(_READ, {"providers": batch, "names": list(class_names)})
         }
 
-    def check(self, amount: int, total: int) -> None:
+    def check(self, amount: int, total: int, used_by_others: int, given_up: int) -> None:
         """Raise a failure if a claim for this amount does not fit.
 
         Args:
             amount: What one claim asks for.
-            total: What all claims of the set ask for together.
+            total: What the claims that are judged together ask for.
+            used_by_others: What the others hold.
+            given_up: What the consumers of these claims hold until then.
 
         Raises:
             AmountAgainstConstraints: No consumer may hold this amount at once.
@@ -92,9 +80,8 @@ class ClaimedInventory:
         """
         if not capacity.within_units(amount, self.min_unit, self.max_unit, self.step_size):
             raise errors.AmountAgainstConstraints(resource_class=self.resource_class, uuid=self.provider)
-        used_by_others = self.used - self.used_by_claimants
         # Where inventory was cut below what is used, its consumers may still keep or lower what they hold.
-        if not capacity.has_room(total, used_by_others, self.capacity) and total > self.used_by_claimants:
+        if not capacity.has_room(total, used_by_others, self.capacity) and total > given_up:
             raise errors.CapacityExceeded(resource_class=self.resource_class, uuid=self.provider)
 
 
@@ -105,54 +92,36 @@ def _among(name: str) -> sa.BindParameter[Any]:
 _A, _I, _C = allocations.c, inventories.c, resource_classes.c
 
 
-def _sum_used(*conditions: Any) -> sa.ScalarSelect[int]:
-    """Return the query for the usage of one inventory; without further conditions the database reads an index only."""
-    return (
-        sa.select(sa.func.sum(_A.used))
-        .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
-        .where(*conditions)
-        .correlate(inventories)
-        .scalar_subquery()
-    )
-
-
-def _read(used_by_claimants: sa.ColumnElement[Any], *generation: sa.ColumnElement[Any]) -> PackedQuery:
-    return PackedQuery(
-        sa.select(
-            _I.resource_provider_id.label("provider_id"),
-            _C.name,
-            _C.id.label("class_id"),
-            _I.total,
-            _I.reserved,
-            _I.min_unit,
-            _I.max_unit,
-            _I.step_size,
-            _I.allocation_ratio,
-            sa.func.coalesce(_sum_used(), 0).label("used"),
-            sa.func.coalesce(used_by_claimants, 0).label("used_by_claimants"),
-            *generation,
-        )
-        .select_from(inventories)
-        # With a sum in place of the column no index of classes leads to inventories.  MySQL would begin with the
-        # classes where its statistics are old, and read the inventories of all providers.
-        .join(resource_classes, _C.id == _I.resource_class_id + 0)
-        .where(_I.resource_provider_id.in_(_among("providers")), _C.name.in_(_among("names")))
-    )
-
-
+_USED = (
+    # Without a further column the database reads an index only.
+    sa.select(sa.func.coalesce(sa.func.sum(_A.used), 0))
+    .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
+    .correlate(inventories)
+    .scalar_subquery()
+)
 _GENERATION = (
     sa.select(GENERATION)
     .where(resource_providers.c.id == _I.resource_provider_id)
     .correlate(inventories)
     .scalar_subquery()
-    .label("generation")
 )
-_NONE: sa.ColumnElement[Any] = sa.literal_column("0")
-_BY_HOLDERS = _sum_used(_A.consumer_id.in_(_among("holders")))
-#: By whether there are holders, and whether generations are read.
-_READ = {
-    (False, False): _read(_NONE),
-    (True, False): _read(_BY_HOLDERS),
-    (False, True): _read(_NONE, _GENERATION),
-    (True, True): _read(_BY_HOLDERS, _GENERATION),
-}
+_READ = PackedQuery(
+    sa.select(
+        _I.resource_provider_id.label("provider_id"),
+        _C.name,
+        _C.id.label("class_id"),
+        _I.total,
+        _I.reserved,
+        _I.min_unit,
+        _I.max_unit,
+        _I.step_size,
+        _I.allocation_ratio,
+        _USED.label("used"),
+        _GENERATION.label("generation"),
+    )
+    .select_from(inventories)
+    # With a sum in place of the column no index of classes leads to inventories.  MySQL would begin with the
+    # classes where its statistics are old, and read the inventories of all providers.
+    .join(resource_classes, _C.id == _I.resource_class_id + 0)
+    .where(_I.resource_provider_id.in_(_among("providers")), _C.name.in_(_among("names")))
+)

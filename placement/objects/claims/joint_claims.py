@@ -1,45 +1,109 @@
-"""Claims of several requests that one transaction places together (docs/adr/0036)."""
+"""The claims of a request, placed by a transaction of their own or with those of other threads (docs/adr/0036).
+
+Only claims of consumers that hold nothing yet are placed together.  They give nothing back that the others could take,
+so claims that fit together fit one after another, too, in any order, and each reply is one that the request could have
+had alone.
+"""
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Sequence
 from typing import Any
 
-from placement.db.writes.joint_write import JointWrite
+from placement import errors, signals
+from placement.db.database import Database
+from placement.db.dry_run import DryRun
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims.claim import Claim
-from placement.objects.claims.claim_batch import ClaimBatch, PlacedClaim
-from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.claim_set import ClaimSet, PlacedClaim
+
+LOG = logging.getLogger(__name__)
 
 
-def joint_write(claims: Sequence[Claim], **options: Any) -> JointWrite:
-    """Return the write that places the claims of one request; ``options`` are those of ``JointWrite``.
+def place(database: Database | DryRun[Any], claims: Sequence[Claim], *, attempts: int) -> None:
+    """Place the claims of one request, all of them or none; failures as of ``ClaimSet.place`` and ``Database.write``.
 
-    It is joined with others if all its consumers are new.  Then it gives nothing back that the others could take, so
-    claims that fit together fit one after another, too, in any order.
+    Args:
+        attempts: The largest number of attempts.
     """
-    joins = all(claim.generation is None and claim.resources and claim.only_on is None for claim in claims)
-    return JointWrite(
-        work=_place,
-        mixed_work=_place_free if joins and len(claims) == 1 else None,
-        value=claims,
-        contended=frozenset(uuid for claim in claims for uuid in claim.resources) if joins else frozenset(),
-        distinct=frozenset(claim.consumer for claim in claims),
-        size=sum(len(amounts) for claim in claims for amounts in claim.resources.values()),
-        **options,
+    write = functools.partial(
+        database.write,
+        functools.partial(_place_all, claims=claims),
+        attempts=attempts,
+        exhausted=errors.AllocationsChanged,
     )
+    if isinstance(database, DryRun) or len(claims) > 1 or not claims[0].is_first:
+        write()
+        return
+    [claim] = claims
+    size = sum(map(len, claim.resources.values()))
+    with signals.timed("joint"), database.queue.turn(claim, distinct=[claim.consumer], size=size) as turn:
+        if len(turn.items) > 1:
+            turn.end(_place_together(database, turn.items))
+        elif turn.items:
+            write()
+            turn.end([True])
+    if not turn.result:
+        write()
 
 
-def _place(db: Transaction, requests: Sequence[Sequence[Claim]], more: Callable[[], Iterable[Sequence[Claim]]]) -> None:
-    ClaimSet(db, [*itertools.chain(*requests)]).place(late=lambda: [*itertools.chain(*more())])
+def _place_all(db: Transaction, claims: Sequence[Claim]) -> None:
+    ClaimSet(db, claims).place()
+    db.on_commit(functools.partial(signals.written_jointly, 1))
 
 
-def _place_free(db: Transaction, requests: Sequence[Sequence[Claim]]) -> list[bool]:
-    """Place those claims that fit, and if they are on different providers, only on those that are not locked."""
-    claims = [*itertools.chain(*requests)]
-    different = len({frozenset(claim.resources) for claim in claims}) > 1
-    if different and db.locks_rows and not db.skips_locked_rows:
-        return [False] * len(claims)  # one row that is locked would hold up all of them
-    outcomes = ClaimBatch(db, claims).place(skip_locked=different)
-    return [isinstance(outcome, PlacedClaim) for outcome in outcomes]
+def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
+    """Place those of the claims that fit and that no other transaction holds up; return whether each is placed.
+
+    What a claim did before it was refused must not be committed, such as names of its owner.  So the transaction is
+    rolled back then, and done once more without the claim.
+    """
+    placed = _commit_if_placed(database, claims)
+    if not all(placed):
+        signals.retried("joint")
+        fitting = [*itertools.compress(claims, placed)]
+        if not all(_commit_if_placed(database, fitting)):
+            return [False] * len(claims)
+    return placed
+
+
+def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]:
+    """Return which of the claims one attempt can place; if it can place all of them, they are committed.
+
+    Raises:
+        Unavailable: What concerns all of them; OutcomeUnknown if the connection was lost during COMMIT.
+    """
+    placed: list[bool] = []
+
+    def work(db: Transaction) -> None:
+        placed[:] = [False] * len(claims)
+        if db.attempt > 1:
+            raise _NotAllPlaced
+        different = len({frozenset(claim.resources) for claim in claims}) > 1
+        if different and db.locks_rows and not db.skips_locked_rows:
+            raise _NotAllPlaced  # one row that is locked would hold up all of them
+        outcomes = ClaimSet(db, claims).place_each(skip_locked=different)
+        placed[:] = [isinstance(outcome, PlacedClaim) for outcome in outcomes]
+        if not all(placed):
+            raise _NotAllPlaced
+        db.on_commit(functools.partial(signals.written_jointly, len(claims)))
+
+    if not claims:
+        return placed
+    try:
+        database.write(work)
+    except _NotAllPlaced:
+        return placed
+    except errors.Unavailable:
+        raise
+    except Exception as error:
+        LOG.debug("Claims of several requests are placed separately: %s", error)
+        return [False] * len(claims)
+    return placed
+
+
+class _NotAllPlaced(Exception):
+    """Ends a transaction that cannot place all of its claims, or that would be run again."""

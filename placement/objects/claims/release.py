@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from placement import signals
+from placement import errors, signals
 from placement.db.schema.tables import consumers
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims import allocation_rows, holders
@@ -33,13 +33,22 @@ def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) 
         skip_locked: Whether to leave out consumers that other transactions have locked, where the server can do so.
     """
     statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
-    locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(uuids)})] if uuids else []
+    rows = db.execute(statement, {"uuids": sorted(uuids)}) if uuids else ()
+    locked = [row.uuid for row in rows if row.uuid in uuids]  # some collations find it in another case, too
     return [*Consumer.read_all(db, locked).values()] if locked else []
 
 
 def release(db: Transaction, uuids: Collection[str]) -> list[str]:
     """End those of the consumers that hold something, and return their uuids."""
     return _end_holding(db, lock(db, uuids))
+
+
+def end_one(db: Transaction, uuid: str) -> None:
+    """End a consumer, even one whose lease is over; raises NoAllocations if it holds nothing."""
+    ending = [consumer for consumer in lock(db, [uuid]) if consumer.held_on]
+    if not ending:
+        raise errors.NoAllocations(uuid=uuid)
+    end(db, ending)
 
 
 def release_unchanged(db: Transaction, read: Iterable[Holder]) -> list[str]:

@@ -15,7 +15,6 @@ from placement.db.schema.tables import consumers
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
-from tests import recorded
 from tests.db import interleaving
 from tests.db.in_process import placement
 from tests.db.interleaving import holding_consumers, locking
@@ -113,28 +112,6 @@ def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
         assert cloud.claim(cloud.call, {here: 2}, minor=27) == 204
     assert cloud.used() == [2, 0]
     assert cloud.free() == [TOTAL - 2, TOTAL]
-
-
-@pytest.mark.parametrize("cloud", [True], ids=["history"], indirect=True)
-def test_a_consumer_that_comes_after_the_lock_is_given_back_as_it_is_by_then(cloud):
-    """Its row was not there to be locked, so others can still move it after it is read."""
-    (here, there), consumer, earlier = cloud.hosts, str(uuid.uuid4()), []
-
-    def follows_the_lock(statement):
-        earlier.append(statement)
-        return any(map(locking, earlier[:-1]))
-
-    def comes():
-        assert cloud.claim(cloud.call_elsewhere, {here: 1}, consumer=consumer) == 204
-
-    def moves():
-        assert cloud.claim(cloud.call_elsewhere, {there: 1}, 1, consumer=consumer) == 204
-
-    free = cloud.free()
-    with cloud.just_before(follows_the_lock, comes), cloud.just_before("DELETE FROM consumers", moves):
-        assert cloud.call("DELETE", f"/allocations/{consumer}").status == 204
-    assert recorded.untruths(cloud.database) == []
-    assert cloud.free() == free
 
 
 @pytest.mark.parametrize("amounts", [{"VCPU": 2}, {}], ids=["changed", "ended"])

@@ -9,7 +9,7 @@ import pytest
 from placement import errors, signals
 from placement.db.schema.tables import allocations
 from placement.index.live import LiveIndex
-from placement.objects.claims import lease_sweep, leases
+from placement.objects.claims import lease_sweep, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -98,7 +98,7 @@ def test_a_claim_that_needs_the_room_of_a_lease_survives_a_fault_at_each_stateme
         wanted = Claim(consumer, {HOST: {"VCPU": 100}}, Owner("project", "user"))
         touched.write(lambda db: ClaimSet(db, [wanted]).place())
         claimed.append(consumer)
-        database.write(lambda db: ClaimSet.release(db, consumer))
+        database.write(lambda db: release.end_one(db, consumer))
 
     assert trial.run(plan, claim_all) == (COUNT, None)
     for at, step in enumerate(plan.seen, 1):

@@ -14,7 +14,7 @@ from placement import errors, signals
 from placement.db.schema.tables import claims, consumers
 from placement.index.live import LiveIndex
 from placement.objects.allocation import ConsumerAllocations
-from placement.objects.claims import lease_sweep, leases
+from placement.objects.claims import lease_sweep, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -61,7 +61,7 @@ def extend(database, consumer):
 
 
 def make_anew(database, consumer):
-    database.write(lambda db: ClaimSet.release(db, consumer))
+    database.write(lambda db: release.end_one(db, consumer))
     put(database, consumer)
 
 
@@ -145,7 +145,7 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
         with ThreadPoolExecutor(4) as threads:
             sweeps = [threads.submit(sweep) for _ in range(2)]
             extending = threads.submit(tried, lambda db, consumer: leases.extend(db, consumer, 3600))
-            releasing = threads.submit(tried, ClaimSet.release)
+            releasing = threads.submit(tried, release.end_one)
             extended, released = extending.result(PATIENCE), releasing.result(PATIENCE)
             for each in sweeps:
                 each.result(PATIENCE)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from placement import errors, signals
 from placement.db.database import Database
-from placement.db.writes.combining import GATHERING, SHORT_WAIT, Batch, Combiner, LeaderFailed
-from placement.db.writes.joint_write import failure_of
+from placement.db.writes.queue import Queue
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.request import ClaimCall
 from placement.extensions.v1.claims.result import ClaimResult, RequestOutcome
@@ -42,9 +41,7 @@ class GuessingCalls:
 
     def __init__(self, database: Database) -> None:
         self._guesses = Guesses()
-        self._combiner: Combiner[_Guess, ClaimResult | None] = Combiner(
-            self._guess_together, most=_MOST, longest_wait=SHORT_WAIT, gathering=GATHERING, wait=database.wait_for
-        )
+        self._queue: Queue[_Guess, ClaimResult | None] = Queue(_MOST, database.wait_for)
 
     def carry_out(
         self,
@@ -70,18 +67,18 @@ class GuessingCalls:
     def _guess(self, guess: _Guess) -> ClaimResult | None:
         [request] = guess.call.requests
         alike = guess.call.strategy, guess.call.expires_in, guess.call.sets_end
-        try:
-            return self._combiner.submit(guess, [alike], distinct=[request.consumer])
-        except LeaderFailed as failed:
-            raise failure_of(failed) from failed
+        with self._queue.turn(guess, distinct=[request.consumer], kind=alike) as turn:
+            if turn.items:
+                turn.end(self._guess_together(turn.items))
+        return turn.result
 
-    def _guess_together(self, batch: Batch[_Guess]) -> Sequence[ClaimResult | None]:
+    def _guess_together(self, guesses: Sequence[_Guess]) -> Sequence[ClaimResult | None]:
         """Return the results of the calls of a batch that have got their places, and None for the others.
 
         Raises:
             OutcomeUnknown: The connection was lost during COMMIT.
         """
-        leader, calls = batch.items[0], [one.call for one in batch.items]
+        leader, calls = guesses[0], [guess.call for guess in guesses]
         together = replace(leader.call, requests=[request for call in calls for request in call.requests])
         try:
             placed, found = leader.prepare(together).guess(leader.recent())

@@ -18,7 +18,7 @@ from placement.extensions.v1.pick.picker import Pick
 from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
 from placement.objects.claims.claim import Claim
-from placement.objects.claims.claim_batch import ClaimBatch, ClaimOutcome, PlacedClaim
+from placement.objects.claims.claim_set import ClaimOutcome, ClaimSet, PlacedClaim
 
 
 class ChosenPlace(NamedTuple):
@@ -119,11 +119,11 @@ def write(
     """Claim the places in one transaction, each after those before it, and return what became of each.
 
     Args:
-        relied_on: As of ``ClaimBatch``.
+        relied_on: As of ``ClaimSet.place_each``.
         together: Whether nothing is written if one of them is refused.
         unchanged: Whether places are only taken of providers that are as they were when the places were chosen, and
             only by the first attempt.
-        skip_locked: As of ``ClaimBatch.place``.
+        skip_locked: As of ``ClaimSet.place_each``.
         attempts: The largest number of attempts.
     """
 
@@ -135,8 +135,9 @@ def write(
     def work(db: Transaction) -> list[Written]:
         if unchanged and db.attempt > 1:
             raise NothingWrittenError([errors.AllocationsChanged()] * len(chosen))
-        batch = ClaimBatch(db, [place.claim for place in chosen], relied_on)
-        outcomes = batch.place(ids, generations=generations, skip_locked=skip_locked)
+        outcomes = ClaimSet(db, [place.claim for place in chosen]).place_each(
+            ids, relied_on=relied_on, generations=generations, skip_locked=skip_locked
+        )
         refused = sum(isinstance(outcome, errors.Failure) for outcome in outcomes)
         if refused == len(outcomes) or (together and refused):
             raise NothingWrittenError(outcomes)

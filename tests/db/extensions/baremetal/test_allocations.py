@@ -17,6 +17,7 @@ from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.placing import AllocationRequest
 from placement.extensions.baremetal.objects.record_page import SORT_KEYS
 from placement.objects.allocation import ConsumerAllocations
+from placement.objects.claims import release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -219,7 +220,7 @@ def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
         insert(request, db, **columns)
         attempts.append(request.uuid)
         if len(attempts) == 1:
-            ClaimSet.release(db, instance)
+            release.end_one(db, instance)
 
     monkeypatch.setattr(AllocationRequest, "insert", end_meanwhile)
     record = metal.backfill(node)

@@ -11,7 +11,7 @@ import pytest
 from placement.extensions.baremetal.objects import holding, placing
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
-from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims import release
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db.extensions import bare_metal
@@ -52,7 +52,7 @@ class Cloud:
             bare_metal.claim(self.other, consumer, {self.node: {UNIT: 1}})
 
     def end(self, consumer):
-        self.other.write(lambda db: ClaimSet.release(db, consumer))
+        self.other.write(lambda db: release.end_one(db, consumer))
 
     def raise_total(self):
         inventory = Inventory(UNIT, total=2, max_unit=1)

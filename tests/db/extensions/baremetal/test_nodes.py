@@ -13,7 +13,7 @@ from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
 from placement.extensions.baremetal.objects.node_page import NodeFilter, NodePage
 from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
-from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.release import end_one
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -181,7 +181,7 @@ def test_of_several_holders_the_first_one_counts(database):
         claim(database, consumer, {NODE: {"CUSTOM_BM_LARGE": 1}})
     assert read(database).instance_uuid == YOU
     assert [listed(database, consumer) for consumer in (YOU, ME)] == [[NODE], []]
-    database.write(lambda db: ClaimSet.release(db, YOU))
+    database.write(lambda db: end_one(db, YOU))
     assert read(database).instance_uuid == ME
     assert [listed(database, consumer) for consumer in (YOU, ME)] == [[], [NODE]]
 

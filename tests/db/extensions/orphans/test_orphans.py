@@ -17,7 +17,6 @@ from placement.extensions.orphans import command as command
 from placement.extensions.orphans import consumers as reading
 from placement.extensions.v1.history import event
 from placement.objects.claims import holders, release
-from placement.objects.claims.claim_set import ClaimSet
 from tests.db import sql_hooks
 from tests.db.cloud import FLAVOR, Cloud
 
@@ -355,7 +354,7 @@ class TestRelease:
         give_back = command.releasing.give_back
 
         def late(*arguments):
-            cloud.database.write(lambda db: ClaimSet.release(db, orphan))
+            cloud.database.write(lambda db: release.end_one(db, orphan))
             cloud.claim(orphan, days=0)
             give_back(*arguments)
 

@@ -9,7 +9,6 @@ import pytest
 
 from placement import errors
 from placement.db.engine import dialects
-from placement.db.writes import attempt
 from placement.db.writes.transaction import Collision
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history import event_order, event_pruning
@@ -63,15 +62,15 @@ def test_an_attempt_that_is_run_again_publishes_its_events_once(database, receiv
 
 
 def test_events_that_are_rolled_back_at_their_commit_are_not_published(database, received, monkeypatch):
-    commits = []
+    commits, commit = [], dialects.commit
 
     def fail_once(connection):
         commits.append(received.of("events_recorded"))
         if len(commits) == 1:
             raise Collision
-        dialects.commit(connection)
+        commit(connection)
 
-    monkeypatch.setattr(attempt, "_commit", fail_once)
+    monkeypatch.setattr(dialects, "commit", fail_once)
     with pytest.raises(Collision):
         database._attempts.commit(noting_a_trait, 1)
     database.write(noting_a_trait)

@@ -1,4 +1,4 @@
-"""Claims that wait for each other are placed by one transaction, also on different providers: those that fit."""
+"""Claims that wait for each other are placed by one transaction: those that fit."""
 
 from __future__ import annotations
 
@@ -9,23 +9,29 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
+from placement import errors
 from placement.db.engine import dialects
+from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import consumers, projects, provider_changes, resource_providers
-from placement.db.writes import joint_write
-from placement.objects.claims import leases
+from placement.db.writes.queue import LONGEST_WAIT
+from placement.objects.claims import joint_claims, leases
+from placement.objects.claims.claim import Claim
+from placement.objects.consumer import Owner
 from tests.clock import PATIENCE
 from tests.db import lease, sql_hooks
-from tests.db.crowd import WRONG, ProviderCrowd, count, mixed_crowd, statuses
+from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, provider_crowd, statuses
 from tests.db.interleaving import wait_for_lock
 from tests.load.storm import holding, new
 from tests.made import opened
+
+OWNER = Owner("project", "user")
 
 several_writers = pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 
 
 @pytest.fixture
 def crowd(database):
-    with mixed_crowd(database) as crowd:
+    with provider_crowd(database) as crowd:
         yield crowd
 
 
@@ -90,15 +96,69 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
         }
 
 
-def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(database, monkeypatch):
+def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(crowd):
     """The client of the first claim sends its next one."""
-    monkeypatch.setattr(joint_write, "GATHERING", PATIENCE)
-    with mixed_crowd(database) as crowd:
-        providers = [crowd.provider() for _ in range(3)]
-        first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
-        answers = crowd.together(lambda: [first().status, first().status], *others)
-        assert [answers[0], *statuses(answers[1:])] == [[204, 204], 204, 204]
-        assert crowd.joined == [1, 3]
+    crowd.queue.gathering = PATIENCE
+    providers = [crowd.provider() for _ in range(3)]
+    first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
+    answers = crowd.together(lambda: [first().status, first().status], *others)
+    assert [answers[0], *statuses(answers[1:])] == [[204, 204], 204, 204]
+    assert crowd.joined == [1, 3]
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize(
+    ("claim", "waits"),
+    [
+        (Claim(new(), {UNKNOWN: {"VCPU": 1}}, OWNER, generation=None), True),
+        (Claim(new(), {UNKNOWN: {"VCPU": 1}}, OWNER, generation=1), False),
+        (Claim(new(), {UNKNOWN: {"VCPU": 1}}, OWNER), False),
+        (Claim(new(), {}, OWNER, generation=None), False),
+        (Claim(new(), {UNKNOWN: {"VCPU": 1}}, OWNER, generation=None, only_on=UNKNOWN), False),
+    ],
+)
+def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
+    """Two that change places fit together, but not one after another."""
+    given = []
+    turn = crowd.queue.turn
+    crowd.queue.turn = lambda item, **facts: (given.append(item), turn(item, **facts))[1]
+    with contextlib.suppress(errors.Failure):
+        joint_claims.place(crowd.database, [claim], attempts=1)
+    assert given == [claim] * waits
+
+
+@pytest.mark.every_database
+def test_claims_of_several_consumers_are_placed_by_a_transaction_of_their_own(crowd):
+    provider, pair, third = crowd.provider(), [new(), new()], new()
+
+    def post():
+        return crowd.ask("POST", "/allocations", 39, {one: holding([provider]) for one in pair})
+
+    with crowd.recorded():
+        assert statuses([post(), crowd.claim([provider], third)]) == [204, 204]
+    assert crowd.joined == [1, 1]
+    assert crowd.state(provider)[1] == dict.fromkeys([*pair, third], 1)
+
+
+@pytest.mark.every_database
+def test_a_dry_run_is_joined_with_nothing(crowd):
+    provider, consumer = crowd.provider(), new()
+    with crowd.recorded():
+        dry = crowd.ask("PUT", f"/allocations/{new()}?dry_run=true", 39, holding([provider]))
+    assert (dry.status, crowd.joined) == (200, [])
+    assert crowd.claim([provider], consumer).status == 204
+    assert crowd.state(provider)[1] == {consumer: 1}
+
+
+@pytest.mark.every_database
+def test_the_thread_that_does_the_work_is_the_only_one_that_is_admitted(crowd):
+    """Threads that wait for another's work are not admitted, so they are not in its way."""
+    crowd.database.bulkhead = Bulkhead(1)
+    provider, several = crowd.provider(), [new() for _ in range(3)]
+    assert statuses(crowd.claim_each(*(([provider], one) for one in several))) == [204] * 3
+    assert crowd.joined == [1, 2]
+    assert crowd.admitted == 1
+    assert crowd.state(provider)[1] == dict.fromkeys(several, 1)
 
 
 # --- claims that are refused -----------------------------------------------------------------------------------------
@@ -188,8 +248,8 @@ def test_one_of_several_claims_of_the_same_consumer_is_placed(crowd):
     answers = crowd.claim_each(*zip([[one] for one in providers], [new(), consumer, consumer, other], strict=True))
     assert statuses(answers) == [204, 204, 409, 204]
     assert answers[2].error["code"] == "placement.concurrent_update"
-    # The other one does not overtake the second claim of the same consumer.
-    assert crowd.joined == [1, 1, 1]
+    # The second claim of the same consumer is in no transaction with the first.
+    assert crowd.joined == [1, 2]
     assert [len(crowd.state(provider)[1]) for provider in providers] == [1, 1, 0, 1]
 
 
@@ -258,9 +318,8 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
 @several_writers
 def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
     with opened(database.url) as own, ThreadPoolExecutor(1) as threads:
-        crowd, begun = ProviderCrowd(own, own._joint_writes._mixed), threading.Event()
-        # The wait for claims on other providers is shorter than that for claims on the same one.
-        assert crowd.combiner._longest_wait < own._joint_writes._alike._longest_wait
+        crowd, begun = ProviderCrowd(own), threading.Event()
+        own.queue.longest_wait = LONGEST_WAIT
         locked, free = crowd.provider(), crowd.provider()
         stranger = lock(locked)
 

@@ -11,10 +11,10 @@ from placement import errors, signals
 from placement.db.engine import bulkhead
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import allocations, consumers
-from placement.db.writes import combining
+from placement.db.writes import queue
 from tests.clock import PATIENCE
 from tests.db import faults, sql_hooks
-from tests.db.crowd import count, mixed_crowd, statuses
+from tests.db.crowd import count, provider_crowd, statuses
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.load.storm import holding, new
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("no_pauses")
 
 @pytest.fixture
 def crowd(database):
-    with mixed_crowd(database) as crowd:
+    with provider_crowd(database) as crowd:
         yield crowd
 
 
@@ -192,8 +192,8 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
                     return False
             return True
 
-    entry = combining._Entry
-    monkeypatch.setattr(combining, "_Entry", lambda *facts: entry(*facts, called=Called()))
+    turn = queue.Turn
+    monkeypatch.setattr(queue, "Turn", lambda *facts: turn(*facts, called=Called()))
     several = [new() for _ in trial.providers]
 
     def stall(statement):

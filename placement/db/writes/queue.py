@@ -1,0 +1,170 @@
+"""A queue whose threads do each other's work: of those that wait, one does the work of all, as one batch.
+
+This is flat combining (D. Hendler, I. Incze, N. Shavit, M. Tzafrir: "Flat combining and the synchronization-parallelism
+tradeoff", SPAA 2010) with the queue of a group commit.  A thread that is alone begins at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from placement import errors
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+#: Seconds for which a thread waits for its turn before it begins alone: the batch before it may wait for a lock that
+#: does not concern it.
+LONGEST_WAIT = 0.05
+#: Seconds for which a batch waits for as many items as there were when the last one ended: the time in which a client
+#: that has got its reply can send its next request.  Otherwise a batch of one and one of all others would take turns.
+GATHERING = 0.002
+
+
+@dataclass(eq=False, slots=True)
+class Turn(Generic[Item, Result]):
+    """An item, with what becomes of it."""
+
+    item: Item
+    distinct: frozenset[Hashable]
+    size: int
+    kind: Hashable
+    #: What this thread has to do: its own turn and those of others.  None: nothing, another thread does it.
+    batch: list[Turn[Item, Result]] | None = None
+    result: Result | None = None
+    is_done: bool = False
+    failure: BaseException | None = None
+    #: Set once this thread leads a batch, or the batch with its item has ended.
+    called: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def items(self) -> list[Item]:
+        """The items of the batch; none if another thread does the work."""
+        return [turn.item for turn in self.batch or ()]
+
+    def end(self, results: Sequence[Result]) -> None:
+        """Give each item of the batch its result."""
+        for turn, result in zip(self.batch or (), results, strict=True):
+            turn.result, turn.is_done = result, True
+
+
+class Queue(Generic[Item, Result]):
+    """Items of several threads that are done in batches, one batch at a time."""
+
+    def __init__(self, most: int, wait: Callable[[threading.Event], bool]) -> None:
+        """Create an empty queue.
+
+        Args:
+            most: The largest sum of the sizes of the items of a batch.
+            wait: Waits for the end of another thread's batch, and returns whether it has ended.
+        """
+        self._most = most
+        self._wait = wait
+        self.longest_wait = LONGEST_WAIT
+        self.gathering = GATHERING
+        self._lines: dict[int, _Line[Item, Result]] = {}
+
+    @property
+    def line(self) -> _Line[Item, Result]:
+        """What waits in this process: a forked child does not have the threads that wait in its parent."""
+        return self._lines.setdefault(os.getpid(), _Line())
+
+    @contextlib.contextmanager
+    def turn(
+        self, item: Item, *, distinct: Collection[Hashable] = (), size: int = 1, kind: Hashable = None
+    ) -> Iterator[Turn[Item, Result]]:
+        """Wait for the turn of an item.  The block does the work for ``turn.items``, if there are any, and ends it.
+
+        Args:
+            distinct: Items that have one of these in common are never in one batch.
+            size: See ``most``; a larger item is alone.
+            kind: Items of different kinds are never in one batch.
+
+        Raises:
+            OutcomeUnknown: Another thread had the item in its batch, and failed, or is stalled.
+            Unavailable: The same, where that thread raised it, of its class.
+        """
+        line = self.line
+        turn: Turn[Item, Result] = Turn(item, frozenset(distinct), size, kind)
+        line.enter(turn)
+        try:
+            if not turn.called.wait(self.longest_wait) and not line.leave(turn) and not self._wait(turn.called):
+                raise errors.OutcomeUnknown()
+            if turn is line.leader:
+                line.gather(turn, self._most, self.gathering)
+            yield turn
+        except BaseException as error:
+            turn.failure = error
+            raise
+        finally:
+            line.finish(turn)
+        if not turn.is_done:
+            failed = type(turn.failure) if isinstance(turn.failure, errors.Unavailable) else errors.OutcomeUnknown
+            raise failed() from turn.failure
+
+
+class _Line(Generic[Item, Result]):
+    """The turns of one process: those that wait, in the order of their arrival, and the one that leads a batch."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        #: In the order of their arrival.
+        self.waiting: list[Turn[Item, Result]] = []
+        self.leader: Turn[Item, Result] | None = None
+        #: How many turns were there when the last batch ended.
+        self._expected = 1
+
+    def enter(self, turn: Turn[Item, Result]) -> None:
+        """Append a turn, which leads at once if there is no leader."""
+        with self._changed:
+            self.waiting.append(turn)
+            self._call_leader()
+            self._changed.notify_all()
+
+    def leave(self, turn: Turn[Item, Result]) -> bool:
+        """Let a turn that waits begin alone; return False if it does not wait any more."""
+        with self._changed:
+            if turn not in self.waiting:
+                return False
+            self.waiting.remove(turn)
+            turn.batch = [turn]
+            return True
+
+    def gather(self, leader: Turn[Item, Result], most: int, seconds: float) -> None:
+        """Wait for others for a moment, if there were some before, and make the batch of the leader."""
+        until = time.monotonic() + seconds
+        with self._changed:
+            while len(self.waiting) + 1 < self._expected and (left := until - time.monotonic()) > 0:
+                self._changed.wait(left)
+            leader.batch, distinct, size = [leader], {*leader.distinct}, leader.size
+            for turn in [*self.waiting]:
+                fits = size + turn.size <= most and turn.kind == leader.kind and distinct.isdisjoint(turn.distinct)
+                if fits:
+                    self.waiting.remove(turn)
+                    leader.batch.append(turn)
+                    distinct |= turn.distinct
+                    size += turn.size
+
+    def finish(self, turn: Turn[Item, Result]) -> None:
+        """End the turn: tell those in its batch, and call the next leader."""
+        with self._changed:
+            if turn is self.leader:
+                self._expected = len(turn.batch or ()) + len(self.waiting)
+                self.leader = None
+                self._call_leader()
+            elif turn in self.waiting:
+                self.waiting.remove(turn)
+        for other in turn.batch or ():
+            other.failure = turn.failure
+            other.called.set()
+
+    def _call_leader(self) -> None:
+        if self.leader is None and self.waiting:
+            self.leader = self.waiting.pop(0)
+            self.leader.called.set()

@@ -1,0 +1,364 @@
+"""Items of several threads are done in batches, one at a time: each item exactly once."""
+
+from __future__ import annotations
+
+import collections
+import ctypes
+import os
+import random
+import sys
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from placement import errors
+from placement.db.writes import queue as module
+from placement.db.writes.queue import Queue
+from tests.clock import PATIENCE
+
+
+class _Events(dict):
+    """An event for each item; one, even if two threads ask for it first.  A defaultdict would give each its own."""
+
+    def __missing__(self, item):
+        return self.setdefault(item, threading.Event())
+
+
+class Runner:
+    """Does batches as a test lets it, and records them."""
+
+    def __init__(self, most=100, wait=threading.Event.wait):
+        self.queue = Queue(most, wait)
+        self.queue.longest_wait, self.queue.gathering = PATIENCE, 0
+        #: The items of each batch that has ended, and the threads that did them.
+        self.batches, self.leaders = [], []
+        #: By the leader's item: what the batch waits for, and what it does then.
+        self.gates, self.works = _Events(), {}
+        self._threads = ThreadPoolExecutor(32)
+        self._begun = _Events()
+
+    def turn(self, item, **facts):
+        with self.queue.turn(item, **facts) as turn:
+            if turn.items:
+                self._begun[item].set()
+                assert self.gates[item].wait(PATIENCE)
+                self.works.get(item, lambda: None)()
+                self.batches.append(turn.items)
+                self.leaders.append(threading.get_ident())
+                turn.end([f"{one} done" for one in turn.items])
+        return turn.result
+
+    def submit(self, item, **facts) -> Future:
+        return self._threads.submit(self.turn, item, **facts)
+
+    def begin(self, item, **facts) -> Future:
+        """Submit an item that has nothing to wait for; return once it is being done."""
+        found = self.submit(item, **facts)
+        assert self._begun[item].wait(PATIENCE)
+        return found
+
+    def wait(self, item, **facts) -> Future:
+        """Submit an item that has to wait; return once it does."""
+        before, until = self.waiting, time.monotonic() + PATIENCE
+        found = self.submit(item, **facts)
+        while self.waiting == before:
+            assert time.monotonic() < until, f"{item} does not wait"
+            time.sleep(0.001)
+        return found
+
+    @property
+    def waiting(self):
+        return len(self.queue.line.waiting)
+
+    def open(self, *leaders):
+        for leader in leaders:
+            self.gates[leader].set()
+
+    def close(self):
+        for gate in [*self.gates.values()]:
+            gate.set()
+        self._threads.shutdown()
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def runner(**options):
+        made.append(Runner(**options))
+        return made[-1]
+
+    yield runner
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def runner(make):
+    return make()
+
+
+def results(*futures):
+    return [future.result(PATIENCE) for future in futures]
+
+
+def test_an_item_without_others_is_done_by_its_own_thread(runner):
+    runner.open("a")
+    assert runner.turn("a") == "a done"
+    assert (runner.batches, runner.leaders) == ([["a"]], [threading.get_ident()])
+
+
+def test_items_that_wait_are_done_together_by_one_thread(runner):
+    first = runner.begin("a")
+    others = [runner.wait(item) for item in "bcd"]
+    runner.open("a", "b")
+    assert results(first, *others) == [f"{item} done" for item in "abcd"]
+    assert runner.batches == [["a"], ["b", "c", "d"]]
+    assert len(set(runner.leaders)) == 2
+
+
+@pytest.mark.parametrize(
+    ("facts", "batches"),
+    [
+        ([{"distinct": [1]}, {"distinct": [2, 1]}, {"distinct": [3]}, {"distinct": [3]}], ["a", "bd", "ce"]),
+        ([{"kind": 1}, {"kind": 2}, {"kind": 1}, {"kind": 2}], ["a", "bd", "ce"]),
+        ([{"size": 3}, {"size": 3}, {"size": 2}, {"size": 9}], ["a", "bd", "c", "e"]),
+    ],
+    ids=["distinct", "kinds", "sizes"],
+)
+def test_items_that_must_not_be_done_together_are_in_batches_one_after_another(make, facts, batches):
+    runner = make(most=5)
+    first = runner.begin("a")
+    others = [runner.wait(item, **each) for item, each in zip("bcde", facts, strict=True)]
+    runner.open(*"abcde")
+    assert results(first, *others) == [f"{item} done" for item in "abcde"]
+    assert ["".join(batch) for batch in runner.batches] == batches
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (KeyboardInterrupt("planted"), errors.OutcomeUnknown),
+        (errors.OutcomeUnknown(), errors.OutcomeUnknown),
+        (errors.DatabaseUnavailable(), errors.DatabaseUnavailable),
+    ],
+)
+def test_an_exception_is_raised_by_the_leader_and_tells_the_others_what_is_known(runner, raised, told):
+    def fail():
+        raise raised
+
+    runner.works["b"] = fail
+    first = runner.begin("a")
+    leader, follower, other = runner.wait("b"), runner.wait("c"), runner.wait("d", kind=1)
+    runner.open("a", "b", "d")
+    assert results(first) == ["a done"]
+    assert leader.exception(PATIENCE) is raised
+    assert type(follower.exception(PATIENCE)) is told
+    assert follower.exception(PATIENCE).__cause__ is raised
+    assert results(other) == ["d done"]
+
+
+def test_a_missing_result_is_noticed(runner):
+    with pytest.raises(ValueError, match="shorter"), runner.queue.turn("a") as turn:
+        turn.end([])
+    with pytest.raises(errors.OutcomeUnknown), runner.queue.turn("a"):
+        pass
+
+
+def test_an_item_that_waited_long_is_done_once_and_by_itself(runner):
+    runner.queue.longest_wait = 0.01
+    first = runner.begin("a")
+    runner.open("b")
+    assert results(runner.submit("b")) == ["b done"]
+    assert runner.waiting == 0
+    runner.queue.longest_wait = PATIENCE
+    # The first batch still runs.
+    third = runner.wait("c")
+    runner.open("a", "c")
+    assert results(first, third) == ["a done", "c done"]
+    assert runner.batches == [["b"], ["a"], ["c"]]
+
+
+# --- gathering ---
+
+
+def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(runner):
+    runner.queue.gathering = PATIENCE
+    first = runner.begin("a")
+    others = [runner.wait("b"), runner.wait("c")]
+    runner.open("a", "b")
+    assert results(first) == ["a done"]
+    others.append(runner.submit("d"))
+    assert results(*others) == ["b done", "c done", "d done"]
+    assert runner.batches == [["a"], ["b", "c", "d"]]
+
+
+def test_a_batch_waits_no_longer_than_it_takes_to_return(runner):
+    runner.queue.gathering = 0.05
+    first = runner.begin("a")
+    others = [runner.wait("b"), runner.wait("c")]
+    runner.open("a", "b")
+    assert results(first, *others) == ["a done", "b done", "c done"]
+    assert runner.batches == [["a"], ["b", "c"]]
+    # Two were there at the end, and the one that comes back is not waited for a second time.
+    runner.open("e", "f")
+    assert results(runner.submit("e")) == ["e done"]
+    runner.queue.gathering = PATIENCE
+    assert results(runner.submit("f")) == ["f done"]
+
+
+def test_who_is_alone_waits_for_no_others(runner):
+    runner.queue.gathering = PATIENCE
+    runner.open(*"abc")
+    assert [results(runner.submit(item)) for item in "abc"] == [["a done"], ["b done"], ["c done"]]
+
+
+# --- threads that give up, are interrupted, or are in another process ---
+
+
+class Called(threading.Event):
+    """What a thread waits for until it is called, or an event is set, and not for a time; it can be interrupted."""
+
+    def __init__(self, until):
+        super().__init__()
+        self._until = until
+
+    def wait(self, timeout=None):
+        while not (called := super().wait(0.001)) and not self._until.is_set():
+            pass
+        return called
+
+
+@pytest.fixture
+def over(monkeypatch):
+    """An event that ends the time for which threads wait for their turn."""
+    ended, turn = threading.Event(), module.Turn
+    monkeypatch.setattr(module, "Turn", lambda *facts: turn(*facts, called=Called(ended)))
+    return ended
+
+
+def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
+    runner, ends, leads = make(wait=lambda _ended: False), threading.Event(), threading.Event()
+
+    def stay():
+        leads.set()
+        assert ends.wait(PATIENCE)
+
+    runner.works["b"] = stay
+    first, leader, follower = runner.begin("a"), runner.wait("b"), runner.wait("c")
+    runner.open("a", "b")
+    assert leads.wait(PATIENCE)
+    over.set()
+    with pytest.raises(errors.OutcomeUnknown):
+        follower.result(PATIENCE)
+    ends.set()
+    assert results(first, leader) == ["a done", "b done"]
+    assert runner.batches == [["a"], ["b", "c"]]
+
+
+def interrupt(turn, threads):
+    """Interrupt the one thread that waits for the turn."""
+    [thread] = [thread.ident for thread in threads if waits_for(thread, turn)]
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)) == 1
+
+
+def waits_for(thread, turn):
+    frame = sys._current_frames().get(thread.ident)
+    while frame is not None and frame.f_code.co_qualname != "Queue.turn":
+        frame = frame.f_back
+    return frame is not None and frame.f_locals["turn"] is turn
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(runner, request, leads):
+    if not leads:
+        # Python interrupts a thread that waits for a lock only after the wait, and then it leads.
+        request.getfixturevalue("over")
+    first = runner.begin("a")
+    interrupted = runner.wait("b")
+    [turn] = runner.queue.line.waiting
+    follower = runner.wait("c")
+    interrupt(turn, runner._threads._threads)
+    if leads:
+        runner.open("a")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.result(PATIENCE)
+    runner.open("a", "c", "d")
+    assert results(first, follower) == ["a done", "c done"]
+    assert results(runner.submit("d")) == ["d done"]
+    assert runner.waiting == 0
+    assert runner.batches == [["a"], ["c"], ["d"]]
+
+
+def others_sleep():
+    """Whether all other threads of the process sleep."""
+    others = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
+    return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in others)
+
+
+def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
+    running = runner.begin("a")
+    waiting = runner.wait("b")
+    # A child would wait for a thread that asks for the interpreter's lock at this moment, and is not in the child.
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        while not (others_sleep() and others_sleep()):
+            time.sleep(10 * interval)
+        # As servers written in C do, without the hooks of Python.
+        child = ctypes.PyDLL(None).fork()
+        if child == 0:
+            with runner.queue.turn("c") as turn:
+                turn.end(turn.items)
+            os._exit(0 if turn.result == "c" else 1)
+    finally:
+        sys.setswitchinterval(interval)
+    assert os.waitpid(child, 0)[1] == 0
+    runner.open("a", "b")
+    assert results(running, waiting) == ["a done", "b done"]
+
+
+def test_each_of_many_items_is_done_once_and_one_batch_at_a_time():
+    lock, ran, flaws = threading.Lock(), collections.Counter(), []
+
+    def do(items):
+        chance = random.Random(items[0][0])
+        if not lock.acquire(blocking=False):
+            flaws.append("two batches at a time")
+        time.sleep(chance.random() / 1000)
+        names, kinds = [name for _, name, _ in items], {kind for _, _, kind in items}
+        if len(set(names)) < len(names) or len(names) > 4 or len(kinds) > 1:
+            flaws.append("two have the same name, or there are too many, or two kinds")
+        ran.update(items)
+        lock.release()
+        if chance.random() < 0.1:
+            raise RuntimeError("planted")
+        return items
+
+    queue = Queue(4, threading.Event.wait)
+    queue.longest_wait = PATIENCE
+
+    def client(number):
+        chance = random.Random(number)
+        outcomes = collections.Counter()
+        for step in range(30):
+            item = 100 * number + step, chance.randint(0, 20), chance.randint(0, 1)
+            try:
+                with queue.turn(item, distinct=[item[1]], kind=item[2]) as turn:
+                    if turn.items:
+                        turn.end(do(turn.items))
+                outcomes[turn.result == item] += 1
+            except (RuntimeError, errors.OutcomeUnknown):
+                outcomes["failed"] += 1
+        return outcomes
+
+    with ThreadPoolExecutor(8) as threads:
+        outcomes = sum(threads.map(client, range(8)), collections.Counter())
+    assert flaws == []
+    assert set(ran.values()) == {1}
+    assert len(ran) == 240 == sum(outcomes.values())
+    assert outcomes[False] == 0
+    assert 0 < outcomes["failed"] < 200
