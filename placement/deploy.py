@@ -28,13 +28,8 @@ from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.middleware.authentication import Authentication
 from placement.middleware.cross_origin import cross_origin
-from placement.middleware.health import Health
-from placement.middleware.http_syntax import HttpSyntax
-from placement.middleware.internal_errors import InternalErrors
-from placement.middleware.lease_sweeps import lease_sweeps
+from placement.middleware.lease_sweeps import LeaseSweeps
 from placement.middleware.mount import Dispatch, Mount
-from placement.middleware.negotiation import Negotiation
-from placement.middleware.own_origin import OwnOrigin
 from placement.middleware.profiler import profiled, traced
 from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
@@ -51,13 +46,8 @@ LAYERS: Layers = (
     proxy_headers,  # before the prefix of an API is added to the one that a proxy names
     RequestLog,
     Mount,  # from here on a failure has the form of its API
-    HttpSyntax,
-    Health,
     cross_origin,  # before authentication, so that a browser may read a 401
-    OwnOrigin,  # before a password is checked, so that no page can guess it
-    Authentication,
-    InternalErrors,  # before the version is negotiated: a reply of 500 states none
-    lease_sweeps,  # inside of health checks, which must not wait for a database
+    Authentication,  # from here on a failure can be raised
 )
 
 # --- the APIs --------------------------------------------------------------------------------------------------------
@@ -70,11 +60,10 @@ def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
 
 def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
     """Return the APIs of the service, each in its own layers, all in the shared ones."""
-    applications = {
-        api.prefix: _layered(Application(api, service), (*api.layers, Negotiation), service) for api in service.apis
-    }
+    applications = {api.prefix: _layered(Application(api, service), api.layers, service) for api in service.apis}
+    sweeps = LeaseSweeps(service.database, service.conf.placement.lease_sweep_interval)
     added = (layer for each in extension.enabled(service.conf) for layer in each.layers())
-    return _layered(Dispatch(applications), (*layers, *added), service)
+    return _layered(Dispatch(applications, sweeps), (*layers, *added), service)
 
 
 def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Service) -> WSGIApplication:

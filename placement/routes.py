@@ -22,7 +22,6 @@ from placement.handlers import (
 )
 from placement.http.api import Api, Table
 from placement.http.error_list import ErrorList
-from placement.http.versioning import Microversions
 
 TABLE: Table = {
     "/": {"GET": root.show},
@@ -86,7 +85,7 @@ TABLE: Table = {
 PLACEMENT = Api(
     name=mv.SERVICE_TYPE,
     routes=TABLE,
-    versioning=Microversions(mv.HISTORY),
+    versioning=mv.HISTORY,
     error_documents=ErrorList(mv.MINIMUM, mv.LATEST, codes_since=mv.ERROR_CODES),
     rules=policy.RULES,
     cache_headers_since=mv.CACHE_HEADERS,

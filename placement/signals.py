@@ -20,26 +20,28 @@ Facts = ParamSpec("Facts")
 
 
 class Signal(Generic[Facts]):
-    """An event.  Calling it with its facts calls every subscriber with the same facts, in the same thread."""
+    """An event.  Calling it with its facts calls every subscriber with the same facts, in the same thread.
 
-    __slots__ = ("_listeners",)
+    Attributes:
+        connected: Whether there is a subscriber; a publisher asks this before it computes facts that are expensive.
+    """
+
+    __slots__ = ("_listeners", "connected")
 
     def __init__(self) -> None:
         self._listeners: tuple[Callable[Facts, object], ...] = ()
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a subscriber; a publisher asks this before it computes facts that are expensive."""
-        return bool(self._listeners)
+        self.connected = False
 
     def connect(self, listener: Callable[Facts, object]) -> None:
         """Subscribe.  The listener runs in the thread that publishes: it must not raise, and must be fast."""
         if listener not in self._listeners:
             self._listeners += (listener,)
+            self.connected = True
 
     def disconnect(self, listener: Callable[Facts, object]) -> None:
         """Unsubscribe."""
         self._listeners = tuple(other for other in self._listeners if other != listener)
+        self.connected = bool(self._listeners)
 
     def __call__(self, *facts: Facts.args, **named: Facts.kwargs) -> None:
         for listener in self._listeners:

@@ -1,13 +1,14 @@
-"""The versions of an API, and the choice of one by a request."""
+"""The versions of an API, and how a client and the API agree on one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from placement import errors
 
+_HEADER = "openstack-api-version"
 _NUMBERS = re.compile(r"\A\s*([0-9]{1,9})\s*\.\s*([0-9]{1,9})\s*\Z")
 
 
@@ -64,28 +65,50 @@ class History:
         """The newest version."""
         return next(reversed(self._changes))
 
-    def negotiate(self, header: str | None) -> Version:
-        """Return the version that a value of ``OpenStack-API-Version`` asks for (docs: api-microversions).
-
-        The last entry for this API counts; entries for other APIs are ignored.
+    def named(self, name: str) -> Version:
+        """Return the version of this name: ``1.7``, or ``latest``.
 
         Raises:
-            MalformedVersion: The entry is no version.
+            MalformedVersion: The name is no version.
             UnacceptableVersion: The API does not have this version.
         """
-        wanted: str | None = None
-        for entry in (header or "").split(","):
-            service, _, number = entry.strip().partition(" ")
-            if number and service.lower() == self.service_type:
-                wanted = number.strip()
-        if wanted is None:
-            return self.minimum
-        if wanted == "latest":
+        if name == "latest":
             return self.latest
-        numbers = _NUMBERS.match(wanted)
+        numbers = _NUMBERS.match(name)
         if numbers is None:
-            raise errors.MalformedVersion(version=wanted)
+            raise errors.MalformedVersion(version=name)
         change = self._changes.get(Version(int(numbers[1]), int(numbers[2])))
         if change is None:
-            raise errors.UnacceptableVersion(version=wanted)
+            raise errors.UnacceptableVersion(version=name)
         return change.version
+
+    # --- over HTTP ---
+
+    def negotiate(self, environ: Mapping[str, Any]) -> Version:
+        """Return the version that ``OpenStack-API-Version: <service type> X.Y`` asks for; raises as ``named``.
+
+        The last entry for this API counts; entries for other APIs are ignored.  The oldest version goes without a
+        header (docs: api-microversions).
+        """
+        wanted = ""
+        for entry in (environ.get("HTTP_OPENSTACK_API_VERSION") or "").split(","):
+            service, _, name = entry.strip().partition(" ")
+            if name and service.lower() == self.service_type:
+                wanted = name.strip()
+        return self.named(wanted) if wanted else self.minimum
+
+    def headers(self, version: Version) -> Sequence[tuple[str, str]]:
+        """Return the version of a reply, and that caches have to distinguish replies by it."""
+        return (_HEADER, f"{self.service_type} {version}"), ("vary", _HEADER)
+
+
+class Unversioned:
+    """No versions: headers that ask for one are for other APIs."""
+
+    def negotiate(self, _environ: Mapping[str, Any]) -> Version:
+        """Return the one version that there is."""
+        return OLDEST
+
+    def headers(self, _version: Version) -> Sequence[tuple[str, str]]:
+        """Return none."""
+        return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import webob
@@ -15,7 +16,7 @@ from placement import deploy, routes
 from placement import microversion as mv
 from placement.http.api import Api, Table
 from placement.http.application import Application
-from placement.http.environ import API, CONTEXT, REQUEST_ID, VERSION
+from placement.http.environ import API, CONTEXT, REQUEST_ID
 from placement.http.request import Request
 from placement.http.service import Service
 from placement.policy import Policy
@@ -30,6 +31,8 @@ class User(NamedTuple):
     system_scope: str | None
 
 
+#: Nothing reads it.
+NO_DATABASE = SimpleNamespace(read=None)
 REQUEST = "req-00000000-0000-4000-8000-000000000000"
 
 
@@ -57,21 +60,26 @@ def application(table: Table, **overrides: Any) -> Application:
     """Return the innermost application, without layers: the test sets the caller and the version."""
     conf = configuration(**overrides)
     api = dataclasses.replace(routes.PLACEMENT, routes=table)
-    return Application(api, Service(conf, None, Policy(conf, api.rules), None, (api,)))
+    return Application(api, Service(conf, NO_DATABASE, Policy(conf, api.rules), None, (api,)))
 
 
-def service(table: Table, database: Any = None, **overrides: Any) -> Any:
+def service(table: Table, database: Any = NO_DATABASE, layers: deploy.Layers = deploy.LAYERS, **overrides: Any) -> Any:
     """Return the application with all its layers."""
-    conf = configuration(**overrides)
-    return mounted(dataclasses.replace(routes.PLACEMENT, routes=table), conf=conf, database=database)
+    api = dataclasses.replace(routes.PLACEMENT, routes=table)
+    return mounted(api, conf=configuration(**overrides), database=database, layers=layers)
 
 
-def mounted(*apis: Api, conf: cfg.ConfigOpts | None = None, database: Any = None) -> Any:
+def mounted(
+    *apis: Api,
+    conf: cfg.ConfigOpts | None = None,
+    database: Any = NO_DATABASE,
+    layers: deploy.Layers = deploy.LAYERS,
+) -> Any:
     """Return the application of several APIs in the shared layers."""
     conf = conf or configuration()
     rules = {rule.name: rule for api in apis for rule in api.rules}
     policy = Policy(conf, [*rules.values()])
-    return deploy.assemble(Service(conf, database, policy, None, apis))
+    return deploy.assemble(Service(conf, database, policy, None, apis), layers)
 
 
 def ask(
@@ -114,6 +122,6 @@ def insider(version: mv.Version = mv.LATEST, roles: str = "admin") -> dict[str, 
     return {
         API: routes.PLACEMENT,
         REQUEST_ID: REQUEST,
-        VERSION: version,
+        "HTTP_OPENSTACK_API_VERSION": f"placement {version}",
         CONTEXT: RequestContext(user_id="u", project_id="p", roles=roles.split(","), overwrite=False),
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
+import functools
 import ipaddress
 import os
 import signal
@@ -30,7 +31,7 @@ from placement.cmd import program
 from placement.cmd.temporary_directory import temporary_directory
 from placement.errors import StartError
 from placement.middleware.allowed_hosts import allowed_hosts
-from placement.middleware.http_syntax import HttpSyntax
+from placement.middleware.mount import Mount
 
 DATABASE = "sqlite:///var/placement.sqlite"
 DEMO = "--demo"
@@ -183,8 +184,8 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 
 def _for_this_machine(host: str) -> deploy.Layers:
     """Return the layers of a service without authentication: the Host header must name this machine."""
-    at = deploy.LAYERS.index(HttpSyntax) + 1
-    return (*deploy.LAYERS[:at], allowed_hosts(host), *deploy.LAYERS[at:])
+    guarded = functools.partial(Mount, check_host=allowed_hosts(host))
+    return tuple(guarded if layer is Mount else layer for layer in deploy.LAYERS)
 
 
 def _serve(

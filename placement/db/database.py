@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -37,6 +37,7 @@ from placement.db.writes.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 #: The largest sum of the sizes of writes that one transaction does together.
 LARGEST = 100
@@ -124,14 +125,19 @@ class Database:
                     raise retry.unavailable(error) from error
                 time.sleep(0.1)
 
-    def read(self, work: Callable[[Reading], Result]) -> Result:
-        """Return what ``work(db)`` returns; raises DatabaseUnavailable or DatabaseBusy."""
+    def read(
+        self, work: Callable[Concatenate[Reading, Given], Result], /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Result:
+        """Return what ``work(db, ...)`` returns; raises DatabaseUnavailable or DatabaseBusy."""
 
         def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection:
-                return work(Reader(connection))
+                return work(Reader(connection), *args, **kwargs)
 
-        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline())
+        with signals.timed("database"), self.bulkhead.admit():
+            return retry.until_done(
+                attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline(), self._discard_stale
+            )
 
     def snapshot(self, work: Callable[[Connection], Result]) -> Result:
         """Return what ``work(db)`` returns, whose statements all see one committed state; raises like ``read``."""
@@ -140,7 +146,10 @@ class Database:
             with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
                 return work(connection)
 
-        return self._until_done(attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline())
+        with signals.timed("database"), self.bulkhead.admit():
+            return retry.until_done(
+                attempt, retry.ATTEMPTS, errors.DatabaseUnavailable, retry.new_deadline(), self._discard_stale
+            )
 
     def write(
         self,
@@ -204,7 +213,8 @@ class Database:
         for _ in range(retry.PREREQUISITES):
             try:
                 attempt = functools.partial(self._attempts.roll_back, works, look)
-                return self._until_done(attempt, attempts, exhausted, retry.new_deadline())
+                with signals.timed("database"), self.bulkhead.admit():
+                    return retry.until_done(attempt, attempts, exhausted, retry.new_deadline(), self._discard_stale)
             except Prerequisite as prerequisite:
                 works = [prerequisite.work, *works]
         raise exhausted()
@@ -240,13 +250,6 @@ class Database:
         url = self.reading_engine.url
         port = f":{url.port}" if url.port else ""
         return f" at {url.host}{port}" if url.host else ""
-
-    @signals.timed("database")
-    def _until_done(
-        self, attempt: Callable[[int], Result], attempts: int, exhausted: type[errors.Failure], deadline: float
-    ) -> Result:
-        with self.bulkhead.admit():
-            return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
 
     def _discard_stale(self, error: Exception, began: float) -> None:
         """Stop using what was made before the server was lost: connections of all pools, writers of the feed.

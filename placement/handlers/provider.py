@@ -56,15 +56,15 @@ def create(req: Request) -> Reply:
     )
     location = req.absolute_url(f"/resource_providers/{uuid}")
     if req.version >= mv.PROVIDER_BODY:
-        return ok(_present(provider, req), NOW, location)
+        return ok(_present(req, provider), NOW, location)
     return created(location)
 
 
 @endpoint(policy="placement:resource_providers:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, uuid: str) -> Reply:
     """Show one provider."""
-    provider = req.read(lambda db: ResourceProvider.get(db, uuid))
-    return ok(_present(provider, req), modified=newest([provider.modified]))
+    provider = req.read(ResourceProvider.get, uuid)
+    return ok(_present(req, provider), modified=provider.modified or NOW)
 
 
 @endpoint(
@@ -86,7 +86,7 @@ def update(req: Request, uuid: str) -> Reply:
         return provider.record
 
     provider = req.write(work, attempts=TREE_ATTEMPTS)
-    return ok(_present(provider, req), modified=newest([provider.modified]))
+    return ok(_present(req, provider), modified=provider.modified or NOW)
 
 
 @endpoint(policy="placement:resource_providers:delete", replies=schema.DELETE_REPLIES)
@@ -98,36 +98,28 @@ def delete(req: Request, uuid: str) -> Reply:
 
 def _shown(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield the providers in these slots of the index, as this version shows them."""
-    show = _Presentation(req)
     for slot in slots:
         provider = snapshot.provider(slot)
         root = snapshot.provider(provider.root).uuid
         parent = snapshot.provider(provider.parent).uuid if provider.parent >= 0 else None
-        yield show(provider.uuid, provider.name, snapshot.generations.item(slot), parent, root)
+        yield _document(req, provider.uuid, provider.name, snapshot.generations.item(slot), parent, root)
 
 
-def _present(provider: ResourceProvider, req: Request) -> dict[str, Any]:
+def _present(req: Request, provider: ResourceProvider) -> dict[str, Any]:
     """Return the provider as this version shows it."""
-    show = _Presentation(req)
-    return show(provider.uuid, provider.name, provider.generation, provider.parent_uuid, provider.root_uuid)
+    return _document(req, provider.uuid, provider.name, provider.generation, provider.parent_uuid, provider.root_uuid)
 
 
-class _Presentation:
-    """Makes the documents of providers for one request: its version decides what they have."""
-
-    def __init__(self, req: Request) -> None:
-        self._path = f"{req.mount_path}/resource_providers/"
-        self._links = [(rel, f"/{rel}") for rel, since in _LINKS if req.version >= since]
-        self._nested = req.version >= mv.NESTED
-
-    def __call__(
-        self, uuid: str, name: str | None, generation: int, parent: str | None, root: str | None
-    ) -> dict[str, Any]:
-        path = self._path + uuid
-        links = [{"rel": "self", "href": path}]
-        links += [{"rel": rel, "href": path + below} for rel, below in self._links]
-        shown: dict[str, Any] = {"uuid": uuid, "name": name, "generation": generation, "links": links}
-        if self._nested:
-            shown["parent_provider_uuid"] = parent
-            shown["root_provider_uuid"] = root
-        return shown
+def _document(
+    req: Request, uuid: str, name: str | None, generation: int, parent: str | None, root: str | None
+) -> dict[str, Any]:
+    path = f"{req.mount_path}/resource_providers/{uuid}"
+    links = [{"rel": "self", "href": path}]
+    for rel, since in _LINKS:
+        if req.version >= since:
+            links.append({"rel": rel, "href": f"{path}/{rel}"})
+    shown: dict[str, Any] = {"uuid": uuid, "name": name, "generation": generation, "links": links}
+    if req.version >= mv.NESTED:
+        shown["parent_provider_uuid"] = parent
+        shown["root_provider_uuid"] = root
+    return shown

@@ -5,7 +5,6 @@ application              the innermost WSGI application: from the path and the m
 endpoint                 a handler with all that is checked before it runs
 request, body, response  what a handler receives and returns
 failures, error_list     the status of every failure, and one form of error documents
-versioning               how a client and an API agree on a version
 service                  what all requests share
 environ                  the keys that layers and the application use in the environ
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable
+from urllib.parse import quote
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import routes
@@ -13,9 +14,9 @@ from placement import errors
 from placement.db.writes import author
 from placement.db.writes.author import Author
 from placement.http import failures
-from placement.http.api import Api, Methods
+from placement.http.api import Api, Headers
 from placement.http.endpoint import Endpoint
-from placement.http.environ import CONTEXT, GLOBAL_REQUEST_ID, PATH, REQUEST_ID, ROUTE, SERVICE, VERSION
+from placement.http.environ import CONTEXT, GLOBAL_REQUEST_ID, PATH, REQUEST_ID, ROUTE, VERSION
 from placement.http.request import Request
 from placement.http.service import Service
 from placement.version_history import Version
@@ -38,18 +39,29 @@ class Application:
         self._mapper = _mapper(api)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Send the reply of the endpoint, or the failure that prevented one; other exceptions are raised."""
+        """Send the reply of the endpoint, or the failure that prevented one; other exceptions are raised.
+
+        Every reply states its version, but for one that refuses a version (docs: api-microversions).
+        """
+        version_headers: Headers = ()
         try:
+            version = environ[VERSION] = self._api.versioning.negotiate(environ)
+            version_headers = self._api.versioning.headers(version)
             self._check_size(environ)
-            methods, path_values = self._match(environ)
-            endpoint = _endpoint(methods, environ["REQUEST_METHOD"], environ[VERSION])
-            environ[SERVICE] = self._service
-            with author.acting(self._author(environ)):
-                reply = endpoint(Request(environ), **path_values)
+            endpoint, path_values = self._endpoint(environ, version)
+            req = Request(environ)
+            req.service, req.version, req.read = self._service, version, self._service.database.read
+            if mounted_at := environ.get("SCRIPT_NAME"):
+                req.mount_path = quote(mounted_at.encode("latin-1"))
+            # Reads are in nobody's name.
+            is_read = environ["REQUEST_METHOD"] == "GET"
+            with contextlib.nullcontext() if is_read else author.acting(self._author(environ)):
+                reply = endpoint(req, **path_values)
         except errors.Failure as failure:
-            return failures.respond(failure, environ, start_response)
-        if environ[VERSION] >= self._api.cache_headers_since:
+            return failures.respond(failure, environ, start_response, version_headers)
+        if version >= self._api.cache_headers_since:
             reply.add_cache_headers()
+        reply.headerlist.extend(version_headers)
         answer: Iterable[bytes] = reply(environ, start_response)
         return answer
 
@@ -81,8 +93,8 @@ class Application:
         if self._api.strict_bodies and int(length) and not environ.get("CONTENT_TYPE"):
             raise failures.ContentTypeMissing()
 
-    def _match(self, environ: WSGIEnvironment) -> tuple[Methods, dict[str, str]]:
-        """Return the methods of the path, and the values in it."""
+    def _endpoint(self, environ: WSGIEnvironment, version: Version) -> tuple[Endpoint, dict[str, str]]:
+        """Return the endpoint for the path and the method, and the values in the path."""
         try:
             path = (environ.get(PATH) or environ["PATH_INFO"]).encode("latin-1").decode()
         except UnicodeError:
@@ -93,7 +105,14 @@ class Application:
             raise failures.NoSuchRoute()
         path_values, route = match
         environ[ROUTE] = self._api.prefix + route.routepath
-        return self._api.routes[route.routepath], path_values
+        methods = self._api.routes[route.routepath]
+        found = methods.get(environ["REQUEST_METHOD"])
+        if found is None:
+            raise failures.MethodNotAllowed(allow=", ".join(methods))
+        for endpoint in found if isinstance(found, tuple) else (found,):
+            if endpoint.until is None or version < endpoint.until:
+                break
+        return endpoint, path_values
 
 
 @functools.cache
@@ -112,13 +131,3 @@ def _discard(environ: WSGIEnvironment, length: int) -> None:
     with contextlib.suppress(OSError):
         while remaining > 0 and (piece := environ["wsgi.input"].read(min(remaining, _PIECE))):
             remaining -= len(piece)
-
-
-def _endpoint(methods: Methods, method: str, version: Version) -> Endpoint:
-    """Return the endpoint for the method; of several, the first that has not ended in this version."""
-    found = methods.get(method)
-    if found is None:
-        raise failures.MethodNotAllowed(allow=", ".join(methods))
-    if isinstance(found, Endpoint):
-        return found
-    return next(endpoint for endpoint in found if endpoint.until is None or version < endpoint.until)

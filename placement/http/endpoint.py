@@ -28,11 +28,11 @@ from placement import errors
 from placement.db.upkeep import standard
 from placement.http import body, failures
 from placement.http import dry_run as dry_runs
-from placement.http.environ import API, ROUTE
+from placement.http.environ import API, CONTEXT, ROUTE
 from placement.http.request import Request
 from placement.http.response import JSON, Reply
 from placement.schemas.declarations import Object, SchemaType
-from placement.schemas.document import Body, Query
+from placement.schemas.document import Body, Parameters, Query
 from placement.schemas.success import Replies
 from placement.version_history import OLDEST, Version
 
@@ -95,8 +95,14 @@ class Endpoint:
             Failure: The first check that fails, or the handler's.
         """
         self._check_access(req)
-        is_dry_run = self._is_dry_run(req.environ)
-        self._check_request(req, path_values)
+        is_dry_run = req.environ["REQUEST_METHOD"] != "GET" and self._is_dry_run(req.environ)
+        if self.check_path is not None:
+            self.check_path(req, **path_values)
+        query = _NO_PARAMETERS if self.query is None and req.environ[API].strict_queries else self.query
+        if query is not None:
+            req.parameters = self._parameters(req, query)
+        if self.body is not None:
+            req.document = self._document(req, self.body, path_values)
         if is_dry_run:
             return self._answer_dry_run(req, path_values)
         return self._answer(req, path_values)
@@ -123,12 +129,14 @@ class Endpoint:
         if not self.media_types_first:
             self._check_media_types(req)
         if self.policy is not None:
-            req.authorize(self.policy, self.target(req) if self.target else None)
+            target = self.target(req) if self.target else None
+            req.service.policy.authorize(self.policy, req.environ[CONTEXT], target)
 
     def _check_media_types(self, req: Request) -> None:
         environ = req.environ
-        if self.negotiates and environ["REQUEST_METHOD"] == "GET":
-            preferred_type(environ.get("HTTP_ACCEPT"), self.other_types)
+        accept = environ.get("HTTP_ACCEPT")
+        if self.negotiates and accept != JSON and environ["REQUEST_METHOD"] == "GET":
+            preferred_type(accept, self.other_types)
         if self.body is not None and environ[API].strict_bodies:
             given = media_type(environ.get("CONTENT_TYPE"))
             if given is None or given.lower() != JSON:
@@ -141,44 +149,35 @@ class Endpoint:
             InvalidDryRun: The request does not say whether it is.
             NoDryRun: This endpoint would change something all the same.
         """
-        if environ["REQUEST_METHOD"] == "GET" or not dry_runs.is_asked(environ):
+        if not dry_runs.is_asked(environ):
             return False
         if self.dry_run is None:
             raise failures.NoDryRun()
         environ[ROUTE] += "?dry_run=true"
         return True
 
-    def _check_request(self, req: Request, path_values: dict[str, str]) -> None:
-        """Check path, query and body, and leave the query and the body in the request."""
-        if self.check_path is not None:
-            self.check_path(req, **path_values)
-        query = _NO_PARAMETERS if self.query is None and req.environ[API].strict_queries else self.query
-        if query is not None:
-            pairs = req.pairs()
-            if self.dry_run is not None:
-                # It is a parameter of every write, and of no schema.
-                pairs = [(name, value) for name, value in pairs if name != dry_runs.PARAMETER]
-            req.parameters = query.validate(pairs, req.version)
-        if self.body is None:
-            return
+    def _parameters(self, req: Request, schema: Query) -> Parameters:
+        pairs = req.pairs()
+        if self.dry_run is not None:
+            # It is a parameter of every write, and of no schema.
+            pairs = [(name, value) for name, value in pairs if name != dry_runs.PARAMETER]
+        return schema.validate(pairs, req.version)
+
+    def _document(self, req: Request, schema: Body, path_values: dict[str, str]) -> Any:
+        options = req.conf.api
         try:
-            req.document = self._document(req, self.body)
+            content = body.read(req.environ, options.max_request_body_size)
+            if content or req.environ[API].strict_bodies:
+                value = body.parse_json(content, options.max_request_body_values)
+            else:
+                value = {}
+            document = schema.validate(value, req.version)
+            for kind, count in self.limits.items():
+                check_count(kind, count(document), req.conf.placement[f"max_{kind}_per_request"])
         except errors.Failure:
             if self.find_first is not None:
-                find = functools.partial(self.find_first, **path_values)
-                req.read(find)
+                req.read(self.find_first, **path_values)
             raise
-
-    def _document(self, req: Request, schema: Body) -> Any:
-        options = req.conf.api
-        content = body.read(req.environ, options.max_request_body_size)
-        if content or req.environ[API].strict_bodies:
-            value = body.parse_json(content, options.max_request_body_values)
-        else:
-            value = {}
-        document = schema.validate(value, req.version)
-        for kind, count in self.limits.items():
-            check_count(kind, count(document), req.conf.placement[f"max_{kind}_per_request"])
         return document
 
 

@@ -13,8 +13,6 @@ API = "placement.api"
 PATH = "placement.path"
 #: The version of the API that the request uses.  Absent until it is negotiated.
 VERSION = "placement.version"
-#: The ``Service`` that serves the request.
-SERVICE = "placement.service"
 #: The path of the route, with the prefix of its API, and the class of the failure, for the log and the metrics.
 ROUTE = "placement.route"
 FAILURE = "placement.failure"

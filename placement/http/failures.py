@@ -129,11 +129,16 @@ def status_of(failure: BaseException) -> HTTPStatus:
     return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
 
 
-def respond(failure: errors.Failure, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+def respond(
+    failure: errors.Failure,
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+    more_headers: Iterable[tuple[str, str]] = (),
+) -> Iterable[bytes]:
     """Send a reply that reports the failure, in the error document of the API that the path belongs to."""
     environ[FAILURE] = type(failure)
     status, headers, content = rendered(failure, environ)
-    start_response(f"{status.value} {status.phrase}", headers)
+    start_response(f"{status.value} {status.phrase}", [*headers, *more_headers])
     return [content]
 
 

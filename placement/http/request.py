@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
 
 import webob
@@ -17,7 +17,7 @@ from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.db.writes.transaction import Reading, Transaction
 from placement.http import urlencoded
-from placement.http.environ import CONTEXT, SEARCH, SERVICE, VERSION
+from placement.http.environ import CONTEXT, SEARCH
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.objects.claims import leases
@@ -25,18 +25,36 @@ from placement.schemas.document import Parameters
 from placement.version_history import Version
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 #: A host, with or without port, that may be repeated in a header of a reply.
 _HOST = re.compile(r"[\w.-]+(:\d*)?|\[[0-9A-Fa-f:.]+\](:\d*)?", re.ASCII)
 
 
+class Read(Protocol):
+    """The method ``read`` of a database."""
+
+    def __call__(
+        self, work: Callable[Concatenate[Reading, Given], Result], /, *args: Given.args, **kwargs: Given.kwargs
+    ) -> Result: ...
+
+
 class Request(webob.Request):
     """One request, on its way through one endpoint.
 
-    The endpoint sets ``document`` and ``parameters`` before the handler runs.  WebOb's own ``body`` and ``GET`` are
-    what the client sent, unchecked.
+    The application sets what the request is served with, and the endpoint ``document`` and ``parameters`` before the
+    handler runs.  WebOb's own ``body`` and ``GET`` are what the client sent, unchecked.
     """
 
+    #: What all requests share.
+    service: Service
+    #: The version of the API that this request uses.
+    version: Version
+    #: ``read(work)`` returns what ``work(db)`` returns; each statement sees what is committed when it runs.
+    read: Read
+    #: The path below which the API is mounted, quoted, to be put before every path in a reply; mostly empty.  WebOb's
+    #: ``script_name`` is not quoted, and its ``path`` quotes less than links of this service always did.
+    mount_path = ""
     #: The JSON value of the body, valid by the schema of the endpoint; None for an endpoint that reads no body.
     document: Any = None
     #: The query, valid by the schema of the endpoint; empty for an endpoint that ignores the query.
@@ -46,18 +64,6 @@ class Request(webob.Request):
 
     # WebOb keeps attributes that it does not know in the environ.
     __setattr__ = object.__setattr__
-
-    @property
-    def service(self) -> Service:
-        """What all requests share."""
-        service: Service = self.environ[SERVICE]
-        return service
-
-    @property
-    def version(self) -> Version:
-        """The version of the API that this request uses."""
-        version: Version = self.environ[VERSION]
-        return version
 
     @property
     def conf(self) -> cfg.ConfigOpts:
@@ -80,15 +86,6 @@ class Request(webob.Request):
         return self.service.index
 
     # --- where ---
-
-    @property
-    def mount_path(self) -> str:
-        """The path below which the API is mounted, quoted, to be put before every path in a reply; mostly empty.
-
-        WebOb's ``script_name`` is not quoted, and its ``path`` quotes less than links of this service always did.
-        """
-        script_name = self.environ.get("SCRIPT_NAME", "")
-        return quote(script_name.encode("latin-1")) if script_name else ""
 
     def absolute_url(self, path: str) -> str:
         """Return the absolute URL of a path of this API, for Location (docs: api-locations).
@@ -138,10 +135,6 @@ class Request(webob.Request):
     def log_released(self, released: int) -> None:
         """Add to the log line how many consumers a call released."""
         self.environ[SEARCH] = {"released": released}
-
-    def read(self, work: Callable[[Reading], Result]) -> Result:
-        """Return what ``work(db)`` returns; each statement sees what is committed when it runs."""
-        return self.service.database.read(work)
 
     def now(self) -> datetime.datetime:
         """Return the time of the database's clock: UTC, naive; what is asked for by its age is compared with it."""

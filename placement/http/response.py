@@ -7,6 +7,7 @@ import itertools
 import json
 import logging
 import math
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import format_datetime, formatdate
@@ -54,8 +55,10 @@ class Reply(webob.Response):
         """Add the headers that state the age of the reply, if it has one."""
         if self.modified is None:
             return
-        if self.modified is not UNDATED:
-            self.headerlist.append(("last-modified", _http_date(self.modified)))
+        if isinstance(self.modified, datetime):
+            self.headerlist.append(("last-modified", format_datetime(self.modified.replace(tzinfo=UTC), usegmt=True)))
+        elif self.modified is NOW:
+            self.headerlist.append(("last-modified", formatdate(usegmt=True)))
         self.headerlist.append(("cache-control", "no-cache"))
 
 
@@ -167,9 +170,13 @@ def _reply(
     return reply
 
 
-@signals.timed("encode")
 def _json(document: Any) -> bytes:
-    return encode(document)
+    """Encode a document, and publish how long that took."""
+    began = time.perf_counter()
+    content = encode(document)
+    if signals.timing.connected:
+        signals.timing("encode", time.perf_counter() - began)
+    return content
 
 
 @signals.timed("encode")
@@ -213,9 +220,3 @@ class _Guarded:
         """Close the pieces, if they can be closed; the server calls it at the end of every reply (PEP 3333)."""
         if close := getattr(self._pieces, "close", None):
             close()
-
-
-def _http_date(modified: datetime | Age) -> str:
-    if isinstance(modified, datetime):
-        return format_datetime(modified.replace(tzinfo=UTC), usegmt=True)
-    return formatdate(usegmt=True)

@@ -7,28 +7,22 @@ the browser.  The Host header of such a request has the name of the page's host.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+from collections.abc import Callable
+from wsgiref.types import WSGIEnvironment
 
-from placement.http.api import Layer
-from placement.http.failures import ForeignHost, respond
-from placement.http.service import Service
+from placement.http.failures import ForeignHost
 
 
-def allowed_hosts(*names: str) -> Layer:
-    """Return the layer that accepts requests for loopback addresses, and for these names."""
+def allowed_hosts(*names: str) -> Callable[[WSGIEnvironment], None]:
+    """Return a function that raises ForeignHost but for requests to loopback addresses and to these names."""
     allowed = {"localhost", *(name.lower() for name in names)}
 
-    def layer(application: WSGIApplication, _service: Service) -> WSGIApplication:
-        def checked(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            host = environ.get("HTTP_HOST", "")
-            if host and not _is_local(_without_port(host), allowed):
-                return respond(ForeignHost(host=host), environ, start_response)
-            return application(environ, start_response)
+    def check(environ: WSGIEnvironment) -> None:
+        host = environ.get("HTTP_HOST", "")
+        if host and not _is_local(_without_port(host), allowed):
+            raise ForeignHost(host=host)
 
-        return checked
-
-    return layer
+    return check
 
 
 def _without_port(host: str) -> str:

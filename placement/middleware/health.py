@@ -27,18 +27,22 @@ PATH = "/healthcheck"
 
 
 class Health:
-    """Serves one path of the root API, without authentication: 200, or 503 with the reason."""
+    """Serves one path of the root API, without authentication: 200, or 503 with the reason.
+
+    An address that may not ask gets the reply of the application.
+    """
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
-        self._application = application
         self._check = _Check(application, service)
         self._thorough = _Check(application, service, _identity_checks(service.conf))
         self._for_all = not service.conf.healthcheck.allowed_source_ranges
 
+    def is_asked(self, environ: WSGIEnvironment) -> bool:
+        """Return whether a request for PATH is one for the checks."""
+        return not environ[API].prefix and (self._for_all or _has_address(environ))
+
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the result of the checks; on other paths, the reply of the application."""
-        if environ["PATH_INFO"] != PATH or environ[API].prefix or not (self._for_all or _has_address(environ)):
-            return self._application(environ, start_response)
+        """Return the result of the checks."""
         reply: Iterable[bytes] = self._checks(environ)(environ, start_response)
         return reply
 

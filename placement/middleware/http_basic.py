@@ -9,7 +9,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from placement import errors
 from placement.errors import StartError
-from placement.http.failures import TooManyGuesses, Unauthenticated, respond
+from placement.http.failures import TooManyGuesses, Unauthenticated
 from placement.http.service import Service
 from placement.middleware.guess_limit import GuessLimit, address_of
 from placement.middleware.passwords import BadFile, Passwords
@@ -45,28 +45,26 @@ class HttpBasic:
         self._guess_limit = GuessLimit()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application; 401 for wrong credentials, 429 for too many of them."""
+        """Return the reply of the application.
+
+        Raises:
+            Unauthenticated: The password is wrong or missing.
+            TooManyGuesses: It was not checked, because its address has sent too many wrong ones.
+            PasswordsUnavailable: The passwords cannot be read.
+        """
         for name in [name for name in environ if name.startswith(_IDENTITY)]:
             del environ[name]
         try:
             user = self._user(environ)
         except (OSError, BadFile) as error:
             LOG.error("The passwords cannot be read: %s", error)
-            return respond(PasswordsUnavailable(), environ, start_response)
-        except errors.Failure as failure:
-            return respond(failure, environ, start_response)
+            raise PasswordsUnavailable() from None
         environ["HTTP_X_USER_ID"] = environ["HTTP_X_USER_NAME"] = environ["HTTP_X_PROJECT_ID"] = user
         environ["HTTP_X_ROLES"] = self._roles
         return self._application(environ, start_response)
 
     def _user(self, environ: WSGIEnvironment) -> str:
-        """Return the name whose password the request has.
-
-        Raises:
-            Unauthenticated: The password is wrong or missing.
-            TooManyGuesses: It was not checked, because its address has sent too many wrong ones.
-            OSError, BadFile: The passwords cannot be read.
-        """
+        """Return the name whose password the request has; raises as ``__call__``, and OSError or BadFile."""
         user, password = _credentials(environ)
         if self._passwords.remembers(user, password):
             return user

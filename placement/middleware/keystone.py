@@ -12,15 +12,13 @@ import webob.exc
 from keystoneauth1.exceptions import ClientException
 from keystonemiddleware import auth_token
 from keystonemiddleware.auth_token._exceptions import ConfigurationError
-from oslo_config import cfg
 
 from placement import errors, package
 from placement import microversion as mv
 from placement.errors import StartError
 from placement.http.environ import API
-from placement.http.failures import Unauthenticated, respond
+from placement.http.failures import Unauthenticated
 from placement.http.service import Service
-from placement.middleware.internal_errors import InternalErrors
 from placement.middleware.keystone_check import find
 
 LOG = logging.getLogger(__name__)
@@ -32,32 +30,22 @@ class IdentityUnavailable(errors.Unavailable):
     template = "The Identity service cannot validate tokens at the moment."
 
 
-class Keystone:
-    """Accepts the tokens that the Identity service validates."""
-
-    def __init__(self, application: WSGIApplication, service: Service) -> None:
-        """Raises StartError."""
-        self._authenticated = InternalErrors(_protocol(application, service.conf), service)
-        if finding := find(service.conf):
-            LOG.error("No token can be validated: %s", finding)
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application; 401 for a bad token, 503 if the Identity service does not answer."""
-        return self._authenticated(environ, start_response)
-
-
 class _Protocol(auth_token.AuthProtocol):
-    """The middleware, with its failures in the error documents of the API."""
+    """The middleware, with failures instead of its error documents."""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Return the reply of the application.
+
+        Raises:
+            Unauthenticated: The token is not valid.
+            IdentityUnavailable: The Identity service does not answer.
+        """
         try:
             reply: Iterable[bytes] = super().__call__(environ, start_response)
             return reply
         except (IdentityUnavailable, ClientException) as reason:
             LOG.error("No token can be validated: %s", reason.__cause__ or reason)
-            return respond(IdentityUnavailable(), environ, start_response)
-        except Unauthenticated as refused:
-            return respond(refused, environ, start_response)
+            raise IdentityUnavailable() from None
 
     def process_request(self, request: Any) -> Any:
         """Return a reply for the client, or None once the identity headers are those of the user."""
@@ -81,8 +69,9 @@ class _Protocol(auth_token.AuthProtocol):
             super().validate_allowed_request(request, token)
 
 
-def _protocol(application: WSGIApplication, conf: cfg.ConfigOpts) -> _Protocol:
+def keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
     """Return the middleware as configured; raises StartError if it could not serve a single request."""
+    conf = service.conf
     try:
         protocol = _Protocol(application, {"oslo_config_config": conf})
     except (ClientException, ConfigurationError) as reason:
@@ -94,4 +83,6 @@ def _protocol(application: WSGIApplication, conf: cfg.ConfigOpts) -> _Protocol:
         raise StartError(f"{SECTION} must tell how to reach the Identity service: auth_type is missing")
     if options.memcached_servers and importlib.util.find_spec("memcache") is None:
         raise StartError(f"{SECTION} memcached_servers: python-memcached is missing: {package.install('keystone')}")
+    if finding := find(conf):
+        LOG.error("No token can be validated: %s", finding)
     return protocol

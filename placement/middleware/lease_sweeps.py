@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from placement.http.service import Service
+from placement.db.database import Database
 from placement.objects.claims.lease_sweep import LeaseSweeper
 
 
-def lease_sweeps(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the application, followed by sweeps if ``[placement]lease_sweep_interval`` is not 0."""
-    interval = service.conf.placement.lease_sweep_interval
-    return _Swept(application, LeaseSweeper(service.database), interval) if interval else application
+class LeaseSweeps:
+    """Has leases swept once in an interval, in the thread that has sent a reply.
 
+    Attributes:
+        next_at: When the next reply is to be followed by a sweep, by the monotonic clock.
+    """
 
-class _Swept:
-    """Sweeps once in an interval, in the thread that has sent a reply."""
+    def __init__(self, database: Database, interval: float) -> None:
+        """Begin an interval, in seconds; 0 for no sweeps."""
+        self._sweeper = LeaseSweeper(database)
+        self._interval = interval or math.inf
+        self.next_at = time.monotonic() + self._interval
 
-    def __init__(self, application: WSGIApplication, sweeper: LeaseSweeper, interval: float) -> None:
-        self._application = application
-        self._sweeper = sweeper
-        self._interval = interval
-        #: By the monotonic clock.
-        self._next_at = time.monotonic() + interval
-
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application."""
-        reply = self._application(environ, start_response)
-        now = time.monotonic()
-        if now < self._next_at:
-            return reply
+    def after(self, reply: Iterable[bytes]) -> Iterable[bytes]:
+        """Return the reply, followed by a sweep."""
         # Two threads may come here at once: both sweeps are correct.
-        self._next_at = now + self._interval
+        self.next_at = time.monotonic() + self._interval
         return _Followed(reply, self._sweeper)
 
 

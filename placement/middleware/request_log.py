@@ -11,6 +11,7 @@ import logging
 import re
 import threading
 import time
+import wsgiref.headers
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from placement.http.service import Service
 
 LOG = logging.getLogger(__name__)
 
+#: Characters that could end a line or its quotes.
 _UNFIT = re.compile("[^!#-~]")
 _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
@@ -71,7 +73,7 @@ class RequestLog:
         level = logging.WARNING if slow else logging.INFO
         if not LOG.isEnabledFor(level):
             return
-        length = next((value for name, value in headers if name.lower() == "content-length"), "-")
+        length = wsgiref.headers.Headers(headers).get("content-length") or "-"
         code, version = status.partition(" ")[0], environ.get(VERSION, "-")
         line = f"{_request_line(environ)} status: {code} len: {length} microversion: {version}"
         facts = {
@@ -105,15 +107,14 @@ def _request_line(environ: WSGIEnvironment) -> str:
     """Return client, method and URI: ``192.0.2.1 "GET /usages?project_id=x"``; no text of a client can end it early."""
     path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")
-    uri = f"{path}?{_quoted(query)}" if query else path
+    uri = f"{path}?{_UNFIT.sub(_escaped, query)}" if query else path
     # The address may list several proxies between the client and the trusted one.
     client = environ.get("REMOTE_ADDR", "-").replace('"', "%22")
-    return f'{client} "{_quoted(environ["REQUEST_METHOD"])} {uri}"'
+    return f'{client} "{_UNFIT.sub(_escaped, environ["REQUEST_METHOD"])} {uri}"'
 
 
-def _quoted(text: str) -> str:
-    """Return the text with the characters escaped that could end a line or its quotes."""
-    return _UNFIT.sub(lambda found: f"%{ord(found[0]):02X}", text)
+def _escaped(found: re.Match[str]) -> str:
+    return f"%{ord(found[0]):02X}"
 
 
 class _Timings(threading.local):

@@ -226,8 +226,7 @@ class Policy:
         """
         if target is None:
             target = {"project_id": context.project_id, "user_id": context.user_id}
-        # oslo.policy compares texts: what is None would be that of a project named None.
-        caller, target = _present(context.to_policy_values()), _present(target)
+        caller = dict(context.to_policy_values())
         key = f"{rule} {caller} {target}"
         try:
             refusal = self._verdicts[key]
@@ -240,7 +239,8 @@ class Policy:
 
     def _verdict(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
         try:
-            self._enforcer.authorize(rule, target, caller, do_raise=True)
+            # oslo.policy compares texts: what is None would be that of a project named None.
+            self._enforcer.authorize(rule, _present(target), _present(caller), do_raise=True)
         except policy.PolicyNotAuthorized:
             return errors.PolicyForbids
         except policy.InvalidScope:

@@ -53,7 +53,7 @@ def test_a_version_comes_after_those_before_it(history, numbers):
     ],
 )
 def test_each_service_has_its_own_entry_in_the_header(history, header, version):
-    assert history.negotiate(header) == version
+    assert history.negotiate({"HTTP_OPENSTACK_API_VERSION": header}) == version
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_each_service_has_its_own_entry_in_the_header(history, header, version):
 )
 def test_a_version_that_the_history_does_not_have_is_refused(history, header, failure):
     with pytest.raises(failure):
-        history.negotiate(header)
+        history.negotiate({"HTTP_OPENSTACK_API_VERSION": header})

@@ -7,9 +7,11 @@ stop the whole process (the bulkhead pattern: M. Nygard, Release It!).
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from placement import errors
 
@@ -36,6 +38,10 @@ class Bulkhead:
             check_interval: Seconds after which a thread that waits for another's work looks whether that is stalled.
         """
         self._threads = threads
+        #: Provides admission for a block; raises DatabaseBusy if all admitted threads are stalled.
+        self.admit: Callable[[], AbstractContextManager[None]] = (
+            functools.partial(self._admit, threads) if threads else contextlib.nullcontext
+        )
         self._check_interval = check_interval
         self._released = threading.Condition()
         #: For each admitted thread, when it was admitted or last answered by the database.
@@ -44,13 +50,12 @@ class Bulkhead:
         self._following: dict[int, None] = {}
 
     @contextlib.contextmanager
-    def admit(self) -> Iterator[None]:
-        """Wait for admission and run the block; raises DatabaseBusy if all admitted threads are stalled."""
+    def _admit(self, threads: int) -> Iterator[None]:
         thread = threading.get_ident()
-        if self._threads is None or thread in self._admitted:
+        if thread in self._admitted:
             yield
             return
-        self._wait(thread, self._threads)
+        self._wait(thread, threads)
         _current.bulkhead = self
         try:
             yield

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import importlib.util
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -249,8 +247,6 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
 
     sa.event.listen(engine, "connect", set_up)
     if not in_memory(engine.url):
-        sa.event.listen(engine, "connect", _note_process)
-        sa.event.listen(engine, "checkout", _check_process)
         setup.freshness.watch(engine, reads=reads)
     return engine
 
@@ -293,16 +289,3 @@ def _end_transaction(connection: Any, record: Any, _state: Any) -> None:
     """
     if not record.info.pop(_COMMITTED, False):
         connection.rollback()
-
-
-def _note_process(_connection: Any, record: Any) -> None:
-    record.info["process"] = os.getpid()
-
-
-def _check_process(_connection: Any, record: Any, fairy: Any) -> None:
-    """In a forked child, abandon the parent's connection without closing it, and have a new one made."""
-    if record.info["process"] != os.getpid():
-        # One more reference, so that it is never collected: mysqlclient would tell the server that the session is over.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(fairy.dbapi_connection))
-        record.dbapi_connection = fairy.dbapi_connection = None
-        raise exc.DisconnectionError("made in another process")

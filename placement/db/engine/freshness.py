@@ -1,5 +1,6 @@
-"""Connections that still work but must not be used again: those to a server that is no longer the primary.
+"""Connections that still work but must not be used again: those of another process, or to a former primary.
 
+Servers written in C (uWSGI) fork without Python's hooks; a child has the connections of its parent.
 After a switchover the old primary goes on answering reads from its outdated state.  The first write that it refuses
 discards all connections made before.  A process that only reads asks its server at intervals whether it takes writes.
 """
@@ -7,6 +8,8 @@ discards all connections made before.  A process that only reads asks its server
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import os
 import time
 from typing import Any
 
@@ -41,14 +44,22 @@ class Freshness:
             self._since = time.monotonic()
 
     def watch(self, engine: Engine, *, reads: bool) -> None:
-        """Replace stale connections of the engine's pool, and connections for reads to a server without writes."""
+        """Replace connections of the engine's pool that are stale or of another process.
+
+        Args:
+            reads: Whether those to a server that takes no writes are replaced, too.
+        """
         question = _IS_READ_ONLY.get(engine.url.get_backend_name()) if reads else None
         driver_error = engine.dialect.loaded_dbapi.Error
 
-        def note_time(_connection: Any, record: Any) -> None:
+        def note_origin(_connection: Any, record: Any) -> None:
+            record.info["process"] = os.getpid()
             record.info["made"] = record.info["asked"] = time.monotonic()
 
-        def check(connection: Any, record: Any, _fairy: Any) -> None:
+        def check(connection: Any, record: Any, fairy: Any) -> None:
+            if record.info["process"] != os.getpid():
+                _abandon(record, fairy)
+                raise exc.DisconnectionError("made in another process")
             if record.info["made"] <= self._since:
                 raise exc.DisconnectionError("made before the server was lost")
             now = time.monotonic()
@@ -62,8 +73,15 @@ class Freshness:
             if read_only:
                 raise exc.DisconnectionError("the server takes no writes")
 
-        sa.event.listen(engine, "connect", note_time)
+        sa.event.listen(engine, "connect", note_origin)
         sa.event.listen(engine, "checkout", check)
+
+
+def _abandon(record: Any, fairy: Any) -> None:
+    """Leave the connection open, which is the parent's."""
+    # One more reference, so that it is never collected: mysqlclient would tell the server that the session is over.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(fairy.dbapi_connection))
+    record.dbapi_connection = fairy.dbapi_connection = None
 
 
 def _answer(connection: Any, question: str) -> Any:

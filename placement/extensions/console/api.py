@@ -20,7 +20,7 @@ from placement.extensions.console.handlers import (
 from placement.extensions.console.pages import ErrorPages
 from placement.extensions.v1.api import PROVIDER
 from placement.http.api import Api, Table
-from placement.http.versioning import Unversioned
+from placement.version_history import Unversioned
 
 TABLE: Table = {
     "/": {"GET": overview.show},

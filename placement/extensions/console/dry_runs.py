@@ -96,7 +96,7 @@ def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> D
 
 def _request(req: Request, write: _Write, content: bytes) -> Request:
     """Return the request of the same caller that asks for a dry run of a write."""
-    return Request({
+    made = Request({
         **req.environ,
         "REQUEST_METHOD": write.method,
         "QUERY_STRING": "",
@@ -109,3 +109,5 @@ def _request(req: Request, write: _Write, content: bytes) -> Request:
         ROUTE: write.route,
         VERSION: mv.LATEST,  # /v1 has none
     })  # fmt: skip
+    made.service, made.version, made.read, made.mount_path = req.service, mv.LATEST, req.read, req.mount_path
+    return made

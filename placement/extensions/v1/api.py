@@ -23,9 +23,8 @@ from placement.extensions.v1.handlers import (
 )
 from placement.http.api import Api, Table
 from placement.http.error_list import ErrorList
-from placement.http.versioning import Unversioned
 from placement.routes import PLACEMENT
-from placement.version_history import OLDEST
+from placement.version_history import OLDEST, Unversioned
 
 TABLE: Table = {
     "/": {"GET": root.show},

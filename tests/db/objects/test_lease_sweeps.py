@@ -14,7 +14,7 @@ from placement.cmd import manage
 from placement.db.schema.tables import allocations
 from placement.http.service import Service
 from placement.index.live import LiveIndex
-from placement.middleware import lease_sweeps
+from placement.middleware import lease_sweeps, mount
 from placement.objects.claims import lease_sweep, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -36,7 +36,7 @@ ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 @pytest.fixture
 def clock(monkeypatch):
     made = Clock(1000.0)
-    for module in (lease_sweep, lease_sweeps):
+    for module in (lease_sweep, lease_sweeps, mount):
         monkeypatch.setattr(module, "time", made)
     return made
 

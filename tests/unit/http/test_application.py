@@ -203,7 +203,12 @@ def test_an_exception_that_is_no_failure_is_not_caught():
 def test_the_reply_is_sent_with_its_headers(app):
     answer = web.ask_inside(app, "POST", "/things", version=mv.MINIMUM)
     assert answer.status == "201 Created"
-    assert dict(answer.headers) == {"content-length": "0", "location": "http://localhost:80/things/x"}
+    assert dict(answer.headers) == {
+        "content-length": "0",
+        "location": "http://localhost:80/things/x",
+        "openstack-api-version": "placement 1.0",
+        "vary": "openstack-api-version",
+    }
     assert "last-modified" in web.ask_inside(app, "GET", "/things", version=mv.CACHE_HEADERS).headers
     assert "last-modified" not in web.ask_inside(app, "GET", "/things", version=mv.MINIMUM).headers
 
@@ -229,7 +234,7 @@ def test_concurrent_first_requests_are_all_routed():
 def test_a_value_with_a_pattern_of_its_own_may_have_slashes():
     api = dataclasses.replace(web.routes.PLACEMENT, routes=TABLE, patterns={"name": r"[\s\S]+"})
     conf = web.configuration()
-    app = Application(api, Service(conf, None, Policy(conf, api.rules), None, (api,)))
+    app = Application(api, Service(conf, web.NO_DATABASE, Policy(conf, api.rules), None, (api,)))
     for path, name in {"/things/a/b": "a/b", "/things/a%0Ab/": "a\nb/", "/things//": "/"}.items():
         assert web.ask_inside(app, "GET", path).json == {"name": name}
     assert web.ask_inside(app, "GET", "/things").json == {}

@@ -233,9 +233,9 @@ class Reads:
     def __init__(self):
         self.count = 0
 
-    def read(self, work):
+    def read(self, work, **named):
         self.count += 1
-        return work(self)
+        return work(self, **named)
 
 
 @pytest.fixture

@@ -5,10 +5,12 @@ import webob
 
 from placement import errors
 from placement import microversion as mv
-from placement.http.environ import REQUEST_ID, SERVICE, VERSION
+from placement.http.endpoint import endpoint
+from placement.http.environ import REQUEST_ID, VERSION
 from placement.http.request import Request
-from placement.http.response import Reply
+from placement.http.response import Reply, ok
 from placement.schemas import provider as schema
+from tests import web
 
 
 def request(path="/", **environ):
@@ -36,8 +38,8 @@ def test_no_attribute_of_webob_means_something_else(own, base):
 
 def test_attributes_are_not_stored_in_the_environ():
     """A layer may keep the environ after the request, and a copy of it would share the attributes."""
-    req = request(**{SERVICE: "service"})
-    req.document = {"a": 1}
+    req = request()
+    req.service, req.document = "service", {"a": 1}
     assert req.service == "service"
     assert req.document == {"a": 1}
     assert request().document is None
@@ -72,6 +74,11 @@ def test_an_unchecked_parameter_is_read_without_validation():
 # --- place ---
 
 
+@endpoint()
+def place(req):
+    return ok([req.absolute_url("/a/b"), req.mount_path])
+
+
 @pytest.mark.parametrize(
     ("environ", "url", "mount_path"),
     [
@@ -83,9 +90,8 @@ def test_an_unchecked_parameter_is_read_without_validation():
     ],
 )
 def test_urls_are_absolute_and_links_prefixed(environ, url, mount_path):
-    req = request(**environ)
-    assert req.absolute_url("/a/b") == url
-    assert req.mount_path == mount_path
+    app = web.application({"/": {"GET": place}})
+    assert web.ask(app, "GET", "/", environ=web.insider() | environ).json == [url, mount_path]
 
 
 @pytest.mark.parametrize(

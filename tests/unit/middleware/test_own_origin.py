@@ -11,7 +11,7 @@ import pytest
 from placement import routes
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
-from placement.middleware import own_origin
+from placement.middleware.authentication import is_own_origin
 from tests import web
 
 PASSWORD = {"authorization": "basic " + base64.b64encode(b"u:p").decode(), "host": "here:8778"}
@@ -92,9 +92,9 @@ def test_a_token_is_added_by_no_browser():
     ],
 )
 def test_a_browser_tells_whose_page_sends_a_request(headers, own):
-    assert own_origin.is_own({"HTTP_HOST": "here:8778", **headers}) is own
+    assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is own
 
 
 @pytest.mark.parametrize("given", ["null", "file://", "http://here"])
 def test_a_request_that_names_no_host_comes_from_no_page_of_it(given):
-    assert not own_origin.is_own({"HTTP_ORIGIN": given})
+    assert not is_own_origin({"HTTP_ORIGIN": given})

@@ -38,8 +38,7 @@ def show(req: Request) -> Reply:
         shown = _operations(V1, OLDEST)
         document, version = "/v1/openapi.json", package.version()
     else:
-        named = req.parameters.get("version") or str(mv.LATEST)
-        chosen = mv.HISTORY.negotiate(f"{mv.SERVICE_TYPE} {named}")
+        chosen = mv.HISTORY.named(req.parameters.get("version") or "latest")
         shown = _operations(routes.PLACEMENT, chosen)
         changes = tuple(reversed([*mv.HISTORY]))
         document, version = f"/v1/openapi-placement.json?version={chosen}", str(chosen)

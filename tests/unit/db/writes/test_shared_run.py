@@ -46,10 +46,11 @@ class Observed(Bulkhead):
     def __init__(self, threads=None):
         super().__init__(threads)
         self._admissions = threading.Semaphore(0)
+        self._inside, self.admit = self.admit, self._observed
 
     @contextlib.contextmanager
-    def admit(self):
-        with super().admit():
+    def _observed(self):
+        with self._inside():
             self._admissions.release()
             yield
 

@@ -10,7 +10,7 @@ import webob
 from placement import deploy, errors
 from placement.extensions.baremetal import access
 from placement.extensions.baremetal.failures import NodeNotFound
-from placement.http.environ import CONTEXT, SERVICE
+from placement.http.environ import CONTEXT
 from placement.http.request import Request
 from placement.policy import Policy
 from tests import web
@@ -52,7 +52,9 @@ def req(service):
             system_scope=scope,
             overwrite=False,
         )
-        return Request(webob.Request.blank("/", environ={SERVICE: service, CONTEXT: context}).environ)
+        req = Request(webob.Request.blank("/", environ={CONTEXT: context}).environ)
+        req.service = service
+        return req
 
     return make
 
