@@ -8,7 +8,6 @@ its declaration for a version as JSON schema, compiles it at the first use and k
 ``document``          Body and Query, which endpoints declare and handlers receive
 ``validator``         validates values, by the jsonschema-rs library
 ``explanation``       the sentence for an invalid value, by the jsonschema library
-``error_location``    finds the invalid part of a value that is too large to be explained as a whole
 ``claim``             from a valid body to the claims of ``objects``
 ``candidates_reply``  makes the reply of GET /allocation_candidates, the largest one
 ``dry_run``           the reply to a dry run of any write

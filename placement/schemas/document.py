@@ -34,7 +34,7 @@ class _Document:
         if compiled is None:
             compiled = self._validators[version] = Validator(self.render(version), self.formats)
         if not compiled.is_valid(value):
-            raise failure(reason=explain(value, compiled.schema, self.formats))
+            raise failure(reason=explain(value, compiled))
         return compiled.with_integers(value)
 
 

@@ -2,8 +2,8 @@
 
 Clients match these sentences.  Only refused requests pay for them, and the time is linear in the size of the value:
 a keyword that the library validates in quadratic time is replaced, the number of validation errors to choose from is
-limited, and long values are cut.  Of a value that is too large for the library, only the part is explained that
-``error_location`` finds to be invalid.
+limited, and long values are cut.  Of a value that is too large for the library, only the part is explained in which
+jsonschema-rs has found its first error.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import pprint
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema
 from jsonschema import exceptions, validators
 
 from placement.schemas.declarations import JSONSchema
-from placement.schemas.error_location import Location, find_error
-from placement.schemas.validator import Formats, pattern
+from placement.schemas.validator import Validator, pattern
 
 #: The number of validation errors from which the one to explain is chosen.
 _MAX_ERRORS = 1_000
@@ -35,27 +34,60 @@ _UNEXPLAINED = "the value%s does not conform to the schema, and is too large or 
 ValidationErrors = Iterator[jsonschema.ValidationError]
 
 
-def explain(value: Any, schema: JSONSchema, formats: Formats) -> str:
-    """Return the sentence for one validation error: the one nearest to the top of the value, and its schema.
+class _Part(NamedTuple):
+    """A part of a value with the schema that it has to conform to, and the paths of both from the top."""
 
-    Args:
-        value: The invalid value.
-        schema: The rendered schema.
-        formats: The functions that check the ``format`` of strings, by its name.
-    """
-    location = Location(value, schema) if _is_explainable(value) else find_error(value, schema, formats)
-    unexplained = _UNEXPLAINED % _cut(_subscripts(location.path))
-    if not _is_explainable(location.value):
+    value: Any
+    schema: JSONSchema
+    path: tuple[Any, ...] = ()
+    schema_path: tuple[Any, ...] = ()
+
+
+def explain(value: Any, validator: Validator) -> str:
+    """Return the sentence for one validation error: the one nearest to the top of the value, and its schema."""
+    part = _Part(value, validator.schema) if _is_explainable(value) else _invalid_part(value, validator)
+    unexplained = _UNEXPLAINED % _cut(_subscripts(part.path))
+    if not _is_explainable(part.value):
         return unexplained
     checker = jsonschema.FormatChecker(formats=())
-    for name, has_format in formats.items():
+    for name, has_format in validator.formats.items():
         checker.checks(name)(functools.partial(_conforms, has_format))
     try:
-        found = _Validator(location.schema, format_checker=checker).iter_errors(location.value)
+        found = _Validator(part.schema, format_checker=checker).iter_errors(part.value)
         chosen = exceptions.best_match(itertools.islice(found, _MAX_ERRORS))
-        return unexplained if chosen is None else _layout(chosen, location)
+        return unexplained if chosen is None else _layout(chosen, part)
     except (RecursionError, ValueError):  # the library and repr() do not support every depth and every integer
         return unexplained
+
+
+def _invalid_part(value: Any, validator: Validator) -> _Part:
+    """Return the part that has the first error; an object with missing or additional properties goes before its parts.
+
+    At each depth of the value its schema has taken one or two keywords: ``items``, or ``properties`` and a name.
+    """
+    part = _Part(value, validator.schema)
+    path, schema_path = validator.first_error(value)
+    keywords = iter(schema_path)
+    for key in path:
+        if _has_wrong_names(part):
+            break
+        taken = [next(keywords)]
+        schema = part.schema[taken[0]]
+        if taken[0] in ("properties", "patternProperties"):
+            taken.append(next(keywords))
+            schema = schema[taken[1]]
+        part = _Part(part.value[key], schema, (*part.path, key), (*part.schema_path, *taken))
+    return part
+
+
+def _has_wrong_names(part: _Part) -> bool:
+    """Whether properties are missing, too few or additional."""
+    value, schema = part.value, part.schema
+    return isinstance(value, dict) and (
+        len(value) < schema.get("minProperties", 0)
+        or any(name not in value for name in schema.get("required", ()))
+        or (schema.get("additionalProperties") is False and bool(_extras(value, schema)))
+    )
 
 
 def _is_explainable(value: Any) -> bool:
@@ -83,9 +115,9 @@ def _conforms(has_format: Callable[[str], bool], value: Any) -> bool:
 # --- layout ----------------------------------------------------------------------------------------------------------
 
 
-def _layout(error: jsonschema.ValidationError, location: Location) -> str:
-    schema_path = _subscripts([*location.schema_path, *list(error.schema_path)[:-1]])
-    instance_path = _cut(_subscripts([*location.path, *error.path]))
+def _layout(error: jsonschema.ValidationError, part: _Part) -> str:
+    schema_path = _subscripts([*part.schema_path, *list(error.schema_path)[:-1]])
+    instance_path = _cut(_subscripts([*part.path, *error.path]))
     return (
         f"{_cut(error.message)}\n\n"
         f"Failed validating {error.validator!r} in schema{schema_path}:\n{_indented(error.schema)}\n\n"
@@ -122,18 +154,22 @@ def _pattern(_validator: Any, expression: str, instance: Any, _schema: JSONSchem
 def _additional_properties(validator: Any, others: Any, instance: Any, schema: JSONSchema) -> ValidationErrors:
     if not isinstance(instance, dict):
         return
-    expressions = schema.get("patternProperties", {})
-    extras = [
-        name
-        for name in instance
-        if name not in schema.get("properties", {})
-        and not any(pattern(expression).search(name) for expression in expressions)
-    ]
+    extras = _extras(instance, schema)
     if others is not False:
         for name in extras:
             yield from validator.descend(instance[name], others, path=name)
     elif extras:
-        yield jsonschema.ValidationError(_unexpected(sorted(extras), sorted(expressions)))
+        yield jsonschema.ValidationError(_unexpected(sorted(extras), sorted(schema.get("patternProperties", ()))))
+
+
+def _extras(instance: dict[str, Any], schema: JSONSchema) -> list[str]:
+    """Return the names of additional properties."""
+    expressions = [pattern(expression) for expression in schema.get("patternProperties", ())]
+    return [
+        name
+        for name in instance
+        if name not in schema.get("properties", ()) and not any(each.search(name) for each in expressions)
+    ]
 
 
 def _unexpected(extras: list[str], expressions: list[str]) -> str:

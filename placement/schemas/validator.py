@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jsonschema_rs
@@ -46,10 +46,12 @@ class Validator:
 
     Attributes:
         schema: The JSON schema, as it is shown in explanations.
+        formats: The functions that check the ``format`` of strings, by its name.
     """
 
     def __init__(self, schema: JSONSchema, formats: Formats) -> None:
         self.schema = schema
+        self.formats = formats
         self._validator = jsonschema_rs.Draft7Validator(
             _bounded(schema),
             formats=dict(formats),
@@ -65,6 +67,16 @@ class Validator:
             return self._validator.is_valid(value)
         except ValueError:  # the name of a property has half of a surrogate pair
             return False
+
+    def first_error(self, value: Any) -> tuple[Sequence[Any], Sequence[str]]:
+        """Return the path to the first error in an invalid value, and to the keyword that it violates in the schema."""
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            return error.instance_path, [str(keyword) for keyword in error.schema_path]
+        except ValueError:  # as in is_valid
+            pass
+        return (), ()
 
     def with_integers(self, value: Any) -> Any:
         """Return a valid value with whole floats as integers where the schema has integers.
