@@ -33,17 +33,18 @@ def release(engine: sa.Engine, revision: str = schema.COMMON_HEADS[0], **options
 
 
 @functools.cache
-def _configuration() -> cfg.ConfigOpts:
-    configuration = cfg.ConfigOpts()
-    conf.register(configuration)
-    configuration.set_override("connection", "sqlite://", group="placement_database")
-    configuration([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
-    return configuration
+def configuration() -> cfg.ConfigOpts:
+    """Return options as they are by default; not to be changed."""
+    made = cfg.ConfigOpts()
+    conf.register(made)
+    made.set_override("connection", "sqlite://", group="placement_database")
+    made([], project=conf.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+    return made
 
 
 def attached(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
-    extension.attach(database, _configuration())
+    extension.attach(database, configuration())
     return database
 
 

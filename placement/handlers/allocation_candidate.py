@@ -1,16 +1,35 @@
-"""/allocation_candidates"""
+"""/allocation_candidates: a search, and its result as each version shows it (docs: api-candidate-results)"""
 
 from __future__ import annotations
 
+import functools
+import logging
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
 from placement import microversion as mv
-from placement.conf.searches import check_demands, settings_of
+from placement import signals
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
+from placement.index.snapshot import Provider, Snapshot
+from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
-from placement.schemas.candidates_reply import present
-from placement.search.find import find
+from placement.search.find import Found, Settings, find
 from placement.search.query import existence, parse
+
+LOG = logging.getLogger(__name__)
+
+#: About the bytes of a summary, as an object and as text: this, and for each of its classes.
+_SUMMARY, _CLASS = 750, 300
+#: The size of so few summaries is not estimated.
+_FEW = 500
+_CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("traits")
 
 
 @endpoint(
@@ -22,13 +41,204 @@ from placement.search.query import existence, parse
 def list_candidates(req: Request) -> Reply:
     """List allocation candidates: providers on which the request fits."""
     query = parse.search_query(req.parameters, req.version)
-    check_demands(query, req.conf)
+    existence.check_demands(query, req.conf)
     snapshot = req.index.current()
     existence.check(query, snapshot, req.database)
-    found = find(query, snapshot, settings_of(req.conf))
+    found = find(query, snapshot, Settings.of(req.conf))
     req.log_search(len(found.candidates), found.obstacle)
     shown = present(found, req.version)
     reply = ok(shown.document, modified=NOW)
     if shown.shortage is not None:
         reply.headers[schema.INCOMPLETE] = shown.shortage
     return reply
+
+
+class Shown(NamedTuple):
+    """The reply to a search."""
+
+    document: dict[str, Any]
+    #: What the search, or its reply, had too little of, "operations" or "memory"; None if nothing was left out.
+    shortage: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a version shows."""
+
+    #: Whether allocations are a list of objects, instead of an object with a key for each provider.
+    listed: bool
+    #: Whether candidates have ``mappings``: which providers serve which group.
+    mappings: bool
+    #: Whether summaries have every class of a provider, or only those that are requested.
+    every_class: bool
+    #: Whether summaries have traits.
+    traits: bool
+    #: Whether there are summaries of whole trees, with parents and roots, or only of the providers that candidates use.
+    trees: bool
+
+    @classmethod
+    @functools.cache
+    def of(cls, version: Version) -> Content:
+        """Return what this version shows."""
+        return cls(
+            listed=version < mv.ALLOCATIONS_BY_PROVIDER,
+            mappings=version >= mv.MAPPINGS,
+            every_class=version >= mv.ALL_RESOURCES_IN_SUMMARIES,
+            traits=version >= mv.CANDIDATES_REQUIRED,
+            trees=version >= mv.NESTED_CANDIDATES,
+        )
+
+
+@signals.timed("present")
+def present(found: Found, version: Version) -> Shown:
+    """Return the reply: the candidates whose summaries fit into the memory that the search left, but at least one."""
+    content, shortage = Content.of(version), found.shortage
+    slots = _summarized(found, content, found.remaining_memory)
+    if slots is None:
+        shortage = shortage or "memory"
+        found = _affordable(found, content)
+        LOG.warning(
+            "A reply shows only the first %d candidates: there is no memory for the summaries of more.",
+            len(found.candidates),
+        )
+        slots = _summarized(found, content, None) or []
+    document = {
+        "allocation_requests": list(_allocation_requests(found, content)),
+        "provider_summaries": dict(_summaries(found.snapshot, slots, content, found.query.resource_classes)),
+    }
+    return Shown(document, shortage)
+
+
+def _affordable(found: Found, content: Content) -> Found:
+    """Return the search without the candidates from the first on whose summaries exceed the memory; one stays."""
+    forest, providers = found.snapshot.forest, _providers(found.snapshot)
+    trees = content.trees and bool(forest.members)
+    memory, seen = found.remaining_memory, set[int]()
+    for count, candidate in enumerate(found.candidates):
+        used = {providers[slot].root for slot in candidate.amounts} if trees else set(candidate.amounts)
+        for slot in used - seen:
+            memory -= sum(_size(providers[each]) for each in (forest.tree(slot) if trees else (slot,)))
+        seen |= used
+        if memory < 0 < count:
+            return found._replace(candidates=found.candidates[:count])
+    return found
+
+
+def _size(provider: Provider) -> int:
+    """Return about the bytes of the summary of a provider."""
+    return _SUMMARY + _CLASS * len(provider.classes) + _traits_size(provider.traits)
+
+
+def _traits_size(traits: frozenset[str]) -> int:
+    """Return the bytes of traits as text, with quotation marks and commas.  The objects are shared, and not counted."""
+    return sum(map(len, traits)) + 3 * len(traits)
+
+
+def _allocation_requests(found: Found, content: Content) -> Iterator[dict[str, Any]]:
+    providers = _providers(found.snapshot)
+    # Candidates share equal amounts; so do the objects that show them.
+    shown: dict[int, dict[str, Any]] = {}
+    for amounts, mappings in found.candidates:
+        allocations: Any = {}
+        for slot, supplied in amounts.items():
+            resources = shown.get(id(supplied))
+            if resources is None:
+                resources = shown[id(supplied)] = {"resources": supplied}
+            allocations[providers[slot].uuid] = resources
+        if content.listed:
+            allocations = [{"resource_provider": {"uuid": uuid}, **given} for uuid, given in allocations.items()]
+        if not content.mappings:
+            yield {"allocations": allocations}
+            continue
+        served = {}
+        for suffix, slots in mappings.items():
+            # Mostly there is one, and a comprehension would double the time of this function.
+            served[suffix] = [providers[slots[0]].uuid] if len(slots) == 1 else [providers[slot].uuid for slot in slots]
+        yield {"allocations": allocations, "mappings": served}
+
+
+def _providers(snapshot: Snapshot) -> Sequence[Provider]:
+    """Return the providers by slot; each slot of a search has one."""
+    return cast("Sequence[Provider]", snapshot.providers)
+
+
+def _summarized(found: Found, content: Content, memory: int | None) -> list[int] | None:
+    """Return the slots of the providers that have a summary, in order.
+
+    Args:
+        memory: Bytes for the summaries; None: no bound.
+
+    Returns:
+        None if the summaries take more memory.
+    """
+    used: set[int] = set()
+    used.update(*(candidate.amounts for candidate in found.candidates))
+    forest = found.snapshot.forest
+    if content.trees and forest.members:
+        for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
+            used.update(forest.tree(root))
+            if memory is not None and len(used) * _SUMMARY > memory:
+                return None
+    slots = sorted(used)
+    if memory is not None and len(slots) > _FEW and _sizes(_providers(found.snapshot), slots) > memory:
+        return None
+    return slots
+
+
+def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
+    """Return about the bytes of all these summaries."""
+    classes = Counter(map(len, map(_CLASSES_OF, map(providers.__getitem__, slots))))
+    traits = Counter(map(_TRAITS_OF, map(providers.__getitem__, slots)))
+    return (
+        _SUMMARY * len(slots)
+        + sum(_CLASS * number * count for number, count in classes.items())
+        + sum(_traits_size(names) * count for names, count in traits.items())
+    )
+
+
+def _summaries(
+    snapshot: Snapshot, slots: Sequence[int], content: Content, requested: frozenset[str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Return the summaries of these providers, by uuid."""
+    providers = _providers(snapshot)
+    # Many providers have equal traits.
+    traits: dict[frozenset[str], list[str]] = {}
+    # Providers with equal classes are looked up together.
+    by_classes: dict[tuple[int, ...], list[int]] = {}
+    for slot in slots:
+        by_classes.setdefault(providers[slot].classes, []).append(slot)
+    for classes, members in by_classes.items():
+        for slot, resources in zip(members, _resources(snapshot, classes, members, content, requested), strict=True):
+            provider = providers[slot]
+            if not content.traits:
+                yield provider.uuid, {"resources": resources}
+                continue
+            names = traits.get(provider.traits)
+            if names is None:
+                names = traits[provider.traits] = sorted(provider.traits, key=snapshot.trait_ids.__getitem__)
+            if not content.trees:
+                yield provider.uuid, {"resources": resources, "traits": names}
+                continue
+            summary = {
+                "resources": resources,
+                "traits": names,
+                "parent_provider_uuid": providers[provider.parent].uuid if provider.parent >= 0 else None,
+                "root_provider_uuid": providers[provider.root].uuid,
+            }
+            yield provider.uuid, summary
+
+
+def _resources(
+    snapshot: Snapshot, classes: Sequence[int], slots: Sequence[int], content: Content, requested: frozenset[str]
+) -> Iterable[dict[str, Any]]:
+    """Return capacity and usage by class for each of some providers, which have the same classes."""
+    rows = np.array(slots, dtype=np.intp)
+    shown: list[dict[str, Any]] = [{} for _ in slots]
+    for class_id in classes:
+        # A client can remove a class while another gives it an inventory; then it has no name.
+        name = snapshot.class_names.get(class_id)
+        if name is not None and (content.every_class or name in requested):
+            amounts = snapshot.columns[class_id].capacity_and_usage(rows)
+            for resources, capacity, used in zip(shown, *amounts, strict=True):
+                resources[name] = {"capacity": capacity, "used": used}
+    return shown

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from wsgiref.types import WSGIEnvironment
 
 from placement import errors
-from placement.http import urlencoded
+from placement.schemas import document
 
 #: How deeply lists and objects may be nested.  What is valid has less; the libraries that validate and encode recurse.
 DEEPEST = 100
@@ -57,7 +57,7 @@ def parse_form(content: bytes, most: int) -> list[tuple[str, str]]:
         TooManyValues: The form holds more than ``most``.
     """
     _check_count(content, (b"&", b"%"), most)
-    return urlencoded.pairs(content, "ascii", "field")
+    return document.urlencoded(content, "ascii", "field")
 
 
 def parse_json(content: bytes, most: int) -> Any:

@@ -16,12 +16,11 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.db.writes.transaction import Reading, Transaction
-from placement.http import urlencoded
 from placement.http.environ import CONTEXT, SEARCH
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.objects.claims import leases
-from placement.schemas.document import Parameters
+from placement.schemas.document import Parameters, urlencoded
 from placement.version_history import Version
 
 Result = TypeVar("Result")
@@ -108,7 +107,7 @@ class Request(webob.Request):
         Raises:
             InvalidQuery: The query is not UTF-8, or holds NUL.
         """
-        return urlencoded.pairs(self.environ.get("QUERY_STRING", "").encode("latin-1"), "utf-8", "parameter")
+        return urlencoded(self.environ.get("QUERY_STRING", "").encode("latin-1"), "utf-8", "parameter")
 
     def unchecked_parameter(self, name: str) -> str | None:
         """Return a parameter as sent, before any check; None also if the query cannot be decoded."""

@@ -9,6 +9,5 @@ its declaration for a version as JSON schema, compiles it at the first use and k
 ``validator``         validates values, by the jsonschema-rs library
 ``explanation``       the sentence for an invalid value, by the jsonschema library
 ``claim``             from a valid body to the claims of ``objects``
-``candidates_reply``  makes the reply of GET /allocation_candidates, the largest one
 ``dry_run``           the reply to a dry run of any write
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from placement import errors
 from placement.microversion import Version
@@ -48,6 +49,25 @@ class Body(_Document):
             InvalidBody: With the sentence for one validation error (docs: api-bodies).
         """
         return self._validate(value, version, errors.InvalidBody)
+
+
+def urlencoded(content: bytes, encoding: str, part: str) -> list[tuple[str, str]]:
+    """Return the names and values of a query string, or of a body of that form, in order.
+
+    Args:
+        encoding: Of what is not escaped; what is escaped is UTF-8.
+        part: What a name with its value is called, for the message of a refusal.
+
+    Raises:
+        InvalidQuery: A name or a value is not in the encoding, or holds NUL.
+    """
+    try:
+        found = parse_qsl(content.decode(encoding), keep_blank_values=True, errors="strict")
+    except UnicodeError as error:
+        raise errors.InvalidQuery(reason=error) from None
+    if b"\0" in content or b"%00" in content:
+        raise errors.InvalidQuery(reason=f"NUL in a {part}")
+    return found
 
 
 class Parameters:

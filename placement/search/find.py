@@ -6,7 +6,9 @@ import logging
 import random
 import time
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
+
+from oslo_config import cfg
 
 from placement import signals
 from placement.index.snapshot import Snapshot
@@ -42,6 +44,18 @@ class Settings:
     #: The budget of each search (``budget``).
     operations: int = bounds.OPERATIONS
     memory: int = bounds.BYTES
+
+    @classmethod
+    def of(cls, conf: cfg.ConfigOpts) -> Self:
+        """Return the settings that the options of the service make."""
+        options = conf.placement
+        return cls(
+            max_candidates=None if options.max_allocation_candidates < 0 else options.max_allocation_candidates,
+            strategy=options.allocation_candidates_generation_strategy,
+            randomize=options.randomize_allocation_candidates,
+            operations=options.max_search_operations,
+            memory=options.max_search_memory * 2**20,
+        )
 
 
 class Found(NamedTuple):

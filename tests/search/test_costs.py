@@ -15,11 +15,11 @@ import pytest
 from placement import deploy
 from placement.db.database import Database
 from placement.handlers import provider
+from placement.handlers.allocation_candidate import present
 from placement.http.response import encode, listed
 from placement.index.snapshot import Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
-from placement.schemas.candidates_reply import present
 from placement.search.budget import Budget, Exhausted
 from placement.search.choose import DEPTH_FIRST
 from placement.search.find import Settings, find

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import pytest
 
+from placement.handlers.allocation_candidate import present
 from placement.microversion import Version
-from placement.schemas.candidates_reply import present
 from placement.search.find import find
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from oslo_config import cfg
 
 from placement import microversion as mv
-from placement.conf.searches import check_demands
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.explain.mistakes import Names
@@ -17,8 +18,8 @@ from placement.index.snapshot import Snapshot
 from placement.objects.trait import Trait
 from placement.schemas.document import Parameters
 from placement.search.query import parse
-from placement.search.query.existence import unknown_traits
-from placement.search.query.query import SearchQuery
+from placement.search.query.existence import check_demands, unknown_traits
+from placement.search.query.query import Group, SearchQuery
 from placement.uuids import is_uuid
 
 _IN_TREE, _RESOURCES = "in_tree", "resources"
@@ -56,6 +57,37 @@ def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> 
     return query
 
 
+def of_document(document: Mapping[str, Any], snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:
+    """Return the query that an object of POST /v1/claims is, which conforms to its schema; otherwise as ``parsed``.
+
+    Each string of ``required`` and ``member_of`` is what one value of the parameter is in a query string; so is each
+    list of ``same_subtree``, and that of ``root_required``.
+    """
+    described = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
+    trees = {
+        suffix: _uuid(snapshot, f"{_IN_TREE}{suffix}", group[_IN_TREE])
+        for suffix, group in described.items()
+        if _IN_TREE in group
+    }
+    root = document.get("root_required")
+    root_traits = parse.root_traits([",".join(root)] if root else [])
+    same_subtrees = parse.same_subtrees(map(",".join, document.get("same_subtree", ())))
+    groups = {
+        suffix: Group(
+            suffix,
+            {name: min(int(amount), parse.TOO_MUCH) for name, amount in group.get(_RESOURCES, {}).items()},
+            parse.traits(group.get("required", ()), mv.LATEST),
+            parse.aggregates(group.get("member_of", ()), mv.LATEST, suffix),
+            parse.in_tree([trees[suffix]] if suffix in trees else ()),
+        )
+        for suffix, group in described.items()
+    }
+    policy = document.get("group_policy")
+    query = parse.query_of(groups, mv.LATEST, policy=policy, same_subtrees=same_subtrees, root_traits=root_traits)
+    check_demands(query, conf)
+    return query
+
+
 def _check_classes(parameter: str, value: str) -> None:
     """Raise ClassNamedTwice if a value names a class twice; Placement takes its last amount."""
     seen = set()
@@ -75,8 +107,7 @@ def _uuid(snapshot: Snapshot, parameter: str, ident: str) -> str:
 
 def known_names(req: Request, query: SearchQuery, snapshot: Snapshot) -> Names:
     """Return the traits of the query that do not exist; all others are read only if there are such."""
-    mentioned = query.root_traits.names.union(*(group.traits.names for group in query.groups))
-    unknown = unknown_traits(mentioned, snapshot, req.database)
+    unknown = unknown_traits(query.trait_names, snapshot, req.database)
     if not unknown:
         return Names()
 

@@ -1,8 +1,10 @@
-"""Whether the resource classes and traits that a query names exist."""
+"""What is checked of a parsed query: that it is not too large, and that the classes and traits it names exist."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+
+from oslo_config import cfg
 
 from placement import errors
 from placement.db.database import Database
@@ -14,6 +16,13 @@ _CLASS_PREFIX = "Invalid resource class in resources parameter: "
 _TRAIT_PREFIX = 'Invalid trait(s) in "required" parameter: '
 
 
+def check_demands(query: SearchQuery, conf: cfg.ConfigOpts) -> None:
+    """Raise TooManyGroups if a search has more to find than is allowed."""
+    most = conf.placement.max_request_groups
+    if query.demand_count > most:
+        raise errors.TooManyGroups(count=query.demand_count, most=most)
+
+
 def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
     """Check the names of a query: first the traits of the root, then, by group, its classes and its traits.
 
@@ -21,8 +30,7 @@ def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
         errors.UnknownResourceClass: For the first class that does not exist.
         errors.UnknownTraits: For the traits of the root, or of a group, that do not exist.
     """
-    mentioned = query.root_traits.names.union(*(group.traits.names for group in query.groups))
-    unknown = unknown_traits(mentioned, snapshot, database)
+    unknown = unknown_traits(query.trait_names, snapshot, database)
     _refuse(query.root_traits.names & unknown)
     for group in query.groups:
         _check_classes(group.resources, snapshot)

@@ -1,22 +1,29 @@
-"""From the query string of one version to a parsed query (docs: api-candidate-parameters, api-candidate-checks).
+"""From the parameters of a query to a parsed query (docs: api-filters, api-candidate-parameters, api-candidate-checks).
 
-The parameters conform to the schema of their version.  What is refused here, and in which order, is what a schema
-cannot express.  No name is looked up here: ``existence`` refuses classes and traits that do not exist.
+``search_query`` and ``provider_filter`` read a query string of one version, whose parameters conform to the schema of
+that version.  A reader of another form takes single values from the functions below, and the query from ``query_of``.
+What is refused here, and in which order, is what a schema cannot express.  No name is looked up: ``existence`` refuses
+classes and traits that do not exist.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from placement import errors
 from placement import microversion as mv
 from placement.microversion import Version
-from placement.search.query import terms
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, ProviderFilter, SearchQuery
+from placement.uuids import is_uuid
+
+#: An amount that no inventory can supply, in place of every greater amount: it fits into 64 bits with room for sums.
+TOO_MUCH = 2**31
 
 _GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
+_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
+_ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 
 class QueryParameters(Protocol):
@@ -25,8 +32,14 @@ class QueryParameters(Protocol):
     def get(self, name: str) -> str | None:
         """Return the value that counts, where a parameter may be given once only."""
 
+    def all(self, name: str) -> Sequence[str]:
+        """Return every value of the name, in order."""
+
     def items(self) -> Iterable[tuple[str, str]]:
         """Return every name with its value, in the order of the query string."""
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
 
 
 def search_query(parameters: QueryParameters, version: Version) -> SearchQuery:
@@ -35,27 +48,51 @@ def search_query(parameters: QueryParameters, version: Version) -> SearchQuery:
     Raises:
         errors.BadRequest: For the first parameter, or combination of parameters, that is wrong.
     """
-    values = _values(parameters)
-    root_traits = terms.root_traits(values.get("root_required", ()))
-    subtrees = terms.same_subtrees(values.get("same_subtree", ()))
-    groups = _groups(parameters, values, version)
+    root = root_traits(parameters.all("root_required"))
+    subtrees = same_subtrees(parameters.all("same_subtree"))
+    limited = parameters.get("limit")
+    return query_of(
+        _groups(parameters, version),
+        version,
+        policy=parameters.get("group_policy"),
+        same_subtrees=subtrees,
+        root_traits=root,
+        limit=None if limited is None else limit(limited),
+    )
+
+
+def query_of(
+    groups: Mapping[str, Group],
+    version: Version,
+    *,
+    policy: str | None,
+    same_subtrees: tuple[frozenset[str], ...],
+    root_traits: NameCondition,
+    limit: int | None = None,
+) -> SearchQuery:
+    """Return the query of groups, by suffix, and of the rules between them.
+
+    Args:
+        policy: ``none``, ``isolate``, or None if the client states none.
+
+    Raises:
+        errors.BadRequest: For the first combination that is wrong.
+    """
     if version >= mv.SAME_SUBTREE:
-        _check_subtrees(groups, subtrees)
+        _check_subtrees(groups, same_subtrees)
     else:
         _check_resources(groups)
     if version >= mv.FORBIDDEN_TRAITS:
-        terms.check_conflicts({suffix: group.traits for suffix, group in groups.items()})
-    policy = parameters.get("group_policy")
-    if policy is None and sum(suffix != UNSUFFIXED for suffix in groups) > 1:
+        _check_conflicts(groups)
+    if policy is None and len(groups) - (UNSUFFIXED in groups) > 1:
         raise errors.NoGroupPolicy()
-    limit = parameters.get("limit")
     return SearchQuery(
         groups=tuple(groups.values()),
         isolate=policy == "isolate",
-        same_subtrees=subtrees,
+        same_subtrees=same_subtrees,
         root_traits=root_traits,
         nested=version >= mv.NESTED_CANDIDATES,
-        limit=None if limit is None else terms.limit(limit),
+        limit=limit,
     )
 
 
@@ -65,78 +102,50 @@ def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFi
     Raises:
         errors.BadRequest: For the first parameter that is wrong.
     """
-    values = _values(parameters)
-    traits = terms.traits(values.get("required", ()), version)
-    aggregates = terms.aggregates(values.get("member_of", ()), version)
-    resources = parameters.get("resources")
+    required = traits(parameters.all("required"), version)
+    member_of = aggregates(parameters.all("member_of"), version)
+    amounts = parameters.get("resources")
     group = Group(
-        resources={} if resources is None else terms.resources(resources),
-        traits=traits,
-        aggregates=aggregates,
+        resources={} if amounts is None else resources(amounts),
+        traits=required,
+        aggregates=member_of,
         in_tree=parameters.get("in_tree"),
     )
     return ProviderFilter(parameters.get("name") or None, parameters.get("uuid"), group)
 
 
-def _values(parameters: QueryParameters) -> dict[str, list[str]]:
-    """Return all values of each name."""
-    values: dict[str, list[str]] = {}
-    for name, value in parameters.items():
-        values.setdefault(name, []).append(value)
-    return values
-
-
-def _groups(parameters: QueryParameters, values: Mapping[str, list[str]], version: Version) -> dict[str, Group]:
+def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
     """Return the groups by suffix, in the order in which the query string names them first.
 
-    The first mistake in the query string is the one that is reported.
+    The first mistake in the query string is the one that is reported.  All values of a parameter are read where its
+    name comes first; of ``resources``, each where it stands.
     """
-    resources: dict[str, dict[str, int]] = {}
-    traits: dict[str, NameCondition] = {}
-    aggregates: dict[str, NameCondition] = {}
-    in_tree: dict[str, str | None] = {}
-    suffixes: dict[str, None] = {}
-    parsed: set[str] = set()
+    groups: dict[str, dict[str, Any]] = {}
     for name, value in parameters.items():
         parameter = _GROUP.fullmatch(name)
         if parameter is None:
             continue
         suffix = parameter[2]
-        suffixes[suffix] = None
-        if parameter[1] == "resources":
-            resources[suffix] = terms.resources(value)
-            continue
-        if name in parsed:
-            # All values were parsed where the name came first.
-            continue
-        parsed.add(name)
+        group = groups.setdefault(suffix, {"suffix": suffix})
         match parameter[1]:
-            case "required":
-                traits[suffix] = terms.traits(values[name], version)
-            case "member_of":
-                aggregates[suffix] = terms.aggregates(values[name], version, suffix)
-            case "in_tree":
-                in_tree[suffix] = terms.in_tree(values[name])
-    anything = NameCondition()
-    return {
-        suffix: Group(
-            suffix=suffix,
-            resources=resources.get(suffix, {}),
-            traits=traits.get(suffix, anything),
-            aggregates=aggregates.get(suffix, anything),
-            in_tree=in_tree.get(suffix),
-        )
-        for suffix in suffixes
-    }
+            case "resources":
+                group["resources"] = resources(value)
+            case "required" if "traits" not in group:
+                group["traits"] = traits(parameters.all(name), version)
+            case "member_of" if "aggregates" not in group:
+                group["aggregates"] = aggregates(parameters.all(name), version, suffix)
+            case "in_tree" if "in_tree" not in group:
+                group["in_tree"] = in_tree(parameters.all(name))
+    return {suffix: Group(**group) for suffix, group in groups.items()}
 
 
 def _check_resources(groups: Mapping[str, Group]) -> None:
     """Check that every group has resources, as versions before same_subtree require."""
     idle = [group for group in groups.values() if not group.resources]
-    if traits := [f"required{group.suffix}" for group in idle if group.traits.any_of]:
-        raise errors.TraitsWithoutResources(keys=", ".join(sorted(traits)))
-    if aggregates := [f"member_of{group.suffix}" for group in idle if group.aggregates.names]:
-        raise errors.MemberOfWithoutResources(keys=", ".join(sorted(aggregates)))
+    if required := [f"required{group.suffix}" for group in idle if group.traits.any_of]:
+        raise errors.TraitsWithoutResources(keys=", ".join(sorted(required)))
+    if member_of := [f"member_of{group.suffix}" for group in idle if group.aggregates.names]:
+        raise errors.MemberOfWithoutResources(keys=", ".join(sorted(member_of)))
     if idle:
         raise errors.GroupWithoutResources()
     if not groups:
@@ -145,10 +154,179 @@ def _check_resources(groups: Mapping[str, Group]) -> None:
 
 def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[str]]) -> None:
     """Check that groups without resources are in a subtree, and that the groups of the subtrees exist."""
-    if not any(group.resources for group in groups.values()):
+    idle = [suffix for suffix, group in groups.items() if not group.resources]
+    if len(idle) == len(groups):
         raise errors.NoResources()
     named = frozenset().union(*subtrees)
-    if idle := [suffix for suffix, group in groups.items() if not group.resources and suffix not in named]:
-        raise errors.GroupOutsideSubtree(suffixes=sorted(idle))
+    if outside := sorted({*idle} - named):
+        raise errors.GroupOutsideSubtree(suffixes=outside)
     if unknown := named - groups.keys():
         raise errors.UnknownSuffixes(suffixes=sorted(unknown), groups=list(groups))
+
+
+def _check_conflicts(groups: Mapping[str, Group]) -> None:
+    """Check that no group requires what it forbids; in a list of providers this is no mistake: the list is empty."""
+    found = [
+        f"required{suffix}: ({', '.join(sorted(names))})"
+        for suffix, group in groups.items()
+        for names in group.traits.conflicts
+    ]
+    if found:
+        raise errors.ConflictingTraits(conflicts=", ".join(found))
+
+
+# --- amounts ---------------------------------------------------------------------------------------------------------
+
+
+def resources(value: str) -> dict[str, int]:
+    """Return the amount of each class; of a class that is named twice the last amount counts."""
+    if not value.strip():
+        raise errors.MalformedResources(got="empty string")
+    amounts = {}
+    for piece in value.split(","):
+        if piece.count(":") != 1:
+            raise errors.MalformedResources(got=piece)
+        resource_class, _, amount = piece.partition(":")
+        amounts[resource_class] = _amount(resource_class, amount)
+    return amounts
+
+
+def _amount(resource_class: str, text: str) -> int:
+    number = _bounded(text)
+    if number is None:
+        raise errors.AmountNotInteger(resource_class=resource_class, got=text)
+    if number < 1:
+        raise errors.AmountTooSmall(resource_class=resource_class, got=text.strip())
+    return number
+
+
+def limit(value: str) -> int:
+    """Return the number of candidates that are requested."""
+    return _bounded(value) or TOO_MUCH
+
+
+def _bounded(text: str) -> int | None:
+    """Return the number, TOO_MUCH in place of a greater one, or None if the text is no integer.
+
+    The text may have more digits than int() accepts.
+    """
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    # The pattern does not skip leading zeros: it would backtrack over every way to divide them.
+    digits = found[2].lstrip("0") or "0"
+    number = TOO_MUCH if len(digits) > len(str(TOO_MUCH)) else min(int(digits), TOO_MUCH)
+    return -number if found[1] == "-" else number
+
+
+# --- traits ----------------------------------------------------------------------------------------------------------
+
+
+def traits(values: Sequence[str], version: Version) -> NameCondition:
+    """Return what the values of ``required`` ask for together; before mv.ANY_TRAITS only the last one counts."""
+    if version < mv.ANY_TRAITS:
+        values = values[-1:]
+    required: dict[frozenset[str], None] = {}
+    forbidden: set[str] = set()
+    for value in values:
+        if value.startswith("in:"):
+            required[_any_of(value, version)] = None
+        else:
+            plain, unwanted = _each_of(value, version)
+            required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
+            forbidden.update(unwanted)
+    return NameCondition(tuple(required), frozenset(forbidden))
+
+
+def _any_of(value: str, version: Version) -> frozenset[str]:
+    if version < mv.ANY_TRAITS:
+        raise errors.InvalidQuery(
+            reason=f"The format '{_ANY_OF_FORM}' only supported since microversion {mv.ANY_TRAITS}. Got: {value}"
+        )
+    names = [piece.strip() for piece in value.removeprefix("in:").split(",")]
+    if not all(names):
+        raise _empty_trait(_ANY_OF_FORM, value)
+    if any(name.startswith("!") for name in names):
+        raise errors.InvalidQuery(reason=f"The format '{_ANY_OF_FORM}' does not support forbidden traits. Got: {value}")
+    return frozenset(names)
+
+
+def _each_of(value: str, version: Version) -> tuple[list[str], list[str]]:
+    """Return the required and the forbidden traits; several exclamation marks count as one."""
+    form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if version >= mv.FORBIDDEN_TRAITS else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    names = [piece.strip() for piece in value.split(",")]
+    plain = [name for name in names if not name.startswith("!")]
+    unwanted = [name.lstrip("!") for name in names if name.startswith("!")]
+    if not all(plain + unwanted):
+        raise _empty_trait(form, value)
+    if unwanted and version < mv.FORBIDDEN_TRAITS:
+        raise errors.InvalidQuery(reason=f"Expected 'required' parameter value of the form: {form}. Got: {value}")
+    return plain, unwanted
+
+
+def _empty_trait(form: str, value: str) -> errors.InvalidQuery:
+    return errors.InvalidQuery(
+        reason=f"Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}"
+    )
+
+
+def root_traits(values: Sequence[str]) -> NameCondition:
+    """Return what ``root_required`` asks for; it takes single traits only, at every version."""
+    if len(values) > 1:
+        raise errors.RepeatedRootRequired()
+    requirement = traits(values, mv.ROOT_REQUIRED)
+    if found := requirement.conflicts:
+        raise errors.ConflictingRootTraits(traits=", ".join(sorted(frozenset().union(*found))))
+    return requirement
+
+
+# --- aggregates, trees -----------------------------------------------------------------------------------------------
+
+
+def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> NameCondition:
+    """Return what the values of ``member_of<suffix>`` ask for together."""
+    if len(values) > 1 and version < mv.REPEATED_MEMBER_OF:
+        raise errors.RepeatedMemberOf(suffix=suffix)
+    member_of: dict[frozenset[str], None] = {}
+    forbidden: set[str] = set()
+    for value in values:
+        uuids = _aggregates(value)
+        if not value.startswith("!"):
+            member_of[uuids] = None
+        elif version < mv.FORBIDDEN_AGGREGATES:
+            raise errors.ForbiddenMemberOf(suffix=suffix)
+        else:
+            forbidden |= uuids
+    return NameCondition(tuple(member_of), frozenset(forbidden))
+
+
+def _aggregates(value: str) -> frozenset[str]:
+    unsigned = value.removeprefix("!")
+    if unsigned.startswith("in:"):
+        uuids = unsigned.removeprefix("in:").split(",")
+    elif "," in unsigned:
+        raise errors.UnprefixedMemberOf(got=value)
+    else:
+        uuids = [unsigned]
+    for uuid in uuids:
+        if not is_uuid(uuid):
+            raise errors.InvalidQuery(reason=f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}")
+    return frozenset(uuids)
+
+
+def in_tree(values: Iterable[str]) -> str | None:
+    """Return the last uuid, in the spelling of the client.  All values must be uuids."""
+    uuid = None
+    for value in values:
+        uuid = value.strip()
+        if not is_uuid(uuid):
+            raise errors.InvalidQuery(reason=f"Expected 'in_tree' parameter to be a format of uuid. Got: {uuid}")
+    return uuid
+
+
+def same_subtrees(values: Iterable[str]) -> tuple[frozenset[str], ...]:
+    """Return the set of suffixes of each value; equal sets once."""
+    sets = [frozenset(piece.strip() for piece in value.split(",")) for value in values]
+    if any("" in suffixes for suffixes in sets):
+        raise errors.UnsuffixedInSubtree()
+    return tuple(dict.fromkeys(sets))

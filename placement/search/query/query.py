@@ -1,12 +1,15 @@
-"""Parsed queries: what is searched for, as frozen values without text, versions or ids of the database.
+"""What is asked of a search, as frozen values without text, versions or ids of the database.
 
 ``SearchQuery`` asks for allocation candidates, ``ProviderFilter`` for a list of providers.  Both are made of groups.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from operator import attrgetter
 
 #: The suffix of the one group whose resources may come from several providers.
 UNSUFFIXED = ""
@@ -29,6 +32,11 @@ class NameCondition:
     def names(self) -> frozenset[str]:
         """All names that are mentioned."""
         return self.none_of.union(*self.any_of)
+
+    @property
+    def ordered(self) -> tuple[list[list[str]], list[str]]:
+        """``any_of`` and ``none_of`` in an order that depends on the names alone."""
+        return sorted(sorted(names) for names in self.any_of), sorted(self.none_of)
 
     @property
     def conflicts(self) -> AnyOf:
@@ -54,7 +62,7 @@ class Group:
     in_tree: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchQuery:
     """Everything that decides which candidates there are, and how many of them are requested."""
 
@@ -76,6 +84,24 @@ class SearchQuery:
     def resource_classes(self) -> frozenset[str]:
         """The classes that some group asks for."""
         return frozenset(name for group in self.groups for name in group.resources)
+
+    @property
+    def trait_names(self) -> frozenset[str]:
+        """All traits that the query mentions."""
+        return self.root_traits.names.union(*[group.traits.names for group in self.groups])
+
+    @cached_property
+    def canonical(self) -> str:
+        """A text that is equal for queries with the same candidates, however they are written; without the limit.
+
+        It is part of the digests of claims in the database (``ClaimRequest.content``), and must not change.
+        """
+        groups = [
+            [one.suffix, sorted(one.resources.items()), one.traits.ordered, one.aggregates.ordered, one.in_tree]
+            for one in sorted(self.groups, key=attrgetter("suffix"))
+        ]
+        subtrees = sorted(sorted(suffixes) for suffixes in self.same_subtrees)
+        return json.dumps([groups, self.isolate, subtrees, self.root_traits.ordered])
 
     @property
     def demand_count(self) -> int:

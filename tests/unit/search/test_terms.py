@@ -11,9 +11,10 @@ from oslo_utils import uuidutils
 
 from placement import errors
 from placement import microversion as mv
-from placement.search.query import terms
+from placement.schemas.document import Parameters
+from placement.search.query import parse
+from placement.search.query.parse import TOO_MUCH
 from placement.search.query.query import NameCondition
-from placement.search.query.terms import TOO_MUCH
 
 A, B, C = (
     "5d7e7ad0-8c8f-4b8e-9f5c-3f6f9d9ecb41",
@@ -50,7 +51,7 @@ def refusal(parse, *arguments):
     ],
 )
 def test_resources_are_parsed_as_amounts_by_class(value, amounts):
-    assert terms.resources(value) == amounts
+    assert parse.resources(value) == amounts
 
 
 def test_the_largest_amount_exceeds_every_inventory():
@@ -69,7 +70,7 @@ def test_the_largest_amount_exceeds_every_inventory():
     ],
 )
 def test_malformed_resources_are_refused(value, got):
-    assert refusal(terms.resources, value) == (
+    assert refusal(parse.resources, value) == (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}."
     )
@@ -78,25 +79,25 @@ def test_malformed_resources_are_refused(value, got):
 @pytest.mark.parametrize("amount", ["", "x", "1.0", "1_0", "--1", "- 1", "٣", "1e3", "0x1"])
 def test_an_amount_that_is_no_integer_is_refused(amount):
     sentence = f"Requested resource VCPU expected positive integer amount. Got: {amount}."
-    assert refusal(terms.resources, f"MEMORY_MB:1,VCPU:{amount}") == sentence
+    assert refusal(parse.resources, f"MEMORY_MB:1,VCPU:{amount}") == sentence
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "-0", "000", "-" + "9" * 10_000])
 def test_an_amount_below_one_is_refused(amount):
     sentence = f"Requested resource VCPU requires amount >= 1. Got: {amount}."
-    assert refusal(terms.resources, f"VCPU:{amount},MEMORY_MB") == sentence
+    assert refusal(parse.resources, f"VCPU:{amount},MEMORY_MB") == sentence
 
 
 def test_a_long_amount_is_parsed_in_linear_time():
     """A pattern that backtracks over the zeros would take quadratic time or more."""
     zeros = "0" * 200_000
-    assert refusal(terms.resources, f"VCPU:{zeros}x").endswith("0x.")
-    assert terms.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
+    assert refusal(parse.resources, f"VCPU:{zeros}x").endswith("0x.")
+    assert parse.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
 
 
 def test_a_limit_may_have_any_length():
-    assert terms.limit("17") == 17
-    assert terms.limit("1" + "0" * 10_000) == TOO_MUCH
+    assert parse.limit("17") == 17
+    assert parse.limit("1" + "0" * 10_000) == TOO_MUCH
 
 
 # --- traits ----------------------------------------------------------------------------------------------------------
@@ -119,15 +120,15 @@ def test_a_limit_may_have_any_length():
     ],
 )
 def test_required_is_parsed_as_required_and_forbidden_traits(since, values, traits):
-    assert terms.traits(values, since) == traits
-    assert terms.traits(values, mv.LATEST) == traits
+    assert parse.traits(values, since) == traits
+    assert parse.traits(values, mv.LATEST) == traits
 
 
 def test_only_the_last_required_counts_before_any_traits():
     values = ["!,", "A", "!B"]
-    assert terms.traits(values, mv.REPARENTING) == NameCondition((), frozenset("B"))
-    assert terms.traits(values[1:], mv.ANY_TRAITS) == NameCondition(any_of("A"), frozenset("B"))
-    assert "Got an empty trait in: !," in refusal(terms.traits, values, mv.ANY_TRAITS)
+    assert parse.traits(values, mv.REPARENTING) == NameCondition((), frozenset("B"))
+    assert parse.traits(values[1:], mv.ANY_TRAITS) == NameCondition(any_of("A"), frozenset("B"))
+    assert "Got an empty trait in: !," in refusal(parse.traits, values, mv.ANY_TRAITS)
 
 
 PLAIN, FORBIDDING, ANY = (
@@ -169,30 +170,27 @@ PLAIN, FORBIDDING, ANY = (
     ],
 )
 def test_a_malformed_required_is_refused(version, value, sentence):
-    assert refusal(terms.traits, [value], version) == f"Invalid query string parameters: {sentence}"
+    assert refusal(parse.traits, [value], version) == f"Invalid query string parameters: {sentence}"
 
 
 def test_a_set_conflicts_if_all_its_traits_are_forbidden():
-    traits = terms.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST)
+    traits = parse.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST)
     assert traits.conflicts == any_of("A B", "B")
-    assert terms.traits(["in:A,B", "!B"], mv.LATEST).conflicts == ()
+    assert parse.traits(["in:A,B", "!B"], mv.LATEST).conflicts == ()
 
 
 def test_conflicts_are_reported_by_group():
-    groups = {
-        "1": terms.traits(["in:D,C", "!C,!D"], mv.LATEST),
-        "": terms.traits(["A,!A"], mv.LATEST),
-        "_X": terms.traits(["A,!B"], mv.LATEST),
-    }
-    assert refusal(terms.check_conflicts, groups) == (
+    resources = [(f"resources{suffix}", "VCPU:1") for suffix in ("1", "", "_X")]
+    required = [("required1", "in:D,C"), ("required1", "!C,!D"), ("required", "A,!A"), ("required_X", "A,!B")]
+    policy = [("group_policy", "none")]
+    assert refusal(parse.search_query, Parameters([*resources, *required, *policy]), mv.LATEST) == (
         "Conflicting required and forbidden traits found in the following traits keys: required1: (C, D), required: (A)"
     )
-    del groups["1"], groups[""]
-    assert terms.check_conflicts(groups) is None
+    assert parse.search_query(Parameters([*resources, *required[3:], *policy]), mv.LATEST)
 
 
 def test_root_required_is_a_single_list_of_traits():
-    assert terms.root_traits(["A, !B"]) == NameCondition(any_of("A"), frozenset("B"))
+    assert parse.root_traits(["A, !B"]) == NameCondition(any_of("A"), frozenset("B"))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +217,7 @@ def test_root_required_is_a_single_list_of_traits():
 )
 def test_a_malformed_root_required_is_refused(values, sentence, code):
     with pytest.raises(errors.BadRequest) as refused:
-        terms.root_traits(values)
+        parse.root_traits(values)
     assert (str(refused.value), refused.value.code) == (sentence, code)
 
 
@@ -239,8 +237,8 @@ def test_a_malformed_root_required_is_refused(values, sentence, code):
     ],
 )
 def test_member_of_is_parsed_as_required_sets_and_forbidden_aggregates(since, values, membership):
-    assert terms.aggregates(values, since) == membership
-    assert terms.aggregates(values, mv.LATEST) == membership
+    assert parse.aggregates(values, since) == membership
+    assert parse.aggregates(values, mv.LATEST) == membership
 
 
 @pytest.mark.parametrize("version", [mv.MEMBER_OF, mv.LATEST])
@@ -262,14 +260,14 @@ def test_member_of_is_parsed_as_required_sets_and_forbidden_aggregates(since, va
     ],
 )
 def test_an_aggregate_that_is_no_uuid_is_refused(version, value, got):
-    assert refusal(terms.aggregates, [value], version) == (
+    assert refusal(parse.aggregates, [value], version) == (
         f"Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: {got}"
     )
 
 
 @pytest.mark.parametrize("value", [f"{A},{B}", f"!{A},{B}", "x,", ","])
 def test_several_aggregates_need_the_prefix_in(value):
-    assert refusal(terms.aggregates, [value], mv.LATEST) == (
+    assert refusal(parse.aggregates, [value], mv.LATEST) == (
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
         f"microversion. Got: {value}"
     )
@@ -278,29 +276,29 @@ def test_several_aggregates_need_the_prefix_in(value):
 def test_member_of_can_be_repeated_and_forbidden_since_its_versions():
     repeated = "Multiple member_of1 parameters are not supported"
     forbidden = "Forbidden member_of1 parameters are not supported in the specified microversion"
-    assert refusal(terms.aggregates, ["x", f"!{A}"], mv.ERROR_CODES, "1") == repeated
-    assert refusal(terms.aggregates, [A, f"!{B}", "x"], mv.REPEATED_MEMBER_OF, "1") == forbidden
-    assert refusal(terms.aggregates, [f"!in:{A},{B}"], mv.CANDIDATES_IN_TREE, "1") == forbidden
+    assert refusal(parse.aggregates, ["x", f"!{A}"], mv.ERROR_CODES, "1") == repeated
+    assert refusal(parse.aggregates, [A, f"!{B}", "x"], mv.REPEATED_MEMBER_OF, "1") == forbidden
+    assert refusal(parse.aggregates, [f"!in:{A},{B}"], mv.CANDIDATES_IN_TREE, "1") == forbidden
 
 
 def test_the_last_in_tree_counts_and_every_one_must_be_a_uuid():
-    assert terms.in_tree([A, f" {B} "]) == B
-    assert terms.in_tree([]) is None
+    assert parse.in_tree([A, f" {B} "]) == B
+    assert parse.in_tree([]) is None
     for wrong in ("", "x", f"in:{A}"):
-        assert refusal(terms.in_tree, [wrong, A]) == (
+        assert refusal(parse.in_tree, [wrong, A]) == (
             f"Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: {wrong}"
         )
 
 
 def test_same_subtree_is_parsed_as_distinct_sets_of_suffixes():
-    assert terms.same_subtrees(["_A, _B", "_C", "_B,_A,_A"]) == any_of("_A _B", "_C")
-    assert terms.same_subtrees([]) == ()
+    assert parse.same_subtrees(["_A, _B", "_C", "_B,_A,_A"]) == any_of("_A _B", "_C")
+    assert parse.same_subtrees([]) == ()
 
 
 @pytest.mark.parametrize("value", ["", " ", "_A,", "_A,,_B"])
 def test_the_unsuffixed_group_cannot_be_in_a_subtree(value):
     with pytest.raises(errors.UnsuffixedInSubtree) as refused:
-        terms.same_subtrees(["_A", value])
+        parse.same_subtrees(["_A", value])
     assert refused.value.code == errors.QUERY_BAD_VALUE
     assert str(refused.value) == "Empty string (unsuffixed group) can not be specified in `same_subtree` "
 
@@ -313,7 +311,7 @@ versions = st.sampled_from([change.version for change in mv.HISTORY])
 
 
 def amounts_read(values):
-    return [amount for value in values for amount in terms.resources(value).values()]
+    return [amount for value in values for amount in parse.resources(value).values()]
 
 
 def names_read(read, *arguments):
@@ -326,12 +324,12 @@ def test_any_text_is_parsed_or_refused(values, version):
     with contextlib.suppress(errors.BadRequest):
         assert all(1 <= amount <= TOO_MUCH for amount in amounts_read(values))
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(terms.traits, values, version)
+        assert "" not in names_read(parse.traits, values, version)
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(terms.root_traits, values)
+        assert "" not in names_read(parse.root_traits, values)
     with contextlib.suppress(errors.BadRequest):
-        assert all(uuidutils.is_uuid_like(uuid) for uuid in names_read(terms.aggregates, values, version))
+        assert all(uuidutils.is_uuid_like(uuid) for uuid in names_read(parse.aggregates, values, version))
     with contextlib.suppress(errors.BadRequest):
-        assert uuidutils.is_uuid_like(terms.in_tree(values)) or not values
+        assert uuidutils.is_uuid_like(parse.in_tree(values)) or not values
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in frozenset().union(*terms.same_subtrees(values))
+        assert "" not in frozenset().union(*parse.same_subtrees(values))

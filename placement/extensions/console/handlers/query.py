@@ -7,7 +7,6 @@ import uuid
 from typing import Any
 
 from placement import errors
-from placement.conf.searches import settings_of
 from placement.extensions.console import dry_runs, pages
 from placement.extensions.console.views import candidates, commands
 from placement.extensions.console.views.choice_form import ChoiceForm
@@ -26,7 +25,7 @@ from placement.http.response import Reply
 from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import Object
 from placement.schemas.document import Parameters, Query
-from placement.search.find import find
+from placement.search.find import Settings, find
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 from placement.version_history import OLDEST
@@ -99,7 +98,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         sentence = refused.sentence
         return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
     most = min(query.limit or _SHOWN, _MOST_SHOWN)
-    found = find(dataclasses.replace(query, limit=most), snapshot, settings_of(req.conf))
+    found = find(dataclasses.replace(query, limit=most), snapshot, Settings.of(req.conf))
     req.log_search(len(found.candidates), found.obstacle)
     return pages.show(
         req,
@@ -147,7 +146,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, 
     if not req.may("placement:v1:capacity:show"):
         return None
     query = searching.avoiding(query, req.conf)
-    return capacity.document(count(query, snapshot, settings_of(req.conf)), _PLACES)
+    return capacity.document(count(query, snapshot, Settings.of(req.conf)), _PLACES)
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
@@ -156,7 +155,7 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
         return None
     query = searching.avoiding(query, req.conf)
     names = searching.known_names(req, query, snapshot)
-    return explanation.document(explain(query, snapshot, settings_of(req.conf), names))
+    return explanation.document(explain(query, snapshot, Settings.of(req.conf), names))
 
 
 def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:

@@ -84,7 +84,7 @@ class Claiming:
         #: Whether all places are taken by one transaction, or none.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
         self._conditions = Conditions(call)
-        self._open = {request.consumer: request for request in _by_query(call.requests)}
+        self._open = {request.consumer: request for request in call.requests}
         self._results: dict[str, ClaimResult] = {}
         #: What the consumers to be moved hold.
         self._own: Mapping[str, HeldClaim] = {}
@@ -337,11 +337,11 @@ class Claiming:
                 self._end(refused(request.consumer, Undecided()))
                 continue
             reason = None
-            if request.query_text not in said and len(said) < EXPLAINED:
+            if request.query.canonical not in said and len(said) < EXPLAINED:
                 reason = self._reasons.find(request, snapshot, self._settings, self._allowance)
                 if reason is not None:
-                    said[request.query_text] = _BESIDE_OTHERS if reason.found else reason.summary
-            why = said.get(request.query_text, _UNEXPLAINED)
+                    said[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.summary
+            why = said.get(request.query.canonical, _UNEXPLAINED)
             self._end(refused(request.consumer, NoRoom(reason=why), reason))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())
@@ -351,11 +351,3 @@ def _publish(results: Iterable[ClaimResult]) -> None:
     outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
     for outcome, ended in outcomes.items():
         signals.claims_answered(outcome, ended)
-
-
-def _by_query(requests: Sequence[ClaimRequest]) -> list[ClaimRequest]:
-    """Return the requests with those of equal queries together, in the order of the first of each."""
-    groups: dict[str, list[ClaimRequest]] = {}
-    for request in requests:
-        groups.setdefault(request.query_text, []).append(request)
-    return list(itertools.chain.from_iterable(groups.values()))

@@ -35,8 +35,8 @@ class RecentReasons:
         """
         now = time.monotonic()
         recent = {text: one for text, one in list(self._found.items()) if now - one[0] <= _AGE}
-        if request.query_text in recent:
-            return recent[request.query_text][1]
+        if request.query.canonical in recent:
+            return recent[request.query.canonical][1]
         operations = allowance.for_explanation()
         if not operations:
             return None
@@ -45,6 +45,6 @@ class RecentReasons:
         allowance.explained(explained.operations)
         reason = Reason.of(explained)
         if not reason.found and len(recent) < MOST:
-            recent[request.query_text] = now, reason
+            recent[request.query.canonical] = now, reason
         self._found = recent
         return reason

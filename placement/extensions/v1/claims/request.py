@@ -7,13 +7,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from placement.db.writes import author
 from placement.db.writes.author import Author
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.objects.consumer import Owner
-from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
+from placement.search.query.query import UNSUFFIXED, SearchQuery
 
 
 @dataclass(frozen=True)
@@ -23,8 +22,6 @@ class ClaimRequest:
     consumer: str
     owner: Owner
     query: SearchQuery
-    #: The canonical text of the query: equal for queries that ask for the same.
-    query_text: str
     #: How many times the consumer gets what the query asks for, each time in another tree.
     count: int = 1
     #: Whether the consumer keeps what it holds; then it must hold nothing yet.  Otherwise it is moved.
@@ -40,7 +37,7 @@ class ClaimRequest:
     def content(self) -> str:
         """The digest of everything that the consumer would hold, and of what it is known by."""
         owner = [self.owner.project, self.owner.user, self.owner.consumer_type]
-        text = json.dumps([self.query_text, self.count, owner, self.keep, self.generation])
+        text = json.dumps([self.query.canonical, self.count, owner, self.keep, self.generation])
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -83,24 +80,3 @@ def _names_no_trees(query: SearchQuery) -> bool:
     """Return whether the query is about amounts and traits, and not about certain trees or aggregates."""
     [first, *others] = query.groups
     return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names
-
-
-def canonical(query: SearchQuery) -> str:
-    """Return a text that is equal for queries that have the same candidates, however they are written."""
-    return json.dumps(
-        [
-            [_group(group) for group in sorted(query.groups, key=lambda group: group.suffix)],
-            query.isolate,
-            sorted(sorted(suffixes) for suffixes in query.same_subtrees),
-            _names(query.root_traits),
-        ]
-    )
-
-
-def _group(group: Group) -> list[Any]:
-    resources = sorted(group.resources.items())
-    return [group.suffix, resources, _names(group.traits), _names(group.aggregates), group.in_tree]
-
-
-def _names(condition: NameCondition) -> list[Any]:
-    return [sorted(sorted(names) for names in condition.any_of), sorted(condition.none_of)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from placement.conf.searches import settings_of
 from placement.extensions.v1 import searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.schemas import capacity as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.search.query import existence, terms
+from placement.search.find import Settings
+from placement.search.query import existence, parse
 
 
 @endpoint(policy="placement:v1:capacity:show", query=schema.SHOW, replies=schema.REPLIES)
@@ -19,7 +19,7 @@ def show(req: Request) -> Reply:
     query = searching.query_of(req, snapshot)
     existence.check(query, snapshot, req.database)
     until = req.parameters.get("until")
-    counted = count(query, snapshot, settings_of(req.conf), None if until is None else terms.limit(until))
+    counted = count(query, snapshot, Settings.of(req.conf), None if until is None else parse.limit(until))
     req.log_search(counted.count, counted.obstacle)
     limit = schema.SHOWN if query.limit is None else query.limit
     return ok(schema.document(counted, limit), modified=NOW)

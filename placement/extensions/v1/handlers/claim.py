@@ -8,7 +8,6 @@ import weakref
 from typing import Any
 
 from placement import errors
-from placement.conf.searches import settings_of
 from placement.db.database import Database
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1 import searching
@@ -16,7 +15,7 @@ from placement.extensions.v1.claims.claim_record import HeldClaim
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.guessing import GuessingCalls
 from placement.extensions.v1.claims.reasons import RecentReasons
-from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest, canonical
+from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult
 from placement.extensions.v1.failures import InvalidClaim, NothingHeld
 from placement.extensions.v1.pick.strategy import Preference, Strategy
@@ -29,6 +28,7 @@ from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
 from placement.objects.claims.consumer_state import stored_uuids
 from placement.objects.consumer import Owner, canonical_uuid
+from placement.search.find import Settings
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 
@@ -77,7 +77,7 @@ def _results(req: Request) -> list[ClaimResult]:
 
     def prepare(call: ClaimCall, snapshot: Snapshot | None = None) -> Claiming:
         return Claiming(
-            *(call, req.writes_to, req.index, settings_of(req.conf)),
+            *(call, req.writes_to, req.index, Settings.of(req.conf)),
             attempts=req.conf.placement.allocation_conflict_retry_count,
             snapshot=snapshot,
             reasons=shared.reasons,
@@ -179,12 +179,10 @@ def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequ
         raise InvalidClaim(number=number, reason="keep: false needs the consumer_generation")
     if keep and generation is not None:
         raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
-    query, text = queries.of(given["query"], number)
     return ClaimRequest(
         consumer=canonical_uuid(given["consumer"]),
         owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
-        query=query,
-        query_text=text,
+        query=queries.of(given["query"], number),
         count=given.get("count", 1),
         keep=keep,
         generation=generation,
@@ -193,29 +191,30 @@ def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequ
 
 
 class _Queries:
-    """The queries of a call: each text is parsed once, and equal queries are the same object."""
+    """The queries of a call: each is read once, however many requests have it."""
 
     def __init__(self, req: Request, snapshot: Snapshot) -> None:
         self._req = req
         self._snapshot = snapshot
-        self._by_given: dict[str, tuple[SearchQuery, str]] = {}
-        self._by_text: dict[str, SearchQuery] = {}
+        self._known: dict[str, SearchQuery] = {}
 
-    def of(self, given: Any, number: int) -> tuple[SearchQuery, str]:
-        """Return a query and its canonical text; ``number`` is that of the request."""
-        key = given if isinstance(given, str) else json.dumps(given)
-        known = self._by_given.get(key)
+    def of(self, given: Any, number: int) -> SearchQuery:
+        """Return a query; ``number`` is that of the request."""
+        key = json.dumps(given)
+        known = self._known.get(key)
         if known is None:
             with errors.prefixed(f"requests[{number}].query: "):
-                known = self._by_given[key] = self._parsed(given)
+                known = self._known[key] = self._read(given)
         return known
 
-    def _parsed(self, given: Any) -> tuple[SearchQuery, str]:
-        parameters = schema.query_parameters(given)
-        query = searching.parsed(parameters, self._snapshot, self._req.conf)
-        existence.check(query, self._snapshot, self._req.database)
-        text = canonical(query)
-        return self._by_text.setdefault(text, searching.avoiding(query, self._req.conf)), text
+    def _read(self, given: Any) -> SearchQuery:
+        snapshot, conf = self._snapshot, self._req.conf
+        if isinstance(given, str):
+            query = searching.parsed(schema.query_parameters(given), snapshot, conf)
+        else:
+            query = searching.of_document(given, snapshot, conf)
+        existence.check(query, snapshot, self._req.database)
+        return searching.avoiding(query, conf)
 
 
 def _strategy(given: Any) -> Strategy:

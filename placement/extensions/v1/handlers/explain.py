@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from placement.conf.searches import settings_of
 from placement.extensions.v1 import searching
 from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.schemas import explanation as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
+from placement.search.find import Settings
 
 
 @endpoint(policy="placement:v1:explain", query=schema.SHOW, replies=schema.REPLIES)
@@ -17,6 +17,6 @@ def show(req: Request) -> Reply:
     snapshot = req.index.current()
     query = searching.query_of(req, snapshot)
     names = searching.known_names(req, query, snapshot)
-    explained = explain(query, snapshot, settings_of(req.conf), names)
+    explained = explain(query, snapshot, Settings.of(req.conf), names)
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
     return ok(schema.document(explained), modified=NOW)

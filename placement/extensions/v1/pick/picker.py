@@ -209,20 +209,12 @@ class Picker:
 
 def _alike(requests: Sequence[PickRequest]) -> Iterable[list[int]]:
     """Return the positions of requests with equal queries, in the order of the first of each."""
-    keys: dict[int, Hashable] = {}
     alike: dict[Hashable, list[int]] = {}
     for position, request in enumerate(requests):
-        query = request.query
-        if id(query) not in keys:
-            keys[id(query)] = _key(query)
-        alike.setdefault(keys[id(query)], []).append(position)
+        alike.setdefault(_key(request.query), []).append(position)
     return alike.values()
 
 
 def _key(query: SearchQuery) -> Hashable:
-    """Return what equal queries have in common, except for their limit."""
-    groups = [
-        (group.suffix, frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
-        for group in query.groups
-    ]
-    return tuple(groups), query.isolate, query.same_subtrees, query.root_traits, query.avoided, query.nested
+    """Return what queries have in common that find the same places."""
+    return query.canonical, query.avoided, query.nested

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from placement.extensions.v1 import query_text
 from placement.extensions.v1.claims.claim_record import HeldClaim
 from placement.extensions.v1.claims.result import ClaimResult, Place, Reason
 from placement.extensions.v1.pick.strategy import Preference
+from placement.extensions.v1.query_text import query_string
 from placement.extensions.v1.schemas import search
-from placement.http import urlencoded
 from placement.schemas import success
 from placement.schemas.dates import precise
 from placement.schemas.declarations import (
@@ -29,7 +28,7 @@ from placement.schemas.declarations import (
     nullable,
     string,
 )
-from placement.schemas.document import Body, Parameters, Query
+from placement.schemas.document import Body, Parameters, Query, urlencoded
 from placement.schemas.reply_types import AMOUNTS, by_uuid
 from placement.version_history import OLDEST
 
@@ -197,8 +196,7 @@ def _explanation(reason: Reason) -> Document:
         "summary": reason.summary,
         "obstacle": None if obstacle is None else {"rule": obstacle[0], "group": obstacle[1]},
         "relaxations": [
-            {"text": one.text, "query": query_text.query_string(one.query), "found": one.found}
-            for one in reason.relaxations
+            {"text": one.text, "query": query_string(one.query), "found": one.found} for one in reason.relaxations
         ],
     }
 
@@ -206,32 +204,10 @@ def _explanation(reason: Reason) -> Document:
 _PARAMETERS = Query(Object(*(field for field in search.PARAMETERS if field.name != "limit")), repeated=search.REPEATED)
 
 
-def query_parameters(given: str | Mapping[str, Any]) -> Parameters:
-    """Return the parameters of a query, in either form.
+def query_parameters(text: str) -> Parameters:
+    """Return the parameters of a query that is a text.
 
     Raises:
         InvalidQuery: They do not conform to the schema of the query.
     """
-    if isinstance(given, str):
-        pairs = urlencoded.pairs(given.removeprefix("?").encode(), "utf-8", "query")
-    else:
-        pairs = [*_pairs(given)]
-    return _PARAMETERS.validate(pairs, OLDEST)
-
-
-def _pairs(given: Mapping[str, Any]) -> Iterator[query_text.Pair]:
-    """Yield the parameters of an object; each string of a list is one value of its parameter."""
-    for suffix, group in given["groups"].items():
-        if resources := group.get("resources"):
-            yield query_text.resources(suffix, ((name, int(amount)) for name, amount in resources.items()))
-        for name in ("required", "member_of"):
-            for value in group.get(name, ()):
-                yield f"{name}{suffix}", value
-        if "in_tree" in group:
-            yield f"in_tree{suffix}", group["in_tree"]
-    if "group_policy" in given:
-        yield "group_policy", given["group_policy"]
-    for suffixes in given.get("same_subtree", ()):
-        yield "same_subtree", ",".join(suffixes)
-    if traits := given.get("root_required"):
-        yield "root_required", ",".join(traits)
+    return _PARAMETERS.validate(urlencoded(text.removeprefix("?").encode(), "utf-8", "query"), OLDEST)

@@ -9,7 +9,6 @@ import pytest
 from placement.db.schema.tables import allocations, claims
 from placement.extensions.v1.claims import engine
 from placement.extensions.v1.claims.claim_record import HeldClaim
-from placement.extensions.v1.handlers import claim
 from placement.extensions.v1.pick import allowance
 from placement.search.budget import Budget
 from placement.search.find import Settings
@@ -228,7 +227,7 @@ def test_a_request_for_which_others_have_left_no_operations_is_not_decided_and_p
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 1)
     monkeypatch.setattr(allowance, "OPERATIONS_PER_PLACE", 0)
     # More than the search takes in one tree, and less than in both.
-    monkeypatch.setattr(claim, "settings_of", lambda _conf: Settings(operations=450))
+    monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=450))
     first, second = [request(f"{HARD}&in_tree_0={host}") for host in hosts]
     [placed, undecided] = cloud.claim(first, second).body["results"]
     assert (placed["outcome"], undecided["status"], undecided["outcome"]) == ("claimed", 409, "refused")
@@ -242,7 +241,7 @@ def test_all_searches_of_a_call_and_its_explanations_have_one_allowance(cloud, m
     """Also those of a second round, which there is because a place was taken."""
     cloud.host("a", VCPU=4)
     monkeypatch.setattr(allowance, "_RESERVED", 500)
-    monkeypatch.setattr(claim, "settings_of", lambda _conf: Settings(operations=2_000))
+    monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=2_000))
     spent, spend = [], Budget.spend
 
     def counted(budget, operations):

@@ -1,4 +1,4 @@
-"""The query of a claim has two forms, and a canonical text by which equal ones are known."""
+"""The query of a claim has two forms of one meaning, and a canonical text by which equal ones are known."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ from hypothesis import strategies as st
 
 from placement import errors
 from placement import microversion as mv
-from placement.extensions.v1.claims.request import canonical
+from placement.extensions.v1 import searching
 from placement.extensions.v1.schemas import claim as schema
-from placement.search.query import parse
+from placement.search.query.parse import TOO_MUCH
+from placement.search.query.query import Group
+from tests import made
 from tests.strategies import search_queries, worlds
+from tests.world import World
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 
 
 def parsed(given_query):
-    return parse.search_query(schema.query_parameters(given_query), mv.LATEST)
+    snapshot, conf = World().snapshot(), made.configuration()
+    if isinstance(given_query, str):
+        return searching.parsed(schema.query_parameters(given_query), snapshot, conf)
+    body = {"requests": [{"consumer": A, "consumer_type": "JOB", "project_id": "p", "user_id": "u"}]}
+    body["requests"][0]["query"] = given_query
+    valid = schema.CREATE.validate(body, mv.LATEST)["requests"][0]["query"]
+    return searching.of_document(valid, snapshot, conf)
 
 
 def group(**fields):
@@ -36,6 +45,7 @@ def group(**fields):
         ("resources=VCPU:2&required=T,!U", group(required=["T,!U"])),
         (f"resources=VCPU:2&member_of=in:{A},{B}&member_of=!{B}", group(member_of=[f"in:{A},{B}", f"!{B}"])),
         (f"resources=VCPU:2&in_tree={A}", group(in_tree=A)),
+        ("resources=VCPU:9999999999999999", group(resources={"VCPU": 10**30})),
         ("resources=VCPU:2&root_required=T,!U", {**group(), "root_required": ["T", "!U"]}),
         (
             "resources_A=VCPU:2&resources_B=VCPU:1&group_policy=isolate&same_subtree=_A,_B",
@@ -52,6 +62,49 @@ def test_both_forms(text, document):
 
 
 @pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("resources=VCPU:2&required=A,", group(required=["A,"])),
+        ("resources=VCPU:2&required=in:A,!B&in_tree=x", group(required=["in:A,!B"], in_tree="x")),
+        (f"resources=VCPU:2&member_of={A},{B}", group(member_of=[f"{A},{B}"])),
+        ("resources=VCPU:2&required=A,!A", group(required=["A", "!A"])),
+        ("resources=VCPU:2&root_required=A,!A", {**group(), "root_required": ["A", "!A"]}),
+        ("resources=VCPU:2&root_required=A,,B", {**group(), "root_required": ["A,", "B"]}),
+        ("resources=VCPU:2&same_subtree=1,", {**group(), "same_subtree": [["1", ""]]}),
+        ("resources=VCPU:2&same_subtree=1", {**group(), "same_subtree": [["1"]]}),
+        ("required=A", {"groups": {"": {"required": ["A"]}}}),
+        ("same_subtree=", {"groups": {"": {"resources": {}}}, "same_subtree": [[""]]}),
+        (
+            "resources=VCPU:1&resources1=VCPU:1&required1=A,&required2=in:",
+            {"groups": {"": {"resources": {"VCPU": 1}}, "1": {"required": ["A,"]}, "2": {"required": ["in:"]}}},
+        ),
+        (
+            "resources1=VCPU:1&resources2=VCPU:1",
+            {"groups": {"1": {"resources": {"VCPU": 1}}, "2": {"resources": {"VCPU": 1}}}},
+        ),
+        (
+            "&".join(f"resources{number}=VCPU:1" for number in range(1, 258)) + "&group_policy=none",
+            {
+                "groups": {f"{number}": {"resources": {"VCPU": 1}} for number in range(1, 258)},
+                "group_policy": "none",
+            },
+        ),
+    ],
+)
+def test_both_forms_are_refused_in_the_same_words(text, document):
+    with pytest.raises(errors.BadRequest) as of_text:
+        parsed(text)
+    with pytest.raises(type(of_text.value)) as of_document:
+        parsed(document)
+    assert of_document.value.sentence == of_text.value.sentence
+
+
+def test_an_object_may_have_any_amount_and_groups_that_say_nothing():
+    document = {"groups": {"": {"resources": {"VCPU": 10**30}}, "1": {}, "2": {"resources": {}, "required": []}}}
+    assert parsed(document).groups == (Group("", {"VCPU": TOO_MUCH}),)
+
+
+@pytest.mark.parametrize(
     "given_query", ["resources=VCPU:1&limit=1", "resources=VCPU:1&color=red", "resources=%00", "resources=%ff"]
 )
 def test_what_is_no_parameter_is_refused(given_query):
@@ -63,7 +116,7 @@ def test_what_is_no_parameter_is_refused(given_query):
 def test_equal_queries_have_one_text_however_they_are_written(query, order):
     """The order of groups, classes and traits does not matter; everything else does."""
     shuffled = dataclasses.replace(query, groups=_shuffled(query.groups, order), limit=7)
-    assert canonical(shuffled) == canonical(query)
+    assert shuffled.canonical == query.canonical
     first = query.groups[0]
     more = dataclasses.replace(first, resources={**first.resources, "CUSTOM_MORE": 1})
     for other in (
@@ -72,7 +125,7 @@ def test_equal_queries_have_one_text_however_they_are_written(query, order):
         dataclasses.replace(query, same_subtrees=(*query.same_subtrees, frozenset({"_X"}))),
         dataclasses.replace(query, groups=(dataclasses.replace(first, in_tree="another"), *query.groups[1:])),
     ):
-        assert canonical(other) != canonical(query)
+        assert other.canonical != query.canonical
 
 
 def _shuffled(groups, order: random.Random):

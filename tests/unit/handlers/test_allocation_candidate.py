@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from placement.handlers.allocation_candidate import present
 from placement.http.response import encode
 from placement.microversion import LATEST, Version
-from placement.schemas.candidates_reply import present
 from placement.search.find import find
 from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
