@@ -21,7 +21,8 @@ from placement.uuids import is_uuid
 #: An amount that no inventory can supply, in place of every greater amount: it fits into 64 bits with room for sums.
 TOO_MUCH = 2**31
 
-_GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
+#: The parameters of a group, each with its suffix.
+GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 _INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
@@ -122,7 +123,7 @@ def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
     """
     groups: dict[str, dict[str, Any]] = {}
     for name, value in parameters.items():
-        parameter = _GROUP.fullmatch(name)
+        parameter = GROUP.fullmatch(name)
         if parameter is None:
             continue
         suffix = parameter[2]

@@ -11,8 +11,8 @@ from placement.extensions.console import dry_runs, pages
 from placement.extensions.console.views import candidates, commands
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
-from placement.extensions.console.views.query_form import Pairs, QueryForm, parse_text, query_string, without_blanks
-from placement.extensions.v1 import searching
+from placement.extensions.console.views.query_form import Pairs, QueryForm, parse_text, without_blanks
+from placement.extensions.v1 import query_text, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.pick.strategy import Preference
@@ -114,7 +114,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         claims=commands.claims(pairs),
         may_claim=req.may("placement:allocations:update"),
         may_choose=req.may("placement:v1:claims:create"),
-        address=query_string(pairs),
+        address=query_text.text(pairs),
         **shown,
     )
 
@@ -129,16 +129,11 @@ def _pairs(req: Request) -> Pairs:
     """Return the parameters of the query, given as the page's own or as one text.
 
     Raises:
-        InvalidQuery: They are not UTF-8.
+        InvalidQuery: They are not UTF-8, or hold NUL.
     """
     pairs = req.pairs()
     text = Parameters(pairs).get(_RAW)
-    if text is None:
-        return without_blanks(pairs)
-    try:
-        return without_blanks(parse_text(text))
-    except UnicodeError as error:
-        raise errors.InvalidQuery(reason=error) from None
+    return without_blanks(pairs if text is None else parse_text(text))
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:

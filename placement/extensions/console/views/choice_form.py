@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from placement.extensions.console.views.query_form import Pairs, query_string, without_limit
+from placement.extensions.console.views.query_form import Pairs, without_limit
+from placement.extensions.v1 import query_text
 from placement.schemas.document import Parameters
 
 #: Places that a page draws.
@@ -39,7 +40,7 @@ class ChoiceForm:
             query: The query of the page, whose limit is for pages.
             consumer: The members of a request that say who claims.
         """
-        text = query_string(without_limit(query))
+        text = query_text.text(without_limit(query))
         count = int(self.count) if self.count.isdecimal() else self.count
         return {
             "requests": [{**consumer, "query": text, "count": count}],

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from placement import microversion as mv
-from placement.extensions.console.views.query_form import Pairs, query_string, without_limit
+from placement.extensions.console.views.query_form import Pairs, without_limit
+from placement.extensions.v1 import query_text
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
 #: The token is that of the shell's environment.
@@ -17,7 +18,7 @@ _HEADERS = f"""-H "X-Auth-Token: $OS_TOKEN" -H 'OpenStack-API-Version: placement
 
 def curl(url: str, pairs: Pairs) -> str:
     """Return the command that sends the query."""
-    address = shlex.quote(f"{url}/allocation_candidates?{query_string(pairs)}")
+    address = shlex.quote(f"{url}/allocation_candidates?{query_text.text(pairs)}")
     return f"curl {_HEADERS} \\\n  {address}"
 
 
@@ -34,7 +35,7 @@ def questions(pairs: Pairs) -> list[tuple[str, str]]:
 
     They take the query as it is, and so express each one.
     """
-    query = shlex.quote(query_string(pairs))
+    query = shlex.quote(query_text.text(pairs))
     return [
         ("Why, with OpenStack's client", f"openstack allocation candidate explain {query}"),
         ("How many times, with OpenStack's client", f"openstack allocation candidate count {query}"),
@@ -45,7 +46,7 @@ def questions(pairs: Pairs) -> list[tuple[str, str]]:
 
 def claims(pairs: Pairs) -> list[tuple[str, str]]:
     """Return commands that show what a claim of the query would take, each after what it is; a claim has no limit."""
-    query = shlex.quote(query_string(without_limit(pairs)))
+    query = shlex.quote(query_text.text(without_limit(pairs)))
     return [
         ("A claim with OpenStack's client", f"openstack allocation claim --dry-run {query}"),
         ("A claim with placement-ask", f"placement-ask claim --dry-run {query}"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from placement.extensions.console.views.query_form import query_string
+from placement.extensions.v1 import query_text
 from placement.version_history import Version
 
 JSONObject = Mapping[str, Any]
@@ -204,7 +204,7 @@ def _url(path: str, given: list[tuple[JSONObject, Any]]) -> str:
             path = path.replace(f"{{{parameter['name']}}}", quote(value))
         elif parameter["in"] == "query":
             query += _pairs(parameter["name"], value)
-    return f"{path}?{query_string(query)}" if query else path
+    return f"{path}?{query_text.text(query)}" if query else path
 
 
 def _pairs(name: str, value: Any) -> list[tuple[str, str]]:

@@ -5,14 +5,15 @@ The form holds any query, also one that is not valid: it takes names and values 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, quote
+
+from placement.extensions.v1 import query_text
+from placement.schemas.document import urlencoded
+from placement.search.query.parse import GROUP
 
 Pairs = Sequence[tuple[str, str]]
 
-_OF_GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 _LABELS = {
     "resources": ("Resources", "VCPU:4,MEMORY_MB:8192"),
     "required": ("Traits", "HW_CPU_X86_AVX2,!CUSTOM_SLOW"),
@@ -24,8 +25,6 @@ _COMMON = {
     "same_subtree": ("Same subtree", "suffixes, such as 1,2"),
     "limit": ("At most", "number of candidates"),
 }
-#: The characters that stay as they are in the text of a query, besides letters and digits.
-_READABLE = ":,!"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class QueryForm:
         suffixes = {"": None}
         for name, value in pairs:
             values.setdefault(name, []).append(value)
-            if parameter := _OF_GROUP.fullmatch(name):
+            if parameter := GROUP.fullmatch(name):
                 suffixes[parameter[2]] = None
         spare = next(str(number) for number in range(1, len(suffixes) + 1) if str(number) not in suffixes)
         fields = tuple(_field(name, *about, values) for name, about in _COMMON.items())
@@ -82,24 +81,19 @@ class QueryForm:
             groups=(*(_group(suffix, False, values) for suffix in suffixes), _group(spare, True, values)),
             common=fields,
             group_policy=values.get("group_policy", [""])[0],
-            others=tuple((name, value) for name, value in pairs if name not in known and not _OF_GROUP.fullmatch(name)),
-            text="\n&".join(f"{quote(name)}={quote(value, safe=_READABLE)}" for name, value in pairs),
+            others=tuple((name, value) for name, value in pairs if name not in known and not GROUP.fullmatch(name)),
+            text=query_text.text(pairs).replace("&", "\n&"),
         )
-
-
-def query_string(pairs: Pairs) -> str:
-    """Return the parameters as a query string, readable."""
-    return "&".join(f"{quote(name)}={quote(value, safe=_READABLE)}" for name, value in pairs)
 
 
 def parse_text(text: str) -> Pairs:
     """Return the parameters of a query string that was typed or pasted: lines, a leading ``?`` or a URL do not matter.
 
     Raises:
-        UnicodeError: It is not UTF-8 when it is unquoted.
+        InvalidQuery: It is not UTF-8 when it is unquoted, or holds NUL.
     """
     line = "".join(part.strip() for part in text.splitlines())
-    return parse_qsl(line.rpartition("?")[2], keep_blank_values=True, errors="strict")
+    return urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
 
 
 def without_limit(pairs: Pairs) -> Pairs:

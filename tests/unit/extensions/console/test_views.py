@@ -7,7 +7,8 @@ import pytest
 from placement import microversion as mv
 from placement.extensions.console.views import candidates, cloud, tree
 from placement.extensions.console.views.level import ClassLevel
-from placement.extensions.console.views.query_form import QueryForm, parse_text, query_string, without_blanks
+from placement.extensions.console.views.query_form import QueryForm, parse_text, without_blanks
+from placement.extensions.v1 import query_text
 from placement.schemas.document import Parameters
 from placement.search.find import find
 from placement.search.query import parse
@@ -127,7 +128,7 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_keeps_its_meaning(text):
     pairs = parse_text(text)
-    assert parse_text(query_string(pairs)) == pairs
+    assert parse_text(query_text.text(pairs)) == pairs
     assert parse_text(QueryForm.of(pairs).text) == pairs
 
 
