@@ -172,7 +172,8 @@ def _summarized(found: Found, content: Content, memory: int | None) -> list[int]
         None if the summaries take more memory.
     """
     used: set[int] = set()
-    used.update(*(candidate.amounts for candidate in found.candidates))
+    for candidate in found.candidates:
+        used.update(candidate.amounts)
     forest = found.snapshot.forest
     if content.trees and forest.members:
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):

@@ -8,8 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, islice
 
 from placement.search.budget import Budget, Exhausted
-from placement.search.solver.cache import SolutionCache
-from placement.search.solver.combine import Refused, combine
+from placement.search.solver.combine import Refused, SolutionCache, combine
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Candidate, TreeProblem
 
@@ -38,20 +37,18 @@ def choose(
     """
     seen: set[Hashable] = set()
     cache = SolutionCache(budget)
-    trees = (_new_candidates(problem, cache, seen, refused) for problem in problems)
+
+    def each_tree() -> Iterator[Iterator[Candidate]]:
+        for problem in problems:
+            candidates = combine(problem, cache, refused)
+            yield _without_seen(problem, candidates, seen, cache.budget, refused) if problem.may_repeat else candidates
+
+    trees = each_tree()
     in_order = chain.from_iterable(trees) if strategy == DEPTH_FIRST else _round_robin(trees)
     chosen: list[Candidate] = []
     with contextlib.suppress(Exhausted):
         chosen.extend(islice(in_order, limit))
     return chosen
-
-
-def _new_candidates(
-    problem: TreeProblem, cache: SolutionCache, seen: set[Hashable], refused: Refused | None
-) -> Iterator[Candidate]:
-    """Return an iterator over the candidates of the tree that no other tree has yielded."""
-    candidates = combine(problem, cache, refused)
-    return _without_seen(problem, candidates, seen, cache.budget, refused) if problem.may_repeat else candidates
 
 
 def _without_seen(
@@ -61,6 +58,7 @@ def _without_seen(
     budget: Budget,
     refused: Refused | None,
 ) -> Iterator[Candidate]:
+    """Yield the candidates of the tree that no other tree has yielded."""
     demands = len(problem.requirements.demands)
     repeated = new = False
     for candidate in candidates:

@@ -95,8 +95,9 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
     began = time.perf_counter()
     settings = Settings() if settings is None else settings
     budget = Budget(settings.operations, settings.memory)
-    limits = (query.limit, settings.max_candidates)
-    limit = min((number for number in limits if number is not None), default=None)
+    limit, most = query.limit, settings.max_candidates
+    if most is not None and (limit is None or limit > most):
+        limit = most
     refusals = Refusals()
     try:
         narrowed = narrow(query, snapshot, budget, refusals)
@@ -150,7 +151,7 @@ def _candidates(
 
 def _report(found: Found, seconds: float) -> None:
     """Log and count the search."""
-    if not found.complete:
+    if found.shortage is not None:
         LOG.warning(
             "The search for candidates of %d groups was cut short for lack of %s: %d candidates were found, and there "
             "may be more.",

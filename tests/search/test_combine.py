@@ -13,8 +13,7 @@ from placement.search.budget import FRUITLESS, OPERATIONS, Budget, Exhausted
 from placement.search.choose import BREADTH_FIRST, DEPTH_FIRST, choose
 from placement.search.solver import canonical_form, matching
 from placement.search.solver import combine as combine_module
-from placement.search.solver.cache import SolutionCache
-from placement.search.solver.combine import combine
+from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
 from placement.search.solver.work_limit import WorkLimit
 

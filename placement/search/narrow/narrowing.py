@@ -7,7 +7,7 @@ is recorded with the sets before and after it (``refusals``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,8 +23,6 @@ from placement.search.refusals import Refusal, Refusals
 _SET_OPERATION, _SLOTS_AT_ONCE = 5, 2_000
 #: Computing where an amount fits costs as much as this many set operations.
 _FITTING = 5
-#: Set operations that are done before the budget counts them.
-_UNCOUNTED = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +66,7 @@ def narrow(
         if not narrowing.roots:
             return Narrowed(snapshot, query, (), narrowing.roots)
         eligible.extend(narrowing.eligible(group))
-    narrowing.leave_out_avoided(query)
-    narrowing.charge_budget()
+    narrowing.leave_out_avoided(query.avoided)
     return Narrowed(snapshot, query, tuple(eligible), narrowing.roots)
 
 
@@ -80,7 +77,7 @@ def providers_serving(group: Group, snapshot: Snapshot) -> SlotSet:
 
 
 class _Narrowing:
-    """The state of narrowing: the trees that remain, and what the budget has still to count."""
+    """The state of narrowing: the trees that remain."""
 
     def __init__(self, snapshot: Snapshot, budget: Budget | None, refusals: Refusals) -> None:
         """Begin with all trees.
@@ -100,8 +97,6 @@ class _Narrowing:
         self._trees_in: dict[frozenset[str], SlotSet] = {}
         self._budget = budget
         self._price = _SET_OPERATION + snapshot.size // _SLOTS_AT_ONCE
-        #: What the budget has not counted yet: counting every set operation would cost as much as a cheap one.
-        self._operations = self._bytes = 0
 
     # --- records and costs ---
 
@@ -115,26 +110,19 @@ class _Narrowing:
         whole_trees: bool = False,
     ) -> SlotSet:
         """Record what a rule left, and return it; the arguments are those of ``Refusal``."""
-        self._bytes += after.nbytes
-        self._spend(1)
+        self._spend(1, after.nbytes)
         self._refusals.narrowing.append(Refusal(rule, suffix, before, after, self._forest, names, whole_trees))
         return after
 
-    def _spend(self, set_operations: int) -> None:
-        self._operations += set_operations
-        if self._operations > _UNCOUNTED:
-            self.charge_budget()
-
-    def charge_budget(self) -> None:
-        """Charge the budget for the operations and bytes since the last call.
+    def _spend(self, set_operations: int, size: int = 0) -> None:
+        """Charge the budget for set operations, and for the bytes of a set that is kept.
 
         Raises:
             Exhausted: The budget is used up.
         """
         if self._budget is not None:
-            self._budget.spend(self._operations * self._price)
-            self._budget.hold(self._bytes)
-        self._operations = self._bytes = 0
+            self._budget.spend(set_operations * self._price)
+            self._budget.hold(size)
 
     # --- rules about trees ---
 
@@ -152,12 +140,13 @@ class _Narrowing:
             if group.aggregates.none_of:
                 inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
                 self._keep_trees("member_of", UNSUFFIXED, self.roots - inside, group.aggregates.none_of)
-            self._keep_trees_with(group.traits.any_of)
+            if group.traits.any_of:
+                self._keep_trees_with(group.traits.any_of)
 
-    def leave_out_avoided(self, query: SearchQuery) -> None:
+    def leave_out_avoided(self, traits: frozenset[str]) -> None:
         """Leave out trees that the service avoids.  Last: what this removes would have been a place."""
-        if avoided := self.roots & self._any_of(self._snapshot.with_trait, query.avoided):
-            self._keep_trees("root_required", None, self.roots - avoided, query.avoided)
+        if traits and (avoided := self.roots & self._any_of(self._snapshot.with_trait, traits)):
+            self._keep_trees("root_required", None, self.roots - avoided, traits)
 
     def _keep_trees(self, rule: str, suffix: str | None, roots: SlotSet, names: AnyOf | frozenset[str] = ()) -> None:
         self.roots = self._record(rule, suffix, self.roots, roots, names, whole_trees=True)
@@ -168,8 +157,6 @@ class _Narrowing:
         Args:
             among: the providers whose traits count; None: all.
         """
-        if not required:
-            return
         roots = self.roots
         for traits in required:
             having = self._any_of(self._snapshot.with_trait, traits)
@@ -215,7 +202,10 @@ class _Narrowing:
             eligible = [
                 self._eligible(group, {name: amount}, meeting, sharing) for name, amount in group.resources.items()
             ]
-            self._keep_trees_with_traits(group, eligible)
+            if group.traits.any_of:
+                # No combination of other providers can have the required traits.
+                providers = SlotSet.union([one.local for one in eligible], self._forest.size)
+                self._keep_trees_with(group.traits.any_of, providers)
             return eligible
         key = (frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
         if key not in self._known:
@@ -262,7 +252,7 @@ class _Narrowing:
         """Return the providers that meet the rules of the unsuffixed group, and those that may supply it by sharing.
 
         In its own tree a provider meets ``member_of`` if it, or its root, is in the aggregates; where it shares, it has
-        to be in them itself.  ``required`` is left to ``_keep_trees_with_traits`` and to the solver.
+        to be in them itself.  ``required`` is left to ``eligible`` and to the solver.
         """
         chosen = self._meeting_common_rules(group)
         if not group.aggregates.any_of:
@@ -296,9 +286,3 @@ class _Narrowing:
             fitting = EMPTY if column is None else column.fitting(amount, chosen)
             chosen = self._record(f"resources:{name}", group.suffix, chosen, fitting)
         return chosen
-
-    def _keep_trees_with_traits(self, group: Group, eligible: Iterable[Eligible]) -> None:
-        """Leave out trees in which no combination of eligible providers can have the required traits."""
-        if group.traits.any_of:
-            providers = SlotSet.union([one.local for one in eligible], self._forest.size)
-            self._keep_trees_with(group.traits.any_of, providers)

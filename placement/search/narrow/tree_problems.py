@@ -44,7 +44,8 @@ def tree_problems(
     """
     if not narrowed.eligible:
         return
-    roots = _distinct_roots(narrowed, budget, refusals)
+    some_share = SHARES in narrowed.snapshot.traits
+    roots = _distinct_roots(narrowed, budget, refusals) if some_share else narrowed.roots.slots()
     if order is not None:
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
     problems = TreeProblems(narrowed, order, budget)
@@ -127,8 +128,8 @@ class TreeProblems:
 
     def of(self, root: int) -> TreeProblem | None:
         """Return the problem of one tree; None if an earlier tree has all its candidates."""
-        if self._is_one_provider(root):
-            return self._of_one(root)
+        if (problem := self._of_one(root)) is not None:
+            return problem
         domains = self._domains(root)
         may_repeat = repeats = False
         if self._some_share:
@@ -147,15 +148,15 @@ class TreeProblems:
 
     def alone(self, root: int) -> TreeProblem:
         """Return the problem of one tree, with the candidates that other trees have, too."""
-        if self._is_one_provider(root):
-            return self._of_one(root)
+        if (problem := self._of_one(root)) is not None:
+            return problem
         domains = self._domains(root)
         return TreeProblem(self._requirements, tuple([domains[one] for one in self._positions]), self._facts, tree=root)
 
-    def _is_one_provider(self, root: int) -> bool:
-        return not self._some_share and len(self._snapshot.forest.tree(root)) == 1
-
-    def _of_one(self, root: int) -> TreeProblem:
+    def _of_one(self, root: int) -> TreeProblem | None:
+        """Return the problem of a tree of one provider, where none shares; None for any other tree."""
+        if self._some_share or len(self._snapshot.forest.tree(root)) > 1:
+            return None
         # The only provider can supply every demand, or narrowing would have left the tree out.
         only = ((root,),) * len(self._positions)
         return TreeProblem(self._requirements_of_one, only, self._facts, tree=root)

@@ -187,18 +187,14 @@ def resources(value: str) -> dict[str, int]:
     for piece in value.split(","):
         if piece.count(":") != 1:
             raise errors.MalformedResources(got=piece)
-        resource_class, _, amount = piece.partition(":")
-        amounts[resource_class] = _amount(resource_class, amount)
+        resource_class, _, text = piece.partition(":")
+        amount = _bounded(text)
+        if amount is None:
+            raise errors.AmountNotInteger(resource_class=resource_class, got=text)
+        if amount < 1:
+            raise errors.AmountTooSmall(resource_class=resource_class, got=text.strip())
+        amounts[resource_class] = amount
     return amounts
-
-
-def _amount(resource_class: str, text: str) -> int:
-    number = _bounded(text)
-    if number is None:
-        raise errors.AmountNotInteger(resource_class=resource_class, got=text)
-    if number < 1:
-        raise errors.AmountTooSmall(resource_class=resource_class, got=text.strip())
-    return number
 
 
 def limit(value: str) -> int:
@@ -327,7 +323,10 @@ def in_tree(values: Iterable[str]) -> str | None:
 
 def same_subtrees(values: Iterable[str]) -> tuple[frozenset[str], ...]:
     """Return the set of suffixes of each value; equal sets once."""
-    sets = [frozenset(piece.strip() for piece in value.split(",")) for value in values]
-    if any("" in suffixes for suffixes in sets):
-        raise errors.UnsuffixedInSubtree()
-    return tuple(dict.fromkeys(sets))
+    sets: dict[frozenset[str], None] = {}
+    for value in values:
+        suffixes = frozenset(map(str.strip, value.split(",")))
+        if "" in suffixes:
+            raise errors.UnsuffixedInSubtree()
+        sets[suffixes] = None
+    return tuple(sets)

@@ -88,7 +88,10 @@ class SearchQuery:
     @property
     def trait_names(self) -> frozenset[str]:
         """All traits that the query mentions."""
-        return self.root_traits.names.union(*[group.traits.names for group in self.groups])
+        names = self.root_traits.names
+        for group in self.groups:
+            names |= group.traits.names
+        return names
 
     @cached_property
     def canonical(self) -> str:

@@ -5,12 +5,11 @@ themselves are its domain, and constraints hold between the demands: capacity, i
 
     problem         the records: demands, requirements, one tree's problem, candidates
     canonical_form  the problem without provider ids, equal for trees of the same kind
-    cache           the solutions of each canonical form, found once
     backtracking    the search for solutions: depth first, with forward checking
     constraints     one module for each constraint
     matching        bipartite matching with capacities, with which some constraints look ahead
     work_limit      when to give up on a tree
-    combine         the entry: from a problem to its candidates
+    combine         the entry: from a problem to its candidates, with the solutions of each form found once
 
 The solver knows no SQL, no versions and no index; a problem written by hand will do.
 """

@@ -1,4 +1,4 @@
-"""The candidates of one tree, found on demand.
+"""The candidates of one tree, found on demand; trees with the same canonical form share one search.
 
 Two isolated groups on the two devices of a host have two candidates:
 
@@ -21,14 +21,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from placement.search.budget import Budget
 from placement.search.query.query import UNSUFFIXED
-from placement.search.solver.cache import SolutionCache
-from placement.search.solver.canonical_form import canonical_form
+from placement.search.solver.backtracking import Backtracking
+from placement.search.solver.canonical_form import Assignment, CanonicalForm, canonical_form
 from placement.search.solver.constraints import Isolation, NotOnlyShared, RequiredTraits, SummedAmounts
 from placement.search.solver.problem import Candidate, Requirements, TreeProblem
+from placement.search.solver.work_limit import WORK_LIMIT
 
 #: Called with the id of a tree without candidates and the reason: the name of a constraint, or of the work limit.
 Refused = Callable[[int, str], object]
+
+
+class Solutions:
+    """The solutions of one canonical form.  Found on demand and kept, so that many readers can iterate over them."""
+
+    def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
+        #: Why there is no solution: the name of a constraint, or the work limit.  Known after an iteration to the end;
+        #: None if there are solutions.
+        self.refusal: str | None = None
+        self._found: list[Assignment] = []
+        self._more = self._search(requirements, form, budget)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        number = 0
+        while True:
+            if number == len(self._found):
+                found = next(self._more, None)
+                if found is None:
+                    return
+                self._found.append(found)
+            yield self._found[number]
+            number += 1
+
+    def _search(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> Iterator[Assignment]:
+        if budget.fruitless_exhausted():
+            self.refusal = WORK_LIMIT
+            return
+        search = Backtracking(requirements, form, budget)
+        yield from search.solutions()
+        if not self._found:
+            self.refusal = search.refusal
+
+
+class SolutionCache:
+    """The solutions of every canonical form that one request has met."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = Budget() if budget is None else budget
+        self._known: dict[CanonicalForm, Solutions] = {}
+
+    def solutions(self, requirements: Requirements, form: CanonicalForm) -> Solutions:
+        """Return the solutions of the form.
+
+        Args:
+            requirements: Those of the request, the same in every call.
+        """
+        known = self._known.get(form)
+        if known is None:
+            self.budget.hold(form.nbytes)
+            known = self._known[form] = Solutions(requirements, form, self.budget)
+        return known
 
 
 def combine(

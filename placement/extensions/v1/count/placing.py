@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from placement.extensions.v1.count.supply import Supply
 from placement.search.budget import Budget
-from placement.search.solver.cache import SolutionCache
-from placement.search.solver.combine import combine
+from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.constraints import SummedAmounts
 from placement.search.solver.problem import Candidate, Requirements, TreeProblem
 

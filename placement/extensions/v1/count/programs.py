@@ -20,8 +20,7 @@ from placement.extensions.v1.count.supply import Integers, Kind, Supply
 from placement.index.slots import Slots
 from placement.search.budget import Budget, Exhausted
 from placement.search.narrow.narrowing import Narrowed
-from placement.search.solver.cache import SolutionCache
-from placement.search.solver.combine import combine
+from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Requirements, TreeProblem
 from placement.search.solver.work_limit import WORK_LIMIT
 

@@ -24,8 +24,7 @@ from placement.search.narrow.narrowing import narrow
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
-from placement.search.solver.cache import SolutionCache
-from placement.search.solver.combine import combine
+from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Requirements
 
 #: After so many refused trees in a row the query is narrowed again, if anything was taken since; the next time after
