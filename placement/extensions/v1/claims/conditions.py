@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
 
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1.claims.request import ClaimCall
@@ -20,34 +19,31 @@ class NowhereError(Exception):
     """No tree meets the conditions."""
 
 
-@dataclass(slots=True)
 class Conditions:
-    """The trees that a call may use, as they are known so far."""
+    """The trees that a call may use, as they are known so far.
 
-    call: ClaimCall
-    #: Ids of the providers on which the consumers that the conditions are about hold something.
-    relied_on: dict[str, set[int]] = field(default_factory=dict)
-    #: The same of the places that the call has taken; those of a dry run are not there to be read.
-    _taken: dict[str, set[int]] = field(default_factory=dict)
-    #: Places that were refused, by the uuids of their trees' roots.
-    _failed: dict[frozenset[str], ChosenPlace] = field(default_factory=dict)
+    Attributes:
+        named: The consumers whose places matter to those of others; some of the call have theirs since an earlier one.
+        relied_on: By consumer, the ids of the providers on which those that the conditions are about hold something.
+    """
 
-    @property
-    def named(self) -> Collection[str]:
-        """The consumers whose places matter to those of others; some of the call have theirs since an earlier one."""
-        return {*self.call.apart_from, *self.call.together_with, *self._others}
-
-    @property
-    def _others(self) -> set[str]:
-        """The consumers of the call that those of it which are listed in ``apart_from`` are apart from."""
-        of_call = {request.consumer for request in self.call.requests}
-        listed = of_call & self.call.apart_from
-        return of_call - listed if listed else listed
+    def __init__(self, call: ClaimCall) -> None:
+        self._call = call
+        of_call = {request.consumer for request in call.requests}
+        listed = of_call & call.apart_from
+        #: The consumers of the call that those of it which are listed in ``apart_from`` are apart from.
+        self._others = of_call - listed if listed else listed
+        self.named = call.apart_from | call.together_with | self._others
+        self.relied_on: dict[str, set[int]] = {}
+        #: The same of the places that the call has taken; those of a dry run are not there to be read.
+        self._taken: dict[str, set[int]] = {}
+        #: Places that were refused, by the uuids of their trees' roots.
+        self._failed: dict[frozenset[str], ChosenPlace] = {}
 
     def read(self, db: Reading) -> None:
         """Read what these consumers hold.  An index that is read later knows the providers."""
         self.relied_on = ClaimSet.providers_of(db, self.named)
-        if self.call.dry_run:
+        if self._call.dry_run:
             self.relied_on |= {consumer: ids for consumer, ids in self._taken.items() if consumer in self.relied_on}
 
     def note_taken(self, place: ChosenPlace) -> None:
@@ -70,7 +66,7 @@ class Conditions:
         Raises:
             NowhereError: No tree meets the conditions.
         """
-        apart, together = self.call.apart_from, self.call.together_with
+        apart, together = self._call.apart_from, self._call.together_with
         join = any(consumer in waiting for consumer in together)
         present = [self._roots(snapshot, self.relied_on[each]) for each in together if each not in waiting]
         trees = [roots for roots in present if roots]
@@ -80,7 +76,7 @@ class Conditions:
         others = (self._roots(snapshot, self.relied_on[consumer]) for consumer in self._others)
         return Picker(
             snapshot,
-            self.call.strategy,
+            self._call.strategy,
             settings,
             avoid=set[int]().union(*held, self._failed_roots(snapshot)),
             occupied=set[int]().union(*others),
@@ -99,8 +95,3 @@ class Conditions:
         """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
         failed = (roots for roots, place in self._failed.items() if place.is_unchanged(snapshot))
         return {snapshot.by_uuid[uuid] for uuid in itertools.chain(*failed) if uuid in snapshot.by_uuid}
-
-
-def consumers_of(places: Sequence[ChosenPlace]) -> set[str]:
-    """Return the consumers that places were chosen for."""
-    return {place.request.consumer for place in places}

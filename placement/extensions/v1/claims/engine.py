@@ -19,7 +19,7 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.extensions.v1.claims.claim_record import HeldClaim
-from placement.extensions.v1.claims.conditions import Conditions, NowhereError, consumers_of
+from placement.extensions.v1.claims.conditions import Conditions, NowhereError
 from placement.extensions.v1.claims.reasons import RecentReasons
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
@@ -152,7 +152,7 @@ class Claiming:
                 self._refuse(self._open, NoRoom(reason=_NOBODY_TO_JOIN))
             return
         chosen, cut_short = self._choose(picker, snapshot)
-        missing = self._open.keys() - consumers_of(chosen)
+        missing = self._open.keys() - {place.request.consumer for place in chosen}
         if missing and self._call.all_or_nothing:
             self._end_missing(self._open, missing, cut_short, snapshot)
         # Of a call for several, some can go on in the first round, while others wait for what is locked.
@@ -192,7 +192,7 @@ class Claiming:
         """
         given, self._snapshot = self._snapshot, None
         current = self._index.current() if given is None or self._own or self._conditions.named else given
-        return self._uncommitted.beside(current)
+        return self._uncommitted.beside(current) if self._call.dry_run else current
 
     def _read_present(self) -> None:
         """Read what consumers hold that are moved, only tried, or named by conditions, and end what that decides."""
@@ -237,29 +237,20 @@ class Claiming:
         complete = True
         for start in range(0, len(chosen), size or 1):
             batch = [place for place in chosen[start : start + size] if place.request.consumer in self._open]
-            if batch:
-                complete &= self._write_batch(batch, skip_locked=skip_locked)
-        return complete
-
-    def _write_batch(self, batch: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
-        """Claim places by one transaction, and return the same as ``_write``."""
-        complete, existing = True, False
-        written = self._written(batch, skip_locked=skip_locked)
-        for place, outcome in zip(batch, written, strict=True):
-            if isinstance(outcome, TakenPlace):
-                self._end_taken(place, outcome)
-                # What a consumer that moved gave back is room for those without a place.
-                complete = complete and not outcome.moved
-                continue
-            complete = False
-            if isinstance(outcome, errors.ConsumerGenerationConflict):
-                existing = True
-            elif not isinstance(outcome, errors.AllocationsChanged):
-                self._conditions.note_failed(place)
-        if existing:
-            # In a call that is repeated, others hold something, too, also those for which no place was found: without
-            # this, each round would end as many of them as there is room for once more.
-            self._end_held(self._open)
+            written = self._written(batch, skip_locked=skip_locked) if batch else []
+            for place, outcome in zip(batch, written, strict=True):
+                if isinstance(outcome, TakenPlace):
+                    self._end_taken(place, outcome)
+                    # What a consumer that moved gave back is room for those without a place.
+                    complete = complete and not outcome.moved
+                    continue
+                complete = False
+                if not isinstance(outcome, (errors.ConsumerGenerationConflict, errors.AllocationsChanged)):
+                    self._conditions.note_failed(place)
+            if errors.ConsumerGenerationConflict in map(type, written):
+                # In a call that is repeated, others hold something, too, also those for which no place was found:
+                # without this, each round would end as many of them as there is room for once more.
+                self._end_held(self._open)
         return complete
 
     def _written(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:

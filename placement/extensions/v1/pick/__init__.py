@@ -4,16 +4,13 @@ Several consumers are placed one after the other in one snapshot; each sees what
 which trees are tried is that of a strategy, and the candidates of a tree are those of the solver.
 
     strategy    which trees are preferred
-    usage       how much of each tree is used, of the classes that a query asks for
-    sample      which trees are looked at
-    heaps       priority queues, one for all trees or one for each domain
-    tree_queue  the trees, the preferred one first
+    sample      which trees are looked at, and how much of each is used, of the classes that a query asks for
+    tree_queue  the trees, the preferred one first: of all, or of the domains in turn
     overlay     the amounts that earlier picks took, and a tree's problem without them
     combination several candidates that fit together
     places      the search for the places of one query
-    joined      the places of all consumers of a call in one tree
     allowance   the operations that all searches of a call have together
-    picker      the entry: requests of different queries, and rules between consumers
+    picker      the entry: requests of different queries, rules between consumers, all consumers in one tree
 
 A pick is advice as a candidate is: the claim decides from the database.
 """

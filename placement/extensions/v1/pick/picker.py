@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from placement.extensions.v1.pick.allowance import Allowance
-from placement.extensions.v1.pick.combination import TreeCandidate
-from placement.extensions.v1.pick.joined import pick_joined
+from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
 from placement.extensions.v1.pick.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.places import Area, Places
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally
+from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.find import Settings
@@ -156,7 +159,7 @@ class Picker:
                 for key, request in zip(keys, requests, strict=True):
                     if key not in places:
                         places[key] = self._places(request, self._own(request), 1, budget)
-                choices = pick_joined([places[key] for key in keys], self._overlay, budget)
+                choices = _joined([places[key] for key in keys], self._overlay, budget)
             self._allowance.take_back(budget, placed=choices is not None)
         if choices is None:
             self.cut_short = set(range(len(requests))) if budget.shortage else set()
@@ -218,3 +221,54 @@ def _alike(requests: Sequence[PickRequest]) -> Iterable[list[int]]:
 def _key(query: SearchQuery) -> Hashable:
     """Return what queries have in common that find the same places."""
     return query.canonical, query.avoided, query.nested
+
+
+# --- one tree for all ------------------------------------------------------------------------------------------------
+
+
+def _joined(places: Sequence[Places], overlay: UsageOverlay, budget: Budget) -> list[TreeCandidate] | None:
+    """Return a candidate for each request, all of one tree, whose amounts stay taken; None if no tree has room.
+
+    Args:
+        places: Those of each request.
+
+    Raises:
+        Exhausted: The budget is used up; nothing is taken.
+    """
+    for each in places:
+        each.look_everywhere()
+    queue = places[0].queue(_with_room(places, intersection(each.roots for each in places)))
+    while (root := queue.pop()) is not None:
+        choices = combination(len(places), _alternatives(root, places), lambda _: True, overlay, budget)
+        if choices is not None:
+            return choices
+    return None
+
+
+def _with_room(places: Sequence[Places], roots: SlotSet) -> SlotSet:
+    """Return those of the roots whose trees have room for the sum of what is asked for, as far as that is known."""
+    snapshot = places[0].snapshot
+    total: Counter[str] = Counter()
+    for each in places:
+        if each.may_borrow or each.gives_up:
+            return roots
+        total.update(each.total)
+    for name, amount in total.items():
+        column = snapshot.column(name)
+        if column is None:
+            return EMPTY
+        held = column.inventories()
+        free = np.maximum(held.capacity - held.used, 0)
+        roots &= SlotSet.dense(np.bincount(snapshot.forest.roots(held.slots), free, snapshot.size) >= amount)
+    return roots
+
+
+def _alternatives(root: int, places: Sequence[Places]) -> Alternatives:
+    """Return the candidates in one tree for each consumer in turn."""
+
+    def alternatives(choices: list[TreeCandidate]) -> Iterator[TreeCandidate]:
+        next_places = places[len(choices)]
+        next_places.begin_consumer()
+        return (TreeCandidate(root, one) for one in next_places.candidates(root))
+
+    return alternatives
