@@ -208,28 +208,25 @@ class Claiming:
     def _choose(self, picker: Picker, snapshot: Snapshot) -> tuple[list[ChosenPlace], set[str]]:
         """Return a place for each request that has one, and the consumers for which the search was cut short."""
         requests = list(self._open.values())
-        picks = picker.pick([self._pick_request(request, snapshot) for request in requests])
+        listed = self._call.apart_from
+        picks = picker.pick(
+            [
+                PickRequest(
+                    request.query,
+                    request.count,
+                    self._own[request.consumer].resources if request.consumer in self._own else {},
+                    listed=request.consumer in listed,
+                    dry=request.dry_run,
+                )
+                for request in requests
+            ]
+        )
         chosen = [
             ChosenPlace.of(request, pick, snapshot)
             for request, pick in zip(requests, picks, strict=True)
             if pick is not None
         ]
         return chosen, {requests[position].consumer for position in picker.cut_short}
-
-    def _pick_request(self, request: ClaimRequest, snapshot: Snapshot) -> PickRequest:
-        own = {}
-        if request.consumer in self._own:
-            for uuid, amounts in self._own[request.consumer].resources.items():
-                for name, amount in amounts.items():
-                    if uuid in snapshot.by_uuid and name in snapshot.class_ids:
-                        own[snapshot.provider(snapshot.by_uuid[uuid]).id, snapshot.class_ids[name]] = amount
-        return PickRequest(
-            request.query,
-            request.count,
-            own,
-            listed=request.consumer in self._call.apart_from,
-            dry=request.dry_run,
-        )
 
     def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
         """Claim the places, and return whether each of them was taken and nothing given back for it."""

@@ -32,8 +32,8 @@ class PickRequest:
     query: SearchQuery
     #: How many candidates, each of another tree.
     copies: int = 1
-    #: What the consumer gives up when it gets its place, by provider id and class id: free for it, and for no other.
-    own: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    #: What the consumer gives up when it gets its place, by provider uuid and class: free for it, and for no other.
+    own: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: Whether no other consumer of the call may be in the same tree.
     listed: bool = False
     #: Whether the place is only looked for: others may be given the same.
@@ -155,10 +155,12 @@ class Picker:
         if self._allowance.lend(budget):
             with contextlib.suppress(Exhausted):
                 places: dict[Hashable, Places] = {}
-                keys = [(_key(request.query), frozenset(request.own.items())) for request in requests]
-                for key, request in zip(keys, requests, strict=True):
-                    if key not in places:
-                        places[key] = self._places(request, self._own(request), 1, budget)
+                keys: list[Hashable] = []
+                for request in requests:
+                    own = self._own(request)
+                    keys.append((_key(request.query), frozenset(own.items())))
+                    if keys[-1] not in places:
+                        places[keys[-1]] = self._places(request, own, 1, budget)
                 choices = _joined([places[key] for key in keys], self._overlay, budget)
             self._allowance.take_back(budget, placed=choices is not None)
         if choices is None:
@@ -191,13 +193,15 @@ class Picker:
         if not request.own:
             return own
         area = self._area(request)
-        for (provider_id, class_id), amount in request.own.items():
-            slot, name = self._snapshot.by_id.get(provider_id), self._snapshot.class_names.get(class_id)
-            if slot is None or name is None:
+        for uuid, amounts in request.own.items():
+            slot = self._snapshot.by_uuid.get(uuid)
+            if slot is None:
                 continue
             provider = self._snapshot.provider(slot)
-            if class_id in provider.classes and (SHARES in provider.traits or area.has(provider.root)):
-                own[slot, name] = amount
+            if SHARES in provider.traits or area.has(provider.root):
+                for name, amount in amounts.items():
+                    if self._snapshot.class_ids.get(name) in provider.classes:
+                        own[slot, name] = amount
         return own
 
     def _picked(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:

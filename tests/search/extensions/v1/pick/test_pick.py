@@ -40,12 +40,9 @@ def names(snapshot: Snapshot, slots: Iterable[int]) -> list[str]:
     return [snapshot.provider(slot).uuid for slot in slots]
 
 
-def given_up(snapshot: Snapshot, request: PickRequest) -> list[tuple[str, str, int]]:
+def given_up(request: PickRequest) -> list[tuple[str, str, int]]:
     """Return what the consumer gives up, as amounts of the oracle."""
-    return [
-        (snapshot.provider(snapshot.by_id[id_]).uuid, snapshot.class_names[class_], -amount)
-        for (id_, class_), amount in request.own.items()
-    ]
+    return [(uuid, class_, -amount) for uuid, amounts in request.own.items() for class_, amount in amounts.items()]
 
 
 def in_order(requests: Sequence[PickRequest]) -> list[int]:
@@ -71,7 +68,7 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
     for position in in_order(requests):
         request, pick = requests[position], picks[position]
         anchors = sorted(allowed - (with_any if request.listed else with_listed))
-        free = pick_oracle.use(world, given_up(snapshot, request))
+        free = pick_oracle.use(world, given_up(request))
         if pick is None:
             assert not pick_oracle.has_copies(free, request.query, request.copies, anchors)
             continue
@@ -90,17 +87,20 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
 
 
 @st.composite
-def own_amounts(draw: st.DrawFn, world: World) -> dict[tuple[int, int], int]:
+def own_amounts(draw: st.DrawFn, world: World) -> dict[str, dict[str, int]]:
     """Amounts that somebody holds of what is used."""
     used = [
-        ((world.ids[member.name], world.classes[class_]), stock.used)
+        (member.name, class_, stock.used)
         for member in world.members.values()
         for class_, stock in member.stock.items()
         if stock.used
     ]
     if not used or draw(st.integers(0, 2)):
         return {}
-    return {key: draw(st.integers(1, most)) for key, most in draw(st.lists(st.sampled_from(used), max_size=2))}
+    own: dict[str, dict[str, int]] = {}
+    for name, class_, most in draw(st.lists(st.sampled_from(used), max_size=2)):
+        own.setdefault(name, {})[class_] = draw(st.integers(1, most))
+    return own
 
 
 @st.composite
@@ -166,7 +166,7 @@ def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject,
     ]
     picker = Picker(snapshot, join=True, seed=1)
     picks = picker.pick(requests)
-    wanted = [(request.query, given_up(snapshot, request)) for request in requests]
+    wanted = [(request.query, given_up(request)) for request in requests]
     if None in picks:
         assert set(picks) == {None}
         roots = [name for name, one in world.members.items() if one.parent is None]
