@@ -88,8 +88,8 @@ class Claiming:
         self._results: dict[str, ClaimResult] = {}
         #: What the consumers to be moved hold.
         self._own: Mapping[str, HeldClaim] = {}
-        #: Of a dry run.
-        self._uncommitted = UncommittedUsage()
+        #: Of a dry run; None for every other call.
+        self._uncommitted = UncommittedUsage() if call.dry_run else None
         #: Consumers that were read after a search without a place for them, and held nothing.
         self._without_holding: set[str] = set()
 
@@ -192,7 +192,7 @@ class Claiming:
         """
         given, self._snapshot = self._snapshot, None
         current = self._index.current() if given is None or self._own or self._conditions.named else given
-        return self._uncommitted.beside(current) if self._call.dry_run else current
+        return current if self._uncommitted is None else self._uncommitted.beside(current)
 
     def _read_present(self) -> None:
         """Read what consumers hold that are moved, only tried, or named by conditions, and end what that decides."""
@@ -264,7 +264,7 @@ class Claiming:
         outcome = RequestOutcome.MOVED if taken.moved else RequestOutcome.CLAIMED
         self._end(ClaimResult(place.request.consumer, outcome, taken.place))
         self._conditions.note_taken(place)
-        if self._call.dry_run:
+        if self._uncommitted is not None:
             self._uncommitted.note(place, self._own.get(place.request.consumer))
 
     # --- what is held already ---
