@@ -294,7 +294,7 @@ def whoami(req):
 def configured(access, tmp_path):
     """Calls a service with these options besides the usual ones, and gives what `ask` gives."""
 
-    def begin(database=None, **reported):
+    def begin(database=web.NO_DATABASE, **reported):
         lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
         path = tmp_path / "placement.conf"
         path.write_text("[keystone_authtoken]\n" + "".join(lines))
