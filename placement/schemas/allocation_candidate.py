@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from placement import microversion as mv
 from placement.microversion import Version
 from placement.schemas.declarations import (
@@ -24,12 +26,12 @@ _TEXT = string()
 _NUMBERED, _NAMED = "([1-9][0-9]*)?", "([a-zA-Z0-9_-]{1,64})?"
 
 
-def _in_groups(name: str, text: str, since: Version = mv.GRANULAR_GROUPS) -> tuple[PatternField, PatternField]:
+def _in_groups(
+    name: str, text: str, since: Version = mv.GRANULAR_GROUPS, repeated_since: Version | None = None
+) -> tuple[PatternField, PatternField]:
     """Return the fields of a parameter whose name ends with the suffix of a group."""
-    return (
-        PatternField(f"^{name}{_NUMBERED}$", _TEXT, since=since, until=mv.STRING_SUFFIXES, text=text),
-        PatternField(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES, text=text),
-    )
+    named = PatternField(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES, text=text, repeated_since=repeated_since)
+    return replace(named, name=f"^{name}{_NUMBERED}$", since=since, until=mv.STRING_SUFFIXES), named
 
 
 PARAMETERS = (
@@ -41,7 +43,14 @@ PARAMETERS = (
         text="The most candidates that are returned.",
     ),
     Field("required", _TEXT, since=mv.CANDIDATES_REQUIRED, until=mv.GRANULAR_GROUPS, text=REQUIRED),
-    Field("member_of", _TEXT, since=mv.CANDIDATES_MEMBER_OF, until=mv.GRANULAR_GROUPS, text=MEMBER_OF),
+    Field(
+        "member_of",
+        _TEXT,
+        since=mv.CANDIDATES_MEMBER_OF,
+        until=mv.GRANULAR_GROUPS,
+        text=MEMBER_OF,
+        repeated_since=mv.REPEATED_MEMBER_OF,
+    ),
     Field(
         "group_policy",
         string(enum=["none", "isolate"]),
@@ -54,15 +63,14 @@ PARAMETERS = (
         _TEXT,
         since=mv.SAME_SUBTREE,
         text="Suffixes of groups: the provider of one of them is at or above those of the others.",
+        repeated_since=mv.SAME_SUBTREE,
     ),
     *_in_groups("resources", RESOURCES),
-    *_in_groups("required", REQUIRED),
-    *_in_groups("member_of", MEMBER_OF),
+    *_in_groups("required", REQUIRED, repeated_since=mv.ANY_TRAITS),
+    *_in_groups("member_of", MEMBER_OF, repeated_since=mv.REPEATED_MEMBER_OF),
     *_in_groups("in_tree", IN_TREE, since=mv.CANDIDATES_IN_TREE),
 )
-#: Since when all values of these parameters count.
-REPEATED = {"member_of": mv.REPEATED_MEMBER_OF, "same_subtree": mv.SAME_SUBTREE, "required": mv.ANY_TRAITS}
-LIST = Query(Object(*PARAMETERS), repeated=REPEATED)
+LIST = Query(Object(*PARAMETERS))
 
 #: The header of a reply that may lack candidates, because the search ran out of its budget.  Its value is what ran out,
 #: "operations" or "memory".

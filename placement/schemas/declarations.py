@@ -77,7 +77,8 @@ class Array:
 class Field:
     """A property of an object, from version ``since`` on and before version ``until``.
 
-    ``text`` says what a parameter of a query means; it is no part of the schema, which errors repeat.
+    ``text`` says what a parameter of a query means, and ``repeated_since`` from which version on all its values count,
+    and not only one.  Both are no part of the schema, which errors repeat.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Field:
     since: Version = OLDEST
     until: Version | None = None
     text: str = ""
+    repeated_since: Version | None = None
 
     def exists_at(self, version: Version) -> bool:
         return self.since <= version and (self.until is None or version < self.until)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl
 
 from placement import errors
 from placement.microversion import Version
 from placement.schemas import validator
-from placement.schemas.declarations import JSONSchema, Object, SchemaType
+from placement.schemas.declarations import Field, JSONSchema, Object, SchemaType
 from placement.schemas.explanation import explain
 from placement.schemas.validator import Validator
 
@@ -106,30 +106,17 @@ class Query(_Document):
 
     Args:
         schema_type: The parameters, as an object with the value of each that counts.
-        repeated: Parameters whose values all count, with the first version in which they do; suffixes of groups are
-            left out.
         formats: Those of its uuids.
     """
 
-    def __init__(
-        self,
-        schema_type: Object,
-        repeated: Mapping[str, Version] | None = None,
-        *,
-        formats: validator.Formats = validator.STRICT,
-    ) -> None:
+    def __init__(self, schema_type: Object, *, formats: validator.Formats = validator.STRICT) -> None:
         super().__init__(schema_type)
         self.formats = formats
         self._fields = schema_type.fields
-        self._repeated = repeated or {}
 
-    def repeated(self, version: Version) -> frozenset[str]:
-        """Return the parameters that may be given several times in this version."""
-        return frozenset(name for name, since in self._repeated.items() if version >= since)
-
-    def texts(self, version: Version) -> dict[str, str]:
-        """Return what each parameter of this version means, by the name of its field."""
-        return {field.name: field.text for field in self._fields if field.exists_at(version)}
+    def fields(self, version: Version) -> dict[str, Field]:
+        """Return the parameters of this version, by name."""
+        return {field.name: field for field in self._fields if field.exists_at(version)}
 
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version) -> Parameters:
         """Return the parameters.

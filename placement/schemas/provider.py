@@ -28,12 +28,11 @@ LIST = Query(
     Object(
         Field("name", string(), text="The provider with exactly this name."),
         Field("uuid", UUID, text="The provider with exactly this uuid."),
-        Field("member_of", string(), since=mv.MEMBER_OF, text=MEMBER_OF),
+        Field("member_of", string(), since=mv.MEMBER_OF, text=MEMBER_OF, repeated_since=mv.REPEATED_MEMBER_OF),
         Field("resources", string(), since=mv.RESOURCES_FILTER, text=RESOURCES),
         Field("in_tree", UUID, since=mv.NESTED, text=IN_TREE),
-        Field("required", string(), since=mv.REQUIRED_FILTER, text=REQUIRED),
-    ),
-    repeated={"member_of": mv.REPEATED_MEMBER_OF, "required": mv.ANY_TRAITS},
+        Field("required", string(), since=mv.REQUIRED_FILTER, text=REQUIRED, repeated_since=mv.ANY_TRAITS),
+    )
 )
 
 _PROVIDER = Object(

@@ -37,7 +37,7 @@ _SHOWN, _MOST_SHOWN = 12, 60
 #: Trees and aggregates that are named with their counts.
 _PLACES = 8
 
-_QUERY = Query(Object(*search.PARAMETERS), repeated=search.REPEATED)
+_QUERY = Query(Object(*search.PARAMETERS))
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)

@@ -43,22 +43,23 @@ def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) 
     """
     if endpoint.query is None:
         return
-    schema, repeated = endpoint.query.render(version), endpoint.query.repeated(version)
-    texts = endpoint.query.texts(version)
+    schema, fields = endpoint.query.render(version), endpoint.query.fields(version)
     named: JSONSchema = dict(schema.get("properties", {}))
     suffixed: JSONSchema = {}
     for expression, value in schema.get("patternProperties", {}).items():
         if grouped := _GROUPED.fullmatch(expression):
-            named[grouped[1]], texts[grouped[1]] = value, texts[expression]
+            named[grouped[1]], fields[grouped[1]] = value, fields[expression]
             suffixed[f"^{grouped[1]}{grouped[2]}$"] = value
     for name, value in named.items():
-        rendered = {"type": "array", "items": value, "minItems": 1} if name in repeated else value
+        since = fields[name].repeated_since
+        repeated = since is not None and version >= since
+        rendered = {"type": "array", "items": value, "minItems": 1} if repeated else value
         required = {"required": True} if name in schema.get("required", ()) else {}
         values = {}
         for example in examples:
             if given := example.values(name):
-                values[example.name] = {"value": given if name in repeated else given[-1]}
-        meaning = {"description": texts[name]} if texts[name] else {}
+                values[example.name] = {"value": given if repeated else given[-1]}
+        meaning = {"description": fields[name].text} if fields[name].text else {}
         yield {"name": name, "in": "query", **meaning, **required, "schema": rendered, **_examples(values)}
     if suffixed:
         groups = {"type": "object", "patternProperties": suffixed, "additionalProperties": False}

@@ -20,8 +20,7 @@ SHOW = Query(
     Object(
         *search.parameters("The most trees, and the most aggregates, that are shown."),
         Field("until", string(pattern="^[1-9][0-9]*$"), text="The number at which the count ends."),
-    ),
-    repeated=search.REPEATED,
+    )
 )
 
 _COUNT = Field("count", integer(minimum=0), required=True)

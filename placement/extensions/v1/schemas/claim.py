@@ -201,7 +201,7 @@ def _explanation(reason: Reason) -> Document:
     }
 
 
-_PARAMETERS = Query(Object(*(field for field in search.PARAMETERS if field.name != "limit")), repeated=search.REPEATED)
+_PARAMETERS = Query(Object(*(field for field in search.PARAMETERS if field.name != "limit")))
 
 
 def query_parameters(text: str) -> Parameters:

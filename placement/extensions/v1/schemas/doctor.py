@@ -14,8 +14,14 @@ from placement.version_history import OLDEST
 SHOWN = 1000
 
 SHOW = Query(
-    Object(Field("check", string(enum=list(checks.NAMES)), text="Make this check only; may be repeated.")),
-    repeated={"check": OLDEST},
+    Object(
+        Field(
+            "check",
+            string(enum=list(checks.NAMES)),
+            text="Make this check only; may be repeated.",
+            repeated_since=OLDEST,
+        )
+    )
 )
 
 

@@ -44,7 +44,7 @@ _MISSING = _object(
     text=_TEXT,
 )
 
-SHOW = Query(Object(*search.parameters("The most candidates that are counted.")), repeated=search.REPEATED)
+SHOW = Query(Object(*search.parameters("The most candidates that are counted.")))
 REPLIES = success.ok(
     _object(
         query=_TEXT,

@@ -17,7 +17,7 @@ MOST = 10_000
 
 QUERY = Query(
     Object(
-        Field("consumer", UUID, text="A consumer to release; may be repeated."),
+        Field("consumer", UUID, text="A consumer to release; may be repeated.", repeated_since=OLDEST),
         *CONDITIONS,
         Field(
             "limit",
@@ -25,7 +25,6 @@ QUERY = Query(
             text=f"The most consumers to release by conditions; {MOST} by default.",
         ),
     ),
-    repeated={"consumer": OLDEST},
     formats=LENIENT,
 )
 #: The parameters that are conditions.

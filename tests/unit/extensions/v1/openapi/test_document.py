@@ -122,8 +122,8 @@ def test_replies_are_those_of_the_version():
 
 
 def test_parameters_of_groups_are_one_object_and_repeated_ones_are_lists():
-    fields = Object(Field("limit", string(), required=True), PatternField("^need([1-9][0-9]*)?$", string()))
-    query = Query(fields, repeated={"need": Version(1, 10)})
+    need = PatternField("^need([1-9][0-9]*)?$", string(), repeated_since=Version(1, 10))
+    query = Query(Object(Field("limit", string(), required=True), need))
     declared = endpoint(query=query, replies=ok(Object()))(lambda _req: no_content())
     version, limit, need, groups = described(declared, path="/things")["parameters"]
     assert (version["in"], version["schema"]["enum"]) == ("header", ["placement 1.39"])
