@@ -49,6 +49,16 @@ def app():
 # --- the layers ---
 
 
+def test_a_failure_that_a_layer_raises_is_rendered_as_the_apis():
+    def refusing(_application, _service):
+        return lambda *_request: conflict.handler(None)
+
+    app = web.service(TABLE, layers=(*deploy.LAYERS, refusing))
+    answer = web.ask(app, "GET", "/well", ADMIN)
+    assert (answer.status_int, answer.json["errors"][0]["title"]) == (409, "Conflict")
+    assert "openstack-api-version" not in answer.headers
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "status", "versioned"),
     [
