@@ -9,7 +9,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
-from placement.db.engine.packed import PackedQuery
+from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.db.writes.transaction import Reading
 from placement.objects import capacity
@@ -105,7 +105,7 @@ _GENERATION = (
     .correlate(inventories)
     .scalar_subquery()
 )
-_READ = PackedQuery(
+_READ = CompiledStatement(
     sa.select(
         _I.resource_provider_id.label("provider_id"),
         _C.name,
