@@ -11,7 +11,7 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db.engine import bulkhead, compiled
+from placement.db.engine import bulkhead
 from placement.db.schema.tables import (
     allocations,
     inventories,
@@ -67,7 +67,7 @@ def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tu
     """Return the generations of those providers that exist, by id, and their usages: provider id, class id, amount."""
     rows: list[tuple[Any, ...]] = []
     for batch in _batches(ids):
-        rows += compiled.run(db, _GENERATIONS_AND_USAGES.format(ids=", ".join(map(str, batch))), ()).rows
+        rows += db.exec_driver_sql(_GENERATIONS_AND_USAGES.format(ids=", ".join(map(str, batch))))
         bulkhead.note_progress()
     return {row[0]: row[1] or 0 for row in rows}, _as_integers((row[0], *row[2:]) for row in rows if row[2] is not None)
 

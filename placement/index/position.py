@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from placement.db import feed
-from placement.db.engine import compiled
 from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import change_writers, feed_instance, provider_changes
 from placement.db.writes.transaction import Reading
@@ -94,7 +93,7 @@ class Position:
         # exist.  If it does not exist, it was deleted, or the database has lost it.
         anchors = {(writer, known or 1) for writer, known in known_of.items()}
         here = _any((writer, "=", seq) for writer, seq in anchors)
-        rows = compiled.run(db, _CHANGES.format(later=later, anchors=here, most=most + 1), ()).rows
+        rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=here, most=most + 1)).all()
         found = {(row[0], row[1]) for row in rows if row[3] is None}
         if found != anchors or len(rows) > most + len(found):
             return None

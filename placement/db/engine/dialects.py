@@ -15,7 +15,7 @@ from sqlalchemy import exc, pool
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 
-from placement.db.engine import compiled, tls
+from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
@@ -146,9 +146,9 @@ def snapshot(connection: Connection) -> Iterator[None]:
         yield  # the only connection there is, so nothing else writes
         return
     try:
-        compiled.run(connection, _SNAPSHOT[connection.dialect.name], ())
+        connection.exec_driver_sql(_SNAPSHOT[connection.dialect.name])
         yield
-        compiled.run(connection, "COMMIT", ())
+        connection.exec_driver_sql("COMMIT")
     except BaseException:
         # The transaction may still be open: back in the pool, the connection would go on reading this state.
         connection.invalidate()
