@@ -23,7 +23,7 @@ def be_patient() -> None:
         module.LOCK_TIMEOUT = int(PATIENCE)
     retry._LONGEST_REQUEST = PATIENCE
     if "v1" in extension.installed():
-        from placement.extensions.v1.events.following import Following
+        from placement.extensions.v1.following import Following
 
         wait = Following.wait
         Following.wait = lambda self, after, seconds: wait(self, after, 10 * seconds)  # type: ignore[method-assign]

@@ -86,6 +86,8 @@ class Consumer:
     held_on: set[int] = field(default_factory=set)
     #: Whether the time of its lease is over, so that it has to be given back before anything else is done about it.
     is_expired: bool = False
+    #: The id of a row that this transaction has inserted for it, where the history needs that.
+    inserted: int | None = None
     #: The columns of the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
 
@@ -93,6 +95,11 @@ class Consumer:
     def exists(self) -> bool:
         """Whether clients can see it."""
         return self.id is not None and bool(self.held_on) and not self.is_expired
+
+    @property
+    def row(self) -> int | None:
+        """The id of its row; None if there is none, or if it is new and the history does not need its id."""
+        return self.inserted if self.id is None else self.id
 
     @property
     def next_generation(self) -> int:
@@ -176,8 +183,15 @@ class Consumer:
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
         """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
         rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
-        if rows:
+        if len(rows) == 1 and db.has_history:
+            [consumer] = new
+            consumer.inserted = db.insert(_INSERT, rows[0])
+        elif rows:
             db.execute(_INSERT, rows)
+            if db.has_history:
+                ids = {row.uuid: row.id for row in db.execute(_IDS, {"uuids": [consumer.uuid for consumer in new]})}
+                for consumer in new:
+                    consumer.inserted = ids[consumer.uuid]
 
     @staticmethod
     def delete_new(db: Transaction, uuids: Collection[str]) -> None:
@@ -251,6 +265,7 @@ _DELETE = CompiledStatement(sa.delete(consumers).where(*_AS_READ))
 _COLUMNS = "uuid", "project_id", "user_id", "generation", "consumer_type_id"
 _INSERT = CompiledInsert(consumers, *_COLUMNS, created_at=CLOCK)
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
+_IDS = sa.select(consumers.c.uuid, consumers.c.id).where(consumers.c.uuid.in_(_UUIDS))
 _TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
 _DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
 _DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)

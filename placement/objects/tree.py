@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed
 from placement.db.schema.tables import resource_providers, utcnow
-from placement.db.writes.notes import PROVIDER
+from placement.db.writes.notes import PROVIDER, Changes
 from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
 from placement.objects.provider import ResourceProvider
@@ -79,7 +79,8 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
         db.execute(_SET_ROOT, {"ids": [key[0]], "root": key[0]})
     db.changed(key[0], feed.SHAPE)
     parent_uuid = None if parent is None else parent.uuid
-    db.note(PROVIDER, uuid, {("name",): (None, name), ("parent",): (None, parent_uuid)}, generations=(None, 0))
+    changes: Changes = {("name",): (None, name), ("parent",): (None, parent_uuid)}
+    db.note(PROVIDER, uuid, changes, generations=(None, 0), row=key[0])
     return ResourceProvider(
         id=key[0],
         uuid=uuid,

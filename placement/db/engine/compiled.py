@@ -63,6 +63,18 @@ class CompiledInsert:
         """Take the columns of which each row has a value, and what the database computes for others, without values."""
         self._table, self._columns, self._expressions = table, columns, expressions
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
+        self._ones = weakref.WeakKeyDictionary[Dialect, _Text]()
+
+    def execute_one(self, connection: Connection, row: Row) -> int:
+        """Insert a row, and return the id that the database gives it; raises what SQLAlchemy raises."""
+        dialect = connection.dialect
+        if dialect not in self._ones:
+            # Other drivers say the id without being asked.
+            asked = self._one_row.returning(self._table.c.id) if dialect.name == "postgresql" else self._one_row
+            self._ones[dialect] = _Text(asked, dialect, dict.fromkeys(self._columns))
+        text = self._ones[dialect]
+        result = connection.exec_driver_sql(text.sql, text.arranged(text.values(row)))
+        return int(result.scalar_one() if result.returns_rows else result.lastrowid)
 
     def execute(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Insert the rows, in their order; raises what SQLAlchemy raises."""
@@ -88,10 +100,14 @@ class CompiledInsert:
             self._forms[dialect] = self._json_form(dialect) if dialect.name == "postgresql" else self._row_form(dialect)
         return self._forms[dialect]
 
+    @property
+    def _one_row(self) -> sa.Insert:
+        values: dict[str, Any] = {name: sa.bindparam(name) for name in self._columns} | self._expressions
+        return sa.insert(self._table).values(values).inline()
+
     def _row_form(self, dialect: Dialect) -> _Form:
         """Return the form of SQLite, whose driver executes a statement of one row for each row, or that of MySQL."""
-        values: dict[str, Any] = {name: sa.bindparam(name) for name in self._columns} | self._expressions
-        one = _Text(sa.insert(self._table).values(values).inline(), dialect, dict.fromkeys(self._columns))
+        one = _Text(self._one_row, dialect, dict.fromkeys(self._columns))
         if dialect.name == "sqlite":
             return lambda rows: (one.sql, [one.arranged(one.values(row)) for row in rows])
         return _literal_form(one, self._table.name)

@@ -102,9 +102,9 @@ class IncompleteConsumers:
     def _note(self, db: Transaction, uuids: Sequence[str]) -> None:
         """Note for the history the consumers that have this owner now; those that others created have generations."""
         owner: dict[Path, Pair] = {("project",): (None, self._project), ("user",): (None, self._user)}
-        new = sa.select(consumers.c.uuid).where(consumers.c.uuid.in_(uuids), consumers.c.generation == 0)
-        for uuid in db.execute(new).scalars().all():
-            db.note(CONSUMER, uuid, owner, generations=(None, 0), project=self._project)
+        both = sa.select(consumers.c.uuid, consumers.c.id)
+        for uuid, id_ in db.execute(both.where(consumers.c.uuid.in_(uuids), consumers.c.generation == 0)).all():
+            db.note(CONSUMER, uuid, owner, generations=(None, 0), row=id_, project=self._project)
 
     def _owner(self, db: Transaction) -> tuple[int, int]:
         """Return the ids of the project and the user; their rows are created if they are missing."""

@@ -40,6 +40,7 @@ class Notes(Protocol):
         changes: Changes,
         *,
         generations: tuple[int | None, int | None] | None = None,
+        row: int | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object.
@@ -50,6 +51,7 @@ class Notes(Protocol):
             author: In whose name.
             changes: Pairs by path; a name is under ``("name",)``.
             generations: Before and after; None if the generation does not move.
+            row: The id of the object's row, where the generation moves: a uuid that comes again has another row.
             project: The owner's, for consumers.
         """
 

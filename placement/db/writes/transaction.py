@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy.engine import Connection, CursorResult
@@ -72,6 +72,10 @@ class Transaction(Reader):
         #: The number of this attempt, from 1; after a prerequisite was committed it is 1 again.
         self.attempt = attempt
 
+    def insert(self, statement: CompiledInsert, row: Mapping[str, Any]) -> int:
+        """Insert a row, and return the id that the database gives it."""
+        return statement.execute_one(self._connection, row)
+
     @property
     def dialect(self) -> str:
         """SQLAlchemy's name of the kind of database."""
@@ -103,6 +107,7 @@ class Transaction(Reader):
         changes: Changes,
         *,
         generations: tuple[int | None, int | None] | None = None,
+        row: int | None = None,
         project: str | None = None,
         by: author.Author | None = None,
     ) -> None:
@@ -113,7 +118,7 @@ class Transaction(Reader):
         """
         if self._notes is not None:
             by = by or author.current()
-            self._notes.add(kind, key, by, changes, generations=generations, project=project)
+            self._notes.add(kind, key, by, changes, generations=generations, row=row, project=project)
 
     @property
     def changed_providers(self) -> Collection[int]:

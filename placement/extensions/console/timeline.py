@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from placement.extensions.console.views import timeline
 from placement.extensions.console.views.timeline import TimelineEntry
-from placement.extensions.v1.events.following import Following
+from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import MARK, EventFilter
 from placement.http.request import Request
 from placement.schemas.declarations import Field, Object, string

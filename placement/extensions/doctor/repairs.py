@@ -113,7 +113,8 @@ def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
     """
     idle = [consumer for consumer in release.lock(db, uuids) if not consumer.held_on]
     for consumer in idle:
-        db.note(CONSUMER, consumer.uuid, {("reason",): (None, "idle")}, generations=(consumer.generation, None))
+        reason: Changes = {("reason",): (None, "idle")}
+        db.note(CONSUMER, consumer.uuid, reason, generations=(consumer.generation, None), row=consumer.id)
     release.end(db, idle)
     return len(idle)
 

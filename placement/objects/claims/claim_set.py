@@ -32,7 +32,7 @@ from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
 from placement.objects.claims.claim import AnyGeneration, Claim
 from placement.objects.claims.claimed_inventory import ClaimedInventory
-from placement.objects.claims.consumer_state import ConsumerState, note_claim
+from placement.objects.claims.consumer_state import Advanced, ConsumerState, note_claim
 from placement.objects.consumer import Consumer
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
@@ -151,8 +151,8 @@ class ClaimSet:
                 self._consumers[claim.consumer].advance(self._db)
         provider_rows.advance_locked(self._db, self._named_provider_ids)
         self._replace(inventories)
-        moved = self._generations(inventories)
-        return [refused.get(claim.consumer) or self._placed(claim, moved) for claim in self._claims]
+        after = self._generations(inventories)
+        return [refused.get(claim.consumer) or self._placed(claim, after) for claim in self._claims]
 
     @staticmethod
     def providers_of(db: Reading, consumers: Collection[str]) -> dict[str, set[int]]:
@@ -326,30 +326,27 @@ class ClaimSet:
 
     def _note(self, inventories: _Inventories) -> None:
         """Note for the history what the claims change."""
-        moved = self._generations(inventories)
+        moved = {uuid: (self._provider_ids[uuid], after) for uuid, after in self._generations(inventories).items()}
         if ended := self._ended_provider_ids:
-            found = ResourceProvider.of_ids(self._db, ended)
-            moved |= {provider.uuid: (provider.generation - 1, provider.generation) for provider in found}
+            moved |= {one.uuid: (one.id, one.generation) for one in ResourceProvider.of_ids(self._db, ended)}
+        advanced = {uuid: Advanced(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
         for claim in self._open:
-            generation = self._consumers[claim.consumer].next_generation
-            note_claim(self._db, claim, self._held.get(claim.consumer), generation, moved)
+            consumer, held = self._consumers[claim.consumer], self._held.get(claim.consumer)
+            note_claim(self._db, claim, held, consumer.next_generation, consumer.row, advanced)
 
-    def _generations(self, inventories: _Inventories) -> dict[str, tuple[int, int]]:
-        """Return the generations of the providers that the claims name, before and after, by uuid."""
+    def _generations(self, inventories: _Inventories) -> dict[str, int]:
+        """Return the generations that the providers have by the claims, by uuid."""
         # Where all claims are placed or none, the lock has advanced them before the inventories were read.
         later = self._refused is not None
-        return {
-            uuid: (inventory.provider_generation - 1 + later, inventory.provider_generation + later)
-            for (uuid, _), inventory in inventories.items()
-        }
+        return {uuid: inventory.provider_generation + later for (uuid, _), inventory in inventories.items()}
 
-    def _placed(self, claim: Claim, moved: Mapping[str, tuple[int, int]]) -> PlacedClaim:
+    def _placed(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
         consumer = self._consumers[claim.consumer]
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
             existed=not self._is_new(claim),
             moved=bool(consumer.held_on),
-            provider_generations={uuid: moved[uuid][1] for uuid in claim.resources},
+            provider_generations={uuid: generations[uuid] for uuid in claim.resources},
         )
 
     # --- what the steps need ---

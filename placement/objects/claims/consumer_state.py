@@ -6,7 +6,7 @@ import datetime
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -31,12 +31,25 @@ _Key = tuple[str, str]
 _MANY = 1000
 
 
+class Advanced(NamedTuple):
+    """An object whose generation a transaction moves, by the id of its row; None where there is none."""
+
+    row: int | None
+    before: int | None
+    after: int | None
+
+    @property
+    def generations(self) -> tuple[int | None, int | None]:
+        return self.before, self.after
+
+
 @dataclass(slots=True)
 class ConsumerState:
     """All that is known of a consumer that holds something."""
 
     uuid: str
-    #: None, as project and user, if another implementation has left no row of it.
+    #: The id of its row.  None, as generation, project and user, if another implementation has left none.
+    id: int | None
     generation: int | None
     project: str | None
     user: str | None
@@ -74,7 +87,7 @@ class ConsumerState:
                 state = found.get(row.uuid)
                 if state is None:
                     owner = row.project, row.user, row.consumer_type
-                    state = found[row.uuid] = cls(row.uuid, row.generation, *owner, row.lease)
+                    state = found[row.uuid] = cls(row.uuid, row.id, row.generation, *owner, row.lease)
                 state.held_on.add(row.provider_id)
                 if row.provider is not None and row.resource_class is not None:
                     key = row.provider, row.resource_class
@@ -99,7 +112,7 @@ def stored_uuids(db: Reading, texts: Collection[str]) -> dict[str, str]:
 
 
 #: A consumer that holds nothing.
-_ABSENT = ConsumerState("", None, None, None, None, None)
+_ABSENT = ConsumerState("", None, None, None, None, None, None)
 
 
 def note_claim(
@@ -107,14 +120,16 @@ def note_claim(
     claim: Claim,
     before: ConsumerState | None,
     generation: int,
-    provider_generations: Mapping[str, tuple[int, int]],
+    row: int | None,
+    advanced: Mapping[str, Advanced],
 ) -> None:
     """Note for the history what a claim changes of its consumer and of providers.
 
     Args:
         before: None for a consumer that held nothing.
         generation: The generation that the consumer has with the claim, if it holds anything then.
-        provider_generations: Before and after, by uuid, of the providers that the claim advances.
+        row: The id of the consumer's row.
+        advanced: The providers that the claim advances, by uuid.
     """
     held = (before or _ABSENT).held
     holds = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
@@ -122,21 +137,21 @@ def note_claim(
         holds |= {key: amount for key, amount in held.items() if key[0] != claim.only_on}
     if not holds:
         if before is not None:
-            note_end(db, before, provider_generations, claim=claim)
+            note_end(db, before, advanced, claim=claim)
         return
     owner = claim.owner
     was = before or _ABSENT
     changes: dict[Path, Pair] = {("project",): (was.project, owner.project), ("user",): (was.user, owner.user)}
     if owner.consumer_type is not None:
         changes["type",] = (was.consumer_type, owner.consumer_type)
-    generations = was.generation, generation
-    _note(db, claim.consumer, changes, held, holds, generations, provider_generations, owner.project, claim)
+    step = Advanced(row, was.generation, generation)
+    _note(db, claim.consumer, changes, held, holds, step, advanced, owner.project, claim)
 
 
 def note_end(
     db: Transaction,
     before: ConsumerState,
-    provider_generations: Mapping[str, tuple[int, int]] | None = None,
+    advanced: Mapping[str, Advanced] | None = None,
     *,
     claim: Claim | None = None,
     reason: str | None = None,
@@ -144,7 +159,7 @@ def note_end(
     """Note for the history that a consumer gives back all that it holds.
 
     Args:
-        provider_generations: As of ``note_claim``.
+        advanced: As of ``note_claim``.
         claim: The claim that ends it, if one does.
         reason: Why, if nobody asked for it.
     """
@@ -155,8 +170,8 @@ def note_end(
         ("lease",): (written(before.lease), None),
         ("reason",): (None, reason),
     }
-    generations = before.generation, None
-    _note(db, before.uuid, changes, before.held, {}, generations, provider_generations or {}, before.project, claim)
+    step = Advanced(before.id, before.generation, None)
+    _note(db, before.uuid, changes, before.held, {}, step, advanced or {}, before.project, claim)
 
 
 def _note(
@@ -165,8 +180,8 @@ def _note(
     changes: dict[Path, Pair],
     held: Mapping[_Key, int],
     holds: Mapping[_Key, int],
-    generations: tuple[int | None, int | None],
-    provider_generations: Mapping[str, tuple[int, int]],
+    step: Advanced,
+    advanced: Mapping[str, Advanced],
     project: str | None,
     claim: Claim | None,
 ) -> None:
@@ -175,13 +190,17 @@ def _note(
     for provider, name in dict.fromkeys([*held, *holds]):
         pair = held.get((provider, name)), holds.get((provider, name))
         changes["allocations", provider, name] = pair
-        if pair[0] != pair[1] or provider in provider_generations:
+        if pair[0] != pair[1] or provider in advanced:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
-    db.note(CONSUMER, consumer, changes, generations=generations, project=project, by=by)
+    db.note(CONSUMER, consumer, changes, generations=step.generations, row=step.row, project=project, by=by)
     before, after = {key[0] for key in held}, {key[0] for key in holds}
     for provider, of_provider in of_providers.items():
         of_provider["consumers", consumer] = provider in before, provider in after
-        db.note(PROVIDER, provider, of_provider, generations=provider_generations.get(provider), by=by)
+        of = advanced.get(provider)
+        if of is None:
+            db.note(PROVIDER, provider, of_provider, by=by)
+        else:
+            db.note(PROVIDER, provider, of_provider, generations=of.generations, row=of.row, by=by)
 
 
 def written(lease: datetime.datetime | None) -> str | None:
@@ -203,6 +222,7 @@ _LEASE = _LEASE.where(_C.uuid == sa.bindparam("uuid"))
 _HELD = (
     sa.select(
         _A.consumer_id.label("uuid"),
+        _C.id,
         _C.generation,
         projects.c.external_id.label("project"),
         users.c.external_id.label("user"),

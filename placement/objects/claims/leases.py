@@ -111,7 +111,7 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         [before] = ConsumerState.read_all(db, [consumer_uuid]).values()
         changes: dict[Path, Pair] = {("lease",): (written(before.lease), written(expires_at))}
         generations = before.generation, before.generation
-        db.note(CONSUMER, consumer_uuid, changes, generations=generations, project=before.project)
+        db.note(CONSUMER, consumer_uuid, changes, generations=generations, row=consumer.id, project=before.project)
     is_claimed = db.execute(_EXTEND, {"consumer": consumer.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
         new: dict[str, Any] = {

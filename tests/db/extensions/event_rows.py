@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.db.database import Database
+from placement.db.schema.tables import consumers, resource_providers
 from placement.db.writes import notes as events
 from placement.db.writes.author import Author
 from placement.extensions.v1.history.tables import event_order
@@ -77,6 +78,24 @@ def in_order(database):
         .order_by(event_order.c.position, table.c.ordinal)
     )
     return [tuple(row) for row in database.read(lambda db: db.execute(query).all())]
+
+
+def without_row(database):
+    """Return the events that move a generation, and do not say which row their object has, or had."""
+    moved = sa.or_(table.c.before_generation.is_not(None), table.c.generation.is_not(None))
+    query = sa.select(table.c.kind, table.c.uuid, table.c.before_generation, table.c.generation, table.c.row_id)
+    found = database.read(lambda db: db.execute(query.where(moved)).all())
+    present = {}
+    for kind, of in ((events.PROVIDER, resource_providers), (events.CONSUMER, consumers)):
+        ids = database.read(lambda db, of=of: db.execute(sa.select(of.c.uuid, of.c.id)).all())
+        present |= {(kind, row.uuid): row.id for row in ids}
+    lives = {}
+    for row in found:
+        lives.setdefault((row.kind, row.uuid), set()).add(row.row_id)
+    # Whatever is there has the row of its last life, and what has had one life has had one row.
+    wrong = [key for key, ids in lives.items() if None in ids or present.get(key, min(ids)) != max(ids)]
+    created = {(row.kind, row.uuid, row.row_id) for row in found if row.before_generation is None}
+    return wrong + [row for row in found if (row.kind, row.uuid, row.row_id) not in created]
 
 
 def check(rows):

@@ -82,14 +82,17 @@ def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_many_new_consumers_take_no_more_statements_than_one(database):
+def test_many_new_consumers_take_no_more_statements_than_two(database):
+    """One more than a single one: the history needs the ids of their rows, and a driver says only one."""
+
     def statements(*claims):
         seen = []
         with sql_hooks.statements(database.engine, seen.append):
             place(database, *claims)
         return len(seen)
 
-    assert statements(claim(1, generation=None)) == statements(*(claim(1, generation=None) for _ in range(5)))
+    one, two, five = ([claim(1, generation=None) for _ in range(number)] for number in (1, 2, 5))
+    assert statements(*one) + 1 == statements(*two) == statements(*five)
 
 
 @pytest.mark.usefixtures("host")

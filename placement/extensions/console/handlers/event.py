@@ -9,8 +9,7 @@ from placement import errors
 from placement.extensions.console import pages
 from placement.extensions.console.views import timeline
 from placement.extensions.console.views.query_form import without_blanks
-from placement.extensions.v1.events import story
-from placement.extensions.v1.events.following import Following
+from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import KINDS, MARK, EventFilter
 from placement.extensions.v1.schemas import event as schema
 from placement.http.endpoint import endpoint
@@ -57,7 +56,7 @@ def _given(req: Request) -> dict[str, str]:
     return dict(without_blanks(req.pairs()))
 
 
-@endpoint(policy=story.EVENTS_RULE, target=_project, negotiates=False)
+@endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def list_events(req: Request) -> Reply:
     """List the events that meet every condition, the newest first."""
     given = _given(req)
@@ -74,7 +73,7 @@ def list_events(req: Request) -> Reply:
     return pages.show(req, "events.html", sentence="", **_newest(req, wanted, given), **shown)
 
 
-@endpoint(policy=story.EVENTS_RULE, target=_project, negotiates=False)
+@endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def follow(req: Request) -> Reply:
     """Wait for an event after a position, if there is a place among those that wait; show the newest events."""
     given = _given(req)
@@ -89,7 +88,7 @@ def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
     Raises:
         InvalidQuery, InvalidEventFilter, UnknownProvider: It makes no sense.
     """
-    return story.event_filter(req, _LIST.validate(given.items(), OLDEST))
+    return schema.event_filter(req, _LIST.validate(given.items(), OLDEST))
 
 
 def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from placement.extensions.console.views import search, tree
 from placement.extensions.console.views.cloud import class_names, named
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.events import story
 from placement.extensions.v1.failures import NoSuchProvider
+from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import NODE, EventFilter
 from placement.extensions.v1.overview.trees import shared_by, shares_with
 from placement.http.endpoint import endpoint
@@ -138,7 +138,7 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
 
 def _page_of_history(req: Request, ident: str) -> Reply:
     """Return the page of a provider that is gone, or of a node without a provider; raises NoSuchProvider."""
-    uuid = story.find(req, ident)
+    uuid = subject.find(req.database, req.index.current(), ident)
     told = None if uuid is None else timeline.of(req, _told_of(uuid))
     if uuid is None or told is None or told.is_empty:
         raise NoSuchProvider(provider=ident)

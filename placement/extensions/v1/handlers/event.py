@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from placement.extensions.v1.events import story
-from placement.extensions.v1.events.following import EVENT_STREAM, Following, Stream
 from placement.extensions.v1.failures import InvalidPosition
+from placement.extensions.v1.following import EVENT_STREAM, Following, Stream
 from placement.extensions.v1.history.event import MARK
 from placement.extensions.v1.schemas import event as schema
 from placement.http.endpoint import endpoint, preferred_type
@@ -21,7 +20,7 @@ def _project(req: Request) -> dict[str, Any]:
 
 
 @endpoint(
-    policy=story.EVENTS_RULE,
+    policy=schema.RULE,
     target=_project,
     query=schema.LIST,
     other_types=(EVENT_STREAM,),
@@ -31,14 +30,17 @@ def _project(req: Request) -> dict[str, Any]:
 def list_events(req: Request) -> Reply:
     """List the events that meet every condition, in their order; wait for them, or stream them."""
     parameters = req.parameters
-    following = Following(req.database, story.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL)))
+    following = Following(
+        req.database, schema.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL))
+    )
     after = following.start(_last_event(req) or parameters.get("after"))
     if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:
         reply = stream(Stream(following, after), EVENT_STREAM)
         # For nginx, which would send nothing before it has much.
         reply.headers["x-accel-buffering"] = "no"
     else:
-        page = following.wait(after, int(parameters.get("wait", 0)))
+        seconds = int(parameters.get("wait", 0))
+        page = following.wait(after, seconds) if seconds else following.page(after)
         reply = ok({"events": [schema.document(one) for one in page.events], "position": page.mark})
     reply.modified = NOW
     return reply

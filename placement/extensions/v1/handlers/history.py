@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from placement.db.writes.transaction import Reading
-from placement.extensions.v1.events import story
-from placement.extensions.v1.events.following import Following
 from placement.extensions.v1.failures import NothingKnown
-from placement.extensions.v1.history import event as events
+from placement.extensions.v1.following import Following
+from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.schemas import event as schema
 from placement.extensions.v1.schemas.paging import next_page
@@ -18,16 +16,13 @@ from placement.http.response import NOW, Reply, ok
 @endpoint(policy="placement:v1:history:show", query=schema.STORY, replies=schema.STORY_REPLIES, may_be_gone=True)
 def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the path
     """Show what has happened to a provider, a node or a consumer, in order, also if it is gone."""
-    uuid = story.find(req, object)
+    uuid = subject.find(req.database, req.index.current(), object)
     if uuid is None:
         raise NothingKnown(object=object)
     after, limit = req.parameters.get("after"), int(req.parameters.get("limit", schema.USUAL))
     newest_first = req.parameters.get("order") == "newest"
 
-    def present(db: Reading) -> bool:
-        return events.is_present(db, uuid)
-
-    is_present = req.read(present)
+    is_present = req.read(lambda db: subject.is_present(db, uuid))
     page = Following(req.database, EventFilter(uuids=(uuid,)), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)

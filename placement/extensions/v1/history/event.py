@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,10 +20,9 @@ import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from placement.db.schema.tables import consumers, metadata, resource_providers
 from placement.db.writes.notes import CONSUMER, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.db.writes.transaction import Reading
-from placement.extensions.v1.history.event_order import NEWEST_POSITION
+from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 
 #: The kind of a node's events, which the Bare Metal API notes.
@@ -124,91 +122,34 @@ def page(
     Raises:
         UnknownMark: The mark is of no position, or of one that is lost.
     """
-    last, first = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
-    if last is None or first is None:
+    newest, oldest = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
+    if newest is None or oldest is None:
         if after not in (None, ORIGIN):
             raise UnknownMark
         return EventPage([], 0, ORIGIN, False)
+    first, last = oldest.position, _last(newest)
     if after is not None:
-        number = _number(db, after, first.position)
+        number = _number(db, after, first)
     elif newest_first:
-        number = _last(last) + 1
+        number = last + 1
     else:
-        number = first.position - 1 if wanted.since is None else _before(db, wanted.since, last)
-    lowest, highest = (first.position, number - 1) if newest_first else (number + 1, _last(last))
+        number = first - 1 if wanted.since is None else _before(db, wanted.since, last)
+    lowest, highest = (first, number - 1) if newest_first else (number + 1, last)
     if lowest > highest:
         return EventPage([], number, after or _mark_of(db, number), False)
-    conditions = [*_conditions(wanted)]
-    indexed = [*_indexed(wanted)]
-    # Of a reader that has nearly reached the end, not even all events of one object are looked at.
-    most = min(WINDOW, highest - lowest)
-    rare = next((column for column, values in indexed if _is_rare(db, column, values, most)), None)
-    # Not by another index, in which these values may have very many rows.
-    conditions += (
-        (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
-    )
-    if rare is not None:
-        conditions.append(POSITION.between(lowest, highest))
-    else:
-        window = limit if wanted == _ALL else WINDOW
-        lowest, highest = (
-            (max(lowest, number - window), highest) if newest_first else (lowest, min(highest, number + window))
-        )
-        conditions += _within(lowest, highest)
+    conditions, lowest, highest = _conditions(db, wanted, limit, lowest, highest, newest_first=newest_first)
     found = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
-    reached = lowest if newest_first else highest
     if len(found) == limit:
-        reached = found[-1].number
-    found = _of_project(found, wanted)
-    more = first.position < reached if newest_first else reached < _last(last)
-    return EventPage(found, reached, _mark_of(db, reached), more)
-
-
-def named(db: Reading, name: str) -> str | None:
-    """Return the uuid of the provider or node that had a name last; None if the history knows none."""
-    query = _NAMED.where(events.c.name == name)
-    row = db.execute(query).first()
-    return None if row is None else row.uuid
-
-
-def node_named(db: Reading, name: str) -> str | None:
-    """Return the uuid of the node that has a name; None if there is none."""
-    for table in _objects_of_extensions():
-        uuid: str | None = db.execute(sa.select(table.c.uuid).where(table.c.name == name)).scalar()
-        if uuid is not None:
-            return uuid
-    return None
-
-
-def _objects_of_extensions() -> list[sa.Table]:
-    """Return the tables of extensions that have objects of their own, such as nodes, with uuids and names."""
-    return [table for table in metadata.sorted_tables if "objects" in table.info]
-
-
-def written(db: Reading, uuid: str) -> str | None:
-    """Return a uuid as it is written in the database; None if nothing there has it, and no event.
-
-    Clients write uuids of consumers with capitals or without dashes, too, and some collations find them in any case.
-    """
-    for table in (resource_providers, *_objects_of_extensions(), consumers, events):
-        found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == uuid).limit(1)).scalar()
-        if found is not None:
-            return found
-    return None
-
-
-def is_present(db: Reading, uuid: str) -> bool:
-    """Return whether there is a provider, a node or a consumer of this uuid."""
-    tables = (resource_providers, *_objects_of_extensions(), consumers)
-    found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
-    return bool(found.scalar_one())
-
-
-def _of_project(found: list[Event], wanted: EventFilter) -> list[Event]:
-    """Return the events of exactly the project, if one is wanted; some collations find it with spaces at its end."""
+        reached, mark = found[-1].number, found[-1].mark
+    else:
+        reached = lowest if newest_first else highest
+        mark = _mark(last, newest) if reached == last else _mark_of(db, reached)
     if wanted.project is not None:
+        # Some collations find it with spaces at its end.
         found = [one for one in found if one.project == wanted.project]
-    return [one.to_owner() for one in found] if wanted.only_owned else found
+    if wanted.only_owned:
+        found = [one.to_owner() for one in found]
+    return EventPage(found, reached, mark, first < reached if newest_first else reached < last)
 
 
 def _without_old(changes: dict[str, Any]) -> dict[str, Any]:
@@ -253,11 +194,11 @@ def _number(db: Reading, mark: str, first: int) -> int:
     return number
 
 
-def _before(db: Reading, since: datetime.datetime, last: Any) -> int:
-    """Return the number before the first transaction since a moment."""
+def _before(db: Reading, since: datetime.datetime, last: int) -> int:
+    """Return the number before the first transaction since a moment; the last number if there is none."""
     earliest = max(since, datetime.datetime.min + _TOLERANCE) - _TOLERANCE
     position = db.execute(_SINCE, {"since": earliest}).scalar()
-    return _last(last) if position is None else position - 1
+    return last if position is None else position - 1
 
 
 # --- statements ------------------------------------------------------------------------------------------------------
@@ -281,43 +222,45 @@ _SINCE = (
     .limit(1)
 )
 OF_ORDER = sa.and_(event_order.c.writer_id == events.c.writer_id, event_order.c.seq == events.c.seq)
-_NAMED = (
-    sa.select(events.c.uuid)
-    .join(event_order, OF_ORDER)
-    .where(events.c.kind.in_((PROVIDER, NODE)))
-    .order_by(POSITION.desc())
-    .limit(1)
-)
 _FIRST = events.alias("of_request")
 
 
-def _conditions(wanted: EventFilter) -> Iterator[sa.ColumnElement[bool]]:
+def _conditions(
+    db: Reading, wanted: EventFilter, limit: int, lowest: int, highest: int, *, newest_first: bool
+) -> tuple[list[sa.ColumnElement[bool]], int, int]:
+    """Return the conditions of a page, and the first and the last of the positions that it looks at."""
+    conditions: list[sa.ColumnElement[bool]] = []
     if wanted.kinds:
-        yield events.c.kind.in_(wanted.kinds)
+        conditions.append(events.c.kind.in_(wanted.kinds))
     if wanted.since is not None:
-        yield events.c.at >= wanted.since
-
-
-def _indexed(wanted: EventFilter) -> Iterator[tuple[sa.Column[Any], tuple[str, ...]]]:
-    """Yield the columns that have an index, with the values that are wanted."""
-    if wanted.uuids:
-        yield events.c.uuid, wanted.uuids
+        conditions.append(events.c.at >= wanted.since)
+    # The columns that have an index.
+    indexed = [(events.c.uuid, wanted.uuids)] if wanted.uuids else []
     if wanted.project is not None:
-        yield events.c.project, (wanted.project,)
+        indexed.append((events.c.project, (wanted.project,)))
+    # Of a reader that has nearly reached the end, not even all events of one object are looked at.
+    most = min(WINDOW, highest - lowest)
+    rare = next((column for column, values in indexed if _is_rare(db, column, values, most)), None)
+    # Not by another index, in which these values may have very many rows.
+    conditions += (
+        (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
+    )
+    if rare is None:
+        window = limit if wanted == _ALL else WINDOW
+        if newest_first:
+            lowest = max(lowest, highest + 1 - window)
+        else:
+            highest = min(highest, lowest - 1 + window)
+        begin = sa.select(sa.func.max(event_order.c.position)).where(event_order.c.position <= lowest).scalar_subquery()
+        conditions += event_order.c.position >= sa.func.coalesce(begin, 0), event_order.c.position <= highest
+    conditions.append(POSITION.between(lowest, highest))
+    return conditions, lowest, highest
 
 
 def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], most: int) -> bool:
     """Return whether the history has so few events with one of the values that all of them can be looked at."""
     some = sa.select(events.c.seq).where(column.in_(values)).limit(most + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= most)
-
-
-def _within(lowest: int, highest: int) -> Iterator[sa.ColumnElement[bool]]:
-    """Yield the conditions for the transactions that have positions between two numbers."""
-    begin = sa.select(sa.func.max(event_order.c.position)).where(event_order.c.position <= lowest).scalar_subquery()
-    yield event_order.c.position >= sa.func.coalesce(begin, 0)
-    yield event_order.c.position <= highest
-    yield POSITION.between(lowest, highest)
 
 
 def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:

@@ -55,3 +55,5 @@ def upgrade() -> None:
     )
     # The positions of a project's events are found in it alone.
     steps.create_index("events_project_idx", "events", ["project", "writer_id", "seq", "ordinal"])
+    # Null in the events that are there, and in those of processes of earlier releases.
+    steps.add_column("events", sa.Column("row_id", sa.Integer, nullable=True))

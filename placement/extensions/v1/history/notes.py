@@ -37,6 +37,7 @@ class EventNotes:
         changes: Changes,
         *,
         generations: tuple[int | None, int | None] | None = None,
+        row: int | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object; arguments as of ``placement.db.writes.notes.Notes``."""
@@ -48,6 +49,7 @@ class EventNotes:
             noted.changes[path] = (old if before is None else before[0], new)
         if generations is not None:
             noted.generations = generations if noted.generations is None else (noted.generations[0], generations[1])
+            noted.row = row
         noted.project = project or noted.project
 
     def __bool__(self) -> bool:
@@ -87,6 +89,7 @@ class EventNotes:
                     "project": noted.project,
                     "before_generation": before,
                     "generation": after,
+                    "row_id": noted.row,
                     "changes": document(changes),
                     "request": _request(author) if request_ordinal == ordinal else None,
                     "request_ordinal": request_ordinal,
@@ -101,6 +104,7 @@ class _Noted:
 
     changes: dict[Path, Pair]
     generations: tuple[int | None, int | None] | None = None
+    row: int | None = None
     project: str | None = None
 
 
@@ -134,6 +138,6 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Author))
 INSERT = CompiledInsert(
     events,
     *("writer_id", "seq", "ordinal", "kind", "uuid", "name", "project", "before_generation", "generation"),
-    *("changes", "request", "request_ordinal"),
+    *("row_id", "changes", "request", "request_ordinal"),
     at=CLOCK,
 )

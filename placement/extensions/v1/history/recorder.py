@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from oslo_config import cfg
+from sqlalchemy.engine import Connection
 
 from placement import errors
 from placement.db.database import Database
@@ -20,11 +21,10 @@ from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
 from placement.db.writes.transaction import Transaction
 from placement.extensions.v1 import signals
-from placement.extensions.v1.history import event_pruning, usage_samples
-from placement.extensions.v1.history.event_order import NEWEST_POSITION, Sequencer, Used
-from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history import event, order, pruning, usage_samples
 from placement.extensions.v1.history.notes import EventNotes
 from placement.extensions.v1.history.tables import events
+from placement.extensions.v1.history.watch import EventWatch
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -85,15 +85,15 @@ def swept(database: Database) -> list[Swept]:
 class EventHistory:
     """Orders and prunes the events of a database, also where this process records none."""
 
-    def __init__(self, settings: HistorySettings, database: Used) -> None:
+    def __init__(self, settings: HistorySettings, database: Database) -> None:
         self.settings = settings
         self._database = database
-        self._sequencer = Sequencer(database)
+        self._sequencer = order.Sequencer(database)
         self._maintained = threading.Lock()
         #: When the next batch of old events is to be removed, by the monotonic clock.
         self._next_batch = math.inf
         #: Requests of this process that wait for events.
-        self.watch = EventWatch(self._newest)
+        self.watch = EventWatch(lambda: self.read(event.newest)[0])
 
     def notes(self) -> EventNotes | None:
         """Return the notes of a new transaction; None if this process records none."""
@@ -103,11 +103,16 @@ class EventHistory:
         """Give a position to each event that is committed; raises as ``Database.write``."""
         self._sequencer.order()
 
-    def _newest(self) -> int:
-        """Return the newest position, of all that is committed; 0 if there is none."""
-        self.order()
-        row = self._database.read(lambda db: db.execute(NEWEST_POSITION).first())
-        return 0 if row is None else row.position + row.events - 1
+    def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Return what ``work(db)`` returns of a state in which each event of now has its position.
+
+        It is one transaction, unless there is something to put in order; raises as ``Database.write``.
+        """
+        found = self._database.snapshot(lambda db: None if order.is_behind(db) else (work(db),))
+        if found is None:
+            self.order()
+            return self._database.snapshot(work)
+        return found[0]
 
     def maintain(self) -> bool:
         """Order events, begin to prune them, and sample the usage; return False if another thread orders them.
@@ -171,7 +176,7 @@ class EventHistory:
         Returns:
             The number of events that were removed.
         """
-        removed, pruned = 0, event_pruning.Pruned(more=True)
+        removed, pruned = 0, pruning.Pruned(more=True)
         while pruned.more:
             began = time.monotonic()
             pruned = self._remove(attempts=retry.ATTEMPTS)
@@ -181,9 +186,9 @@ class EventHistory:
         self._remove_samples()
         return removed
 
-    def _remove(self, attempts: int) -> event_pruning.Pruned:
+    def _remove(self, attempts: int) -> pruning.Pruned:
         """Remove a batch of events; raises as ``Database.write``."""
-        pruned = self._write(lambda db: event_pruning.prune(db, self._retention, self.settings.max_events), attempts)
+        pruned = self._write(lambda db: pruning.prune(db, self._retention, self.settings.max_events), attempts)
         signals.events_pruned("retention_days", pruned.old)
         signals.events_pruned("max_events", pruned.surplus)
         signals.history_measured(pruned.left, pruned.oldest)

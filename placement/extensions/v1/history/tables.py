@@ -31,13 +31,15 @@ events = sa.Table(
     sa.Column("changes", LONG_TEXT, nullable=False),
     sa.Column("request", LONG_TEXT, nullable=True),
     sa.Column("request_ordinal", sa.Integer, nullable=False),
+    # The id of the object's row, which tells its lives apart; null if the generation does not move.
+    sa.Column("row_id", sa.Integer, nullable=True),
     sa.Index("events_uuid_idx", "uuid"),
     sa.Index("events_name_idx", "name"),
     # The positions of a project's events are found in indexes alone.
     sa.Index("events_project_idx", "project", "writer_id", "seq", "ordinal"),
 )
 
-# The order of the transactions that have events (event_order.py).  Events of a transaction have the positions from this
+# The order of the transactions that have events (order.py).  Events of a transaction have the positions from this
 # one on.
 event_order = sa.Table(
     "event_order",

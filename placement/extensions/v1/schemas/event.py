@@ -6,6 +6,7 @@ from typing import Any
 
 from placement.db.writes.notes import PROVIDER
 from placement.extensions.v1.failures import InvalidEventFilter
+from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas.date import DATE, moment
 from placement.http.request import Request
@@ -28,6 +29,8 @@ from placement.schemas.success import ok
 from placement.schemas.validator import LENIENT
 from placement.uuids import spellings
 
+#: The rule of events, about the project of the query.
+RULE = "placement:v1:events:list"
 #: The most events of a page, and their number where the client states none.
 MOST, USUAL = 1000, 100
 #: The longest time that a request waits, in seconds.
@@ -87,20 +90,23 @@ STORY_REPLIES = ok(
 )
 
 
-def event_filter(req: Request, parameters: Parameters, provider: str | None, *, only_owned: bool) -> EventFilter:
+def event_filter(req: Request, parameters: Parameters) -> EventFilter:
     """Return which events a query asks for.
+
+    A caller that may see them only because of the project sees nothing of other projects in them.
 
     Args:
         req: The request.
         parameters: Its query.
-        provider: The uuid of the provider that it names.
-        only_owned: As the filter has it.
 
     Raises:
+        UnknownProvider: As ``subject.of_parameter``.
         InvalidDate: There is no such date.
         InvalidEventFilter: The conditions exclude each other.
     """
-    consumer, kind, since = parameters.get("consumer"), parameters.get("kind"), parameters.get("since")
+    named, consumer = parameters.get("provider"), parameters.get("consumer")
+    provider = None if named is None else subject.of_parameter(req.database, req.index.current(), named)
+    kind, since = parameters.get("kind"), parameters.get("since")
     if provider is not None and consumer is not None:
         raise InvalidEventFilter(reason="an event is about a provider or a consumer")
     kinds: tuple[str, ...] = () if kind is None else (kind,)
@@ -113,7 +119,7 @@ def event_filter(req: Request, parameters: Parameters, provider: str | None, *, 
         uuids=uuids,
         kinds=kinds,
         project=parameters.get("project"),
-        only_owned=only_owned,
+        only_owned=not req.may(RULE, {}),
         since=since and moment("since", since, req.now),
     )
 

@@ -42,6 +42,12 @@ def test_any_number_of_rows_is_inserted_and_found(connection, number):
     assert [(row.name, row.created_at) for row in found] == [(name, NOW) for name in names]
 
 
+def test_the_id_of_a_row_is_known_once_it_is_inserted(connection):
+    ids = [INSERT.execute_one(connection, row) for row in rows("CUSTOM_A", "CUSTOM_B")]
+    query = sa.select(traits.c.id).where(traits.c.name.in_(["CUSTOM_A", "CUSTOM_B"])).order_by(traits.c.name)
+    assert connection.execute(query).scalars().all() == ids
+
+
 @pytest.mark.parametrize("number", [1, 16, 17, 1001])
 def test_rows_of_several_tables_are_inserted_together(connection, number):
     """Values of one table are not those of the other, though their columns have the same names."""

@@ -12,9 +12,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.writes import notes as events_of
-from placement.extensions.v1.events import recent_pages
-from placement.extensions.v1.events.following import Following, Stream
-from placement.extensions.v1.history import event
+from placement.extensions.v1.following import Following, Stream
+from placement.extensions.v1.history import event, subject, watch
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -154,8 +153,8 @@ def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
     write(database, (key(1), None, 0))
     write(database, (key(1), 0, None))
     database.recorder.order()
-    assert database.read(lambda db: event.named(db, f"n-{key(1)}")) == key(1)
-    assert database.read(lambda db: event.named(db, "other")) is None
+    assert database.read(lambda db: subject.named(db, f"n-{key(1)}")) == key(1)
+    assert database.read(lambda db: subject.named(db, "other")) is None
 
 
 def test_a_name_that_was_given_up_is_found(database):
@@ -163,11 +162,11 @@ def test_a_name_that_was_given_up_is_found(database):
     database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("old", "new")}, generations=(4, 4)))
     [one] = read(database).events
     assert (one.name, one.changes) == ("new", {"name": ["old", "new"]})
-    assert database.read(lambda db: event.named(db, "old")) == key(1)
+    assert database.read(lambda db: subject.named(db, "old")) == key(1)
     write(database, (key(2), None, 0))
     database.write(lambda db: db.note(events_of.PROVIDER, key(2), {("name",): ("old", "other")}, generations=(0, 0)))
     database.recorder.order()
-    assert database.read(lambda db: event.named(db, "old")) == key(2), "it had the name last"
+    assert database.read(lambda db: subject.named(db, "old")) == key(2), "it had the name last"
 
 
 def test_of_a_name_the_node_goes_first_that_has_it(database):
@@ -176,7 +175,7 @@ def test_of_a_name_the_node_goes_first_that_has_it(database):
     write(database, (key(1), None, 0))
     database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("machine", "other")}))
     assert placement(database)("GET", "/v1/history/machine").body["uuid"] == node
-    assert database.read(lambda db: event.named(db, "machine")) == key(1)
+    assert database.read(lambda db: subject.named(db, "machine")) == key(1)
 
 
 def test_the_first_page_about_what_is_gone_may_have_no_events(database, monkeypatch):
@@ -248,7 +247,7 @@ def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypat
 @pytest.fixture
 def recent(monkeypatch):
     """Pages are recent for as long as a test takes."""
-    monkeypatch.setattr(recent_pages, "AGE", PATIENCE)
+    monkeypatch.setattr(watch, "AGE", PATIENCE)
 
 
 def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the_database(
@@ -264,7 +263,7 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
         assert [following.wait(None, 60), following.wait(some.mark, 60)] == [some, nothing]
         with contextlib.closing(Stream(following, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
-        for asked in (lambda: following.wait(some.mark, 0), lambda: Following(database, ALL, 99).wait(some.mark, 60)):
+        for asked in (lambda: following.page(some.mark), lambda: Following(database, ALL, 99).wait(some.mark, 60)):
             with pytest.raises(errors.Failure):
                 asked()
 
@@ -285,7 +284,7 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
 
 def test_requests_that_were_woken_read_in_turn(database):
     chain(database, key(1), 1)
-    following, turns = Following(database, ALL, 100), recent_pages.RecentPages()
+    following, turns = Following(database, ALL, 100), watch.RecentPages()
     with turns.turn(time.monotonic() + PATIENCE) as one, turns.turn(time.monotonic()) as other:
         assert (one, other) == (True, False)
     with turns.turn(time.monotonic()) as again:
@@ -293,7 +292,7 @@ def test_requests_that_were_woken_read_in_turn(database):
     page = following.first(event.ORIGIN)
     woken = page._replace(number=0, mark=event.ORIGIN)
     assert following.next(woken, time.monotonic() + PATIENCE) == page
-    with following._recent.turn(time.monotonic() + PATIENCE):
+    with following.watch.recent.turn(time.monotonic() + PATIENCE):
         assert following.next(woken, time.monotonic()).events == []
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from placement import extension
 from placement.db.connect import connect
 from placement.extensions.v1.history import past
-from placement.extensions.v1.history.past_events import UnknownTime
+from placement.extensions.v1.history.past import UnknownTime
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.tables import event_order
 from placement.objects.claims import leases

@@ -39,6 +39,7 @@ def test_replaying_the_events_gives_the_state(database, write):
     status, of_request = told(database, write)
     assert status == write.status
     assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+    assert event_rows.without_row(database) == []
     if status >= 400 or write in REFUSED or write.name.startswith("a dry run"):
         assert of_request == []
     elif write.changes:

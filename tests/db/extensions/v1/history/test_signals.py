@@ -11,9 +11,9 @@ from placement import errors
 from placement.db.engine import dialects
 from placement.db.writes.transaction import Collision
 from placement.extensions.v1 import signals
-from placement.extensions.v1.history import event_order, event_pruning
-from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history import order, pruning
 from placement.extensions.v1.history.recorder import HistorySettings
+from placement.extensions.v1.history.watch import EventWatch
 from tests.clock import PATIENCE
 from tests.db.extensions.event_rows import aged, chain, key
 from tests.db.in_process import placement
@@ -107,11 +107,11 @@ def test_transactions_wait_for_an_order_that_cannot_be_written(database, receive
 
 
 def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, monkeypatch):
-    caplog.set_level("INFO", "placement.extensions.v1.history.event_order")
+    caplog.set_level("INFO", "placement.extensions.v1.history.order")
     chain(database, key(1), 3)
     database.recorder.order()
     assert caplog.messages == []
-    monkeypatch.setattr(event_order, "BATCH", 2)
+    monkeypatch.setattr(order, "BATCH", 2)
     chain(database, key(2), 3)
     database.recorder.order()
     [said] = caplog.messages
@@ -142,7 +142,7 @@ def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, 
 
 
 def test_a_history_of_which_only_the_newest_is_left_is_measured(database, received, monkeypatch):
-    monkeypatch.setattr(event_pruning, "BATCH", 2)
+    monkeypatch.setattr(pruning, "BATCH", 2)
     chain(database, key(1), 5)
     database.recorder.order()
     aged(database, 5, 40)

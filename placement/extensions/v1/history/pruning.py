@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.clock import CLOCK
 from placement.db.writes.transaction import Collision, Transaction
-from placement.extensions.v1.history.event_order import NEWEST_POSITION
+from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 
 #: Transactions that are removed by one transaction: few milliseconds, since requests wait for it.

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from placement import errors
-from placement.extensions.v1.history import event_watch, recorder
-from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history import recorder
+from placement.extensions.v1.history import watch as waiting_room
+from placement.extensions.v1.history.watch import EventWatch
 from tests.clock import PATIENCE
 
 
@@ -28,8 +29,8 @@ class History:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(event_watch, "INTERVAL", 0.01)
-    monkeypatch.setattr(event_watch, "PAUSE", 0.01)
+    monkeypatch.setattr(waiting_room, "INTERVAL", 0.01)
+    monkeypatch.setattr(waiting_room, "PAUSE", 0.01)
 
 
 @pytest.fixture

@@ -1,14 +1,22 @@
-"""Waiting for events: any number of requests wait, and one of them looks, for all in the process (docs/adr/0042)."""
+"""Waiting for events: any number of requests wait, and one of them looks, for all in the process (docs/adr/0042).
+
+Hundreds of clients that follow the events have reached the same position.  When an event comes, or when they come at
+once and may not wait, they would all read the same page, and all other requests would have to wait for them.  So one
+reads it, and the others are given that.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 
 from placement import errors
 from placement.extensions.v1 import signals
+from placement.extensions.v1.history.event import EventPage
 from placement.signals import timed
 
 LOG = logging.getLogger(__name__)
@@ -17,6 +25,12 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 0.2
 #: Seconds until the next look if the database does not answer.
 PAUSE = 2.0
+
+
+#: Seconds for which a page is reused: requests that wait learn of an event no sooner.
+AGE = INTERVAL
+#: How many pages are kept.
+_MOST = 8
 
 
 class EventWatch:
@@ -35,6 +49,8 @@ class EventWatch:
         self._changed = threading.Condition()
         self._newest = 0
         self._has_looker = False
+        #: For those that may not wait, and those that are woken together.
+        self.recent = RecentPages()
 
     @property
     def is_full(self) -> bool:
@@ -108,3 +124,38 @@ class EventWatch:
             if remaining <= 0:
                 return False
             time.sleep(min(pause, remaining))
+
+
+class RecentPages:
+    """Pages of events that were read a moment ago, by what was asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, tuple[float, EventPage]] = {}
+        self._reading = threading.Lock()
+
+    def find(self, asked: Hashable) -> EventPage | None:
+        """Return a page that was read a moment ago, if there is one."""
+        began, page = self._known.get(asked, (-math.inf, None))
+        return page if time.monotonic() - began <= AGE else None
+
+    def note(self, asked: Hashable, began: float, page: EventPage) -> None:
+        """Remember a page whose read began at a time of the monotonic clock."""
+        # Threads may overwrite each other's page: then it is read again.
+        self._known = {**dict([*self._known.items()][1 - _MOST :]), asked: (began, page)}
+
+    @contextlib.contextmanager
+    def turn(self, until: float) -> Iterator[bool]:
+        """Wait until no other request that waits, or may not wait, reads: so few are in the way of other requests.
+
+        Args:
+            until: When to give up, by the monotonic clock.
+
+        Yields:
+            Whether this request has its turn; False if the time was over first.
+        """
+        mine = self._reading.acquire(timeout=max(until - time.monotonic(), 0))
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._reading.release()

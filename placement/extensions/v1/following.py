@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-import weakref
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from placement import errors
 from placement.db.database import Database
 from placement.extensions.v1 import signals
-from placement.extensions.v1.events.recent_pages import AGE, RecentPages
 from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.history import event, recorder
 from placement.extensions.v1.history.event import Event, EventFilter, EventPage
-from placement.extensions.v1.history.event_watch import EventWatch
+from placement.extensions.v1.history.watch import AGE, EventWatch
 from placement.extensions.v1.schemas import event as schema
 from placement.http.response import encode
 
@@ -28,9 +27,6 @@ _HEARTBEAT = 15.0
 #: Milliseconds after which a client comes again.
 _RETRY = 5000
 
-#: By what the requests of a process wait with.
-_RECENT: weakref.WeakKeyDictionary[EventWatch, RecentPages] = weakref.WeakKeyDictionary()
-
 
 @dataclass(frozen=True, slots=True)
 class Following:
@@ -42,37 +38,29 @@ class Following:
 
     def start(self, after: str | None) -> str | None:
         """Return the mark to begin after, of a parameter that may ask for the newest."""
-        if after != schema.NOW:
-            return after
-        recorder.of(self.database).order()
-        return self.database.read(event.newest)[1]
+        return recorder.of(self.database).read(event.newest)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next events, of all that is committed; raises PositionLost."""
-        recorder.of(self.database).order()
+        work = partial(event.page, wanted=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
         try:
-            return self.database.snapshot(
-                lambda db: event.page(db, self.wanted, self.limit, after, newest_first=newest_first)
-            )
+            return recorder.of(self.database).read(work)
         except event.UnknownMark:
             signals.position_lost()
             raise PositionLost() from None
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; if there are none, wait for one, if there is a place among those that wait."""
-        if not seconds:
-            return self.page(after)
         until = time.monotonic() + seconds
         page = self.first(after)
-        watch = recorder.of(self.database).watch
-        if page.events or not watch.enter():
+        if page.events or not self.watch.enter():
             return page
         try:
             while not page.events and time.monotonic() < until:
-                if page.more or watch.wait(page.number, until):
+                if page.more or self.watch.wait(page.number, until):
                     page = self.next(page, until)
         finally:
-            watch.leave()
+            self.watch.leave()
         return page
 
     def first(self, after: str | None) -> EventPage:
@@ -80,12 +68,11 @@ class Following:
 
         For one that may not wait it may be as old as what those that wait know.
         """
-        watch = recorder.of(self.database).watch
-        if not watch.is_full:
+        if not self.watch.is_full:
             return self._read(after)
-        with self._recent.turn(time.monotonic() + AGE):
-            known = self._recent.find(self._asked(after))
-            is_good = known is not None and (known.events or known.number >= watch.newest)
+        with self.watch.recent.turn(time.monotonic() + AGE):
+            known = self.watch.recent.find((self.wanted, self.limit, after))
+            is_good = known is not None and (known.events or known.number >= self.watch.newest)
             return known if known is not None and is_good else self._read(after)
 
     def next(self, page: EventPage, until: float) -> EventPage:
@@ -97,25 +84,22 @@ class Following:
         Raises:
             PositionLost: As of ``page``.
         """
-        with self._recent.turn(until) as mine:
+        with self.watch.recent.turn(until) as mine:
             if not mine:
                 return page._replace(events=[])
-            known = self._recent.find(self._asked(page.mark))
+            known = self.watch.recent.find((self.wanted, self.limit, page.mark))
             return known if known is not None and known.number > page.number else self._read(page.mark)
 
     def _read(self, after: str | None) -> EventPage:
         began = time.monotonic()
         page = self.page(after)
-        self._recent.note(self._asked(after), began, page)
+        self.watch.recent.note((self.wanted, self.limit, after), began, page)
         return page
 
     @property
-    def _recent(self) -> RecentPages:
-        watch = recorder.of(self.database).watch
-        return _RECENT.get(watch) or _RECENT.setdefault(watch, RecentPages())
-
-    def _asked(self, after: str | None) -> Hashable:
-        return self.wanted, self.limit, after
+    def watch(self) -> EventWatch:
+        """What requests of this process wait with."""
+        return recorder.of(self.database).watch
 
 
 class Stream:
@@ -128,7 +112,7 @@ class Stream:
     def __init__(self, following: Following, after: str | None) -> None:
         """Raises PositionLost."""
         self._following = following
-        self._watch = recorder.of(following.database).watch
+        self._watch = following.watch
         self._page = following.first(after)
         self._waits = self._watch.enter()
         self._pieces = self._made()

@@ -17,9 +17,8 @@ from placement.db.connect import connect
 from placement.db.schema.tables import change_writers
 from placement.db.upkeep import sweep
 from placement.db.writes import expired_writers
-from placement.extensions.v1.history import event_pruning
+from placement.extensions.v1.history import pruning
 from placement.extensions.v1.history import recorder as history
-from placement.extensions.v1.history.event_order import is_behind
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.tables import event_order, events
 from tests import web
@@ -56,8 +55,26 @@ def test_nothing_is_written_if_all_is_in_order(database):
     database.recorder.order()
     with watched(database) as statements:
         database.recorder.order()
-    assert len(statements) == 1
-    assert statements[0].startswith("SELECT")
+    _, select, commit = statements
+    assert (select.split()[0], commit) == ("SELECT", "COMMIT")
+
+
+def test_a_page_is_one_transaction_that_only_reads_if_all_is_in_order(database, call):
+    chain(database, key(1), 2)
+    assert len(call("GET", "/v1/events").body["events"]) == 2
+    with watched(database) as statements:
+        assert len(call("GET", "/v1/events").body["events"]) == 2
+    _, *selects, commit = statements
+    assert ({select.split()[0] for select in selects}, commit) == ({"SELECT"}, "COMMIT")
+
+
+def test_a_page_puts_in_order_what_is_not(database, call):
+    with opened(database.url) as other:
+        chain(other, key(1), 2)
+    assert len(call("GET", "/v1/events").body["events"]) == 2
+    chain(database, key(1), 1, start=2)
+    assert len(call("GET", f"/v1/history/{key(1)}").body["events"]) == 3
+    assert rows.unordered(database) == 0
 
 
 @contextlib.contextmanager
@@ -143,12 +160,53 @@ def test_a_consumer_that_comes_and_goes_is_created_first(database, call):
     assert [row[2:] for row in found] == [(None, 1), (1, None)] * 2
 
 
-def test_what_a_writer_has_lost_is_not_waited_for():
-    """A failover lost its numbers 99 and 100 after they were seen."""
-    assert not is_behind({7: (100, 98)}, {7: (98, 98)})
-    assert is_behind({7: (100, 98)}, {7: (99, 98)})
-    assert not is_behind({7: (100, 98)}, {})
-    assert not is_behind({7: (100, 98)}, {7: (200, 100)})
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_who_was_overtaken_leaves_what_is_newer(database):
+    """Another process has put in order what it has found; it does not go on for ever with what comes meanwhile."""
+    chain(database, key(1), 3)
+
+    def overtake():
+        database.recorder.order()
+        chain(database, key(1), 2, start=3)
+
+    with (
+        opened(database.url) as other,
+        interleaving.just_before(other, lambda statement: statement.startswith("INSERT INTO event_order"), overtake),
+    ):
+        other.recorder.order()
+    assert [row[0] for row in rows.in_order(database)] == [1, 2, 3]
+    assert rows.unordered(database) == 2
+
+
+def test_lives_are_told_apart_by_ids_where_clocks_do_not(database, call):
+    """Each write is by another process, of which each second one has a clock that is an hour behind.
+
+    The consumer is claimed, grows and is released twice; of the two lives those steps are equal.
+    """
+    provider, consumer = key(1), key(2)
+    assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
+    assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+    claim = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
+    claim |= {"consumer_type": "INSTANCE"}
+    writes = [
+        ("PUT", {**claim, "consumer_generation": None}),
+        ("PUT", {**claim, "consumer_generation": 1}),
+        ("DELETE", None),
+    ]
+    # The same two writers by turns, so that each other order of the lives is a circle.
+    with opened(database.url) as one, opened(database.url) as other:
+        services = placement(one), placement(other)
+        for number, (method, body) in enumerate(writes * 2):
+            assert services[number % 2](method, f"/allocations/{consumer}", 39, body).status == 204
+        behind = one.writers.idle[0].id
+        early = datetime.datetime(2026, 1, 1)
+        late_ones = sa.update(events).where(events.c.writer_id == behind).values(at=early)
+        database.write(lambda db: db.execute(late_ones))
+    database.recorder.order()
+    found = [row for row in rows.in_order(database) if row[1] == consumer]
+    assert [row[2:] for row in found] == [(None, 1), (1, 2), (2, None)] * 2
+    assert replay.untruths(database) == []
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -203,7 +261,7 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
 
 
 def test_more_transactions_than_one_statement_inserts_are_ordered(database, monkeypatch):
-    monkeypatch.setattr("placement.extensions.v1.history.event_order.BATCH", 3)
+    monkeypatch.setattr("placement.extensions.v1.history.order.BATCH", 3)
     chain(database, key(1), 10)
     database.recorder.order()
     found = rows.in_order(database)
@@ -308,7 +366,7 @@ def test_the_oldest_events_are_removed_if_there_are_too_many(database):
 @pytest.fixture
 def old_events(database, monkeypatch):
     """Nine events, which a batch removes two of; all but the newest are too old."""
-    monkeypatch.setattr(event_pruning, "BATCH", 2)
+    monkeypatch.setattr(pruning, "BATCH", 2)
     chain(database, key(1), 9)
     database.recorder.order()
     aged(database, 9, 31)

@@ -1,0 +1,241 @@
+"""The order of events: a position for each committed transaction that has some (docs/adr/0042).
+
+Transactions share no row, so none of them can say which place it has.  Who reads events, and a worker once a minute,
+gives places to all transactions that have none.  These are found in one state of the database, so that none of them
+depends on one that is missing.
+
+The transactions of one writer are a line, as they have numbers.  So are the changes of one object: the id of its row
+tells its lives apart, and in a life generations rise.  What was committed keeps to all lines at once, so the lines have
+no circle, and the transaction of the earliest time that no line holds back may always be the next one.
+
+Rows are inserted and never changed.  Two processes that do this at once insert the same position: one of them fails and
+looks again.  On Galera nodes, too, certification lets one of both commit.
+"""
+
+from __future__ import annotations
+
+import datetime
+import heapq
+import itertools
+import logging
+import math
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from placement import errors
+from placement.db.database import Database
+from placement.db.engine.compiled import CompiledInsert
+from placement.db.schema.tables import change_writers
+from placement.db.writes import retry
+from placement.db.writes.shared_run import SharedRun
+from placement.db.writes.transaction import Reading
+from placement.extensions.v1 import signals
+from placement.extensions.v1.history.tables import event_order, events
+
+LOG = logging.getLogger(__name__)
+
+#: Rows of one transaction.
+BATCH = 2000
+#: Writers of one statement.
+_WRITERS = 100
+
+
+class _Overtaken(errors.Conflict):
+    """Another process has given the positions."""
+
+    template = "Another process has put the events in order."
+
+
+class Sequencer:
+    """Gives positions to transactions; shared by the threads of a process, one of which does it at a time."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._shared = SharedRun(database, self._order)
+
+    def order(self) -> None:
+        """Give a position to each transaction that is committed and has none; raises as ``Database.write``."""
+        self._shared.since_now()
+
+    def order_unless_busy(self) -> bool:
+        """Do it unless another thread does, and return whether it was done; for callers that it does not wait for."""
+        return self._shared.unless_busy()
+
+    def _order(self) -> None:
+        wanted: set[tuple[int, int]] | None = None
+        for number in itertools.count(1):
+            rows = self._database.snapshot(unordered)
+            found = {(row["writer_id"], row["seq"]) for row in rows}
+            wanted = found if wanted is None else wanted & found
+            signals.transactions_unordered(len(rows))
+            if not wanted:
+                return
+            try:
+                for start in range(0, len(rows), BATCH):
+                    self._insert(rows[start : start + BATCH])
+            except _Overtaken:
+                retry.pause(number)
+                continue
+            if len(rows) > BATCH:
+                LOG.info("The history has put %d transactions in order, since %s.", len(rows), rows[0]["at"])
+            signals.transactions_unordered(0)
+            return
+
+    def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
+        self._database.write(lambda db: db.execute(_INSERT, rows), attempts=1, exhausted=_Overtaken)
+        signals.transactions_ordered(len(rows))
+
+
+# --- the order -------------------------------------------------------------------------------------------------------
+
+
+class GenerationStep(NamedTuple):
+    """What a transaction does to the generation of an object; None where there is no object."""
+
+    object: Hashable
+    #: The id of its row; None in events of earlier releases.
+    row: int | None
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unordered:
+    """A committed transaction without a position, with one step at most for each life of an object."""
+
+    writer: int
+    seq: int
+    at: datetime.datetime
+    steps: tuple[GenerationStep, ...] = ()
+    #: Its place among all, where the database has one writer at a time; else 0.
+    place: int = 0
+    #: How many events it has.
+    length: int = 1
+
+
+def in_order(transactions: Iterable[Unordered]) -> list[Unordered]:
+    """Return transactions, all that one state of the database has beyond another state, in an order of all lines.
+
+    Where no line decides, the time does, by clocks that may differ or go backwards.  Should lines contradict each
+    other, which those of events with ids of rows do not, at least the writers' are kept.
+    """
+    by_time = sorted(transactions, key=lambda one: (one.place, one.at, one.writer, one.seq))
+    writers: defaultdict[int, deque[int]] = defaultdict(deque)
+    for rank in sorted(range(len(by_time)), key=lambda rank: by_time[rank].seq):
+        writers[by_time[rank].writer].append(rank)
+    followers: list[list[int]] = [[] for _ in by_time]
+    awaited = [0] * len(by_time)
+    for line in itertools.chain(([[rank] for rank in ranks] for ranks in writers.values()), _lives(by_time)):
+        for some, others in itertools.pairwise(line):
+            for rank in some:
+                followers[rank] += others
+            for rank in others:
+                awaited[rank] += len(some)
+    ready = [rank for rank, number in enumerate(awaited) if not number]
+    found: list[Unordered] = []
+    while len(found) < len(by_time):
+        rank = heapq.heappop(ready) if ready else min(ranks[0] for ranks in writers.values() if ranks)
+        awaited[rank] = 0
+        writers[by_time[rank].writer].popleft()
+        found.append(by_time[rank])
+        for other in followers[rank]:
+            awaited[other] -= 1
+            if not awaited[other]:
+                heapq.heappush(ready, other)
+    return found
+
+
+def _lives(by_time: Sequence[Unordered]) -> Iterator[list[list[int]]]:
+    """Yield the line of each object: the places in ``by_time``, in groups that leave open what comes first."""
+    steps: defaultdict[Hashable, list[tuple[tuple[Any, ...], int]]] = defaultdict(list)
+    #: The life of an object that goes on at this time: the id of its row, and how often it has ended since.
+    present: dict[Hashable, tuple[int, int]] = {}
+    for rank, transaction in enumerate(by_time):
+        for object_, row, before, after in transaction.steps:
+            # Earlier releases have recorded no ids: then a deletion tells two lives apart, by its time.
+            life = present.get(object_, (0, 0)) if row is None else (row, 0)
+            place = (*life, -1 if before is None else before, math.inf if after is None else after)
+            steps[object_].append((place, rank))
+            present[object_] = (life[0], life[1] + 1) if after is None else life
+    for line in steps.values():
+        line.sort()
+        yield [[rank for _, rank in group] for _, group in itertools.groupby(line, key=lambda step: step[0])]
+
+
+# --- what is to be ordered -------------------------------------------------------------------------------------------
+
+
+def is_behind(db: Reading) -> bool:
+    """Return whether a transaction has no position; one statement, which reads two rows for each writer."""
+    return db.execute(_BEHIND.limit(1)).first() is not None
+
+
+def unordered(db: Connection) -> list[dict[str, Any]]:
+    """Return the rows of all transactions without a position, in their order; ``db`` sees one committed state."""
+    behind = [(row.writer, row.ordered or 0) for row in db.execute(_BEHIND)]
+    if not behind:
+        return []
+    transactions: list[Unordered] = []
+    for start in range(0, len(behind), _WRITERS):
+        transactions += _transactions(db, behind[start : start + _WRITERS])
+    last = db.execute(NEWEST_POSITION).first()
+    position = 1 if last is None else last.position + last.events
+    rows = []
+    for one in in_order(transactions):
+        rows.append({"position": position, "writer_id": one.writer, "seq": one.seq, "events": one.length, "at": one.at})
+        position += one.length
+    return rows
+
+
+def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator[Unordered]:
+    """Yield the transactions of some writers after a number of each."""
+    later = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
+    # SQLite has one writer at a time, and numbers rows as they are inserted.  It uses the ids of others again.
+    is_sqlite = db.dialect.name == "sqlite"
+    place: sa.Label[int] = sa.literal_column("events.rowid" if is_sqlite else "0").label("place")
+    columns = (events.c.writer_id, events.c.seq, events.c.at, events.c.kind, events.c.uuid, events.c.row_id)
+    query = (
+        sa.select(*columns, events.c.before_generation, events.c.generation, place)
+        .where(later)
+        .order_by(events.c.writer_id, events.c.seq, events.c.ordinal)
+    )
+    for (writer, seq), rows in itertools.groupby(db.execute(query), lambda row: (row.writer_id, row.seq)):
+        first, *others = rows
+        steps: dict[tuple[Any, ...], GenerationStep] = {}
+        for row in () if is_sqlite else (first, *others):
+            if row.before_generation is not None or row.generation is not None:
+                life = row.kind, row.uuid, row.row_id
+                before = steps[life].before if life in steps else row.before_generation
+                steps[life] = GenerationStep((row.kind, row.uuid), row.row_id, before, row.generation)
+        # An object that is created and deleted again leaves nothing.
+        lasting = tuple(step for step in steps.values() if step.before is not None or step.after is not None)
+        yield Unordered(writer, seq, first.at, lasting, first.place, 1 + len(others))
+
+
+_WRITER = sa.func.abs(change_writers.c.id)
+
+
+def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
+    """Return the newest number of a writer in a table: MAX would read each of its rows."""
+    return (
+        sa.select(table.c.seq)
+        .where(table.c.writer_id == _WRITER)
+        .order_by(table.c.seq.desc())
+        .limit(1)
+        .correlate(change_writers)
+        .scalar_subquery()
+    )
+
+
+#: Writers with events that have no position, including writers that have ended; and the newest number that has one.
+_BEHIND = sa.select(_WRITER.label("writer"), _newest_of(event_order).label("ordered")).where(
+    _newest_of(events) > sa.func.coalesce(_newest_of(event_order), 0)
+)
+#: The newest transaction, which is never removed.
+NEWEST_POSITION = sa.select(event_order).order_by(event_order.c.position.desc()).limit(1)
+_INSERT = CompiledInsert(event_order, "position", "writer_id", "seq", "events", "at")
