@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import enum
 import json
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-
-from oslo_config import cfg
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from placement import deploy, errors, extension
 from placement.checks import configuration, over_commitment
 from placement.checks.check import NotMadeError, Subject
-from placement.checks.finding import Finding, Severity
+from placement.checks.finding import Finding, Severity, error, warning
 from placement.cmd import program
 from placement.cmd.progress import Progress
 from placement.cmd.text_table import stacked
-from placement.db.database import Database
 from placement.db.schema import schema
 from placement.db.upkeep import online
-from placement.db.writes.transaction import Reading
 from placement.objects.provider import ResourceProvider
 
 PROG = "placement-status"
@@ -33,110 +27,35 @@ BROKEN = 255
 #: The largest number of places shown in the table, and the width of its lines.
 _LINES = 20
 _WIDTH = 60
+_MIGRATE = 'Run the "placement-manage db online_data_migrations" command.'
+#: Words for the severity of what a check has found; it is the exit code, too.
+_LEVELS = {Severity.WARNING: "Warning", Severity.ERROR: "Failure"}
+#: What each check has found first; None: nothing, or it could not be made here.
+Results = dict[str, Finding | None]
 
 
-class Level(enum.IntEnum):
-    """The result of a check; the worst one is the exit code."""
-
-    SUCCESS = 0
-    WARNING = 1
-    FAILURE = 2
+def missing_roots(subject: Subject) -> Iterator[Finding]:
+    """Find providers without a root."""
+    if count := subject.database.read(online.rootless):
+        yield error(f"Resource providers without a root provider id: {count}. {_MIGRATE}")
 
 
-_LEVELS = {Severity.WARNING: Level.WARNING, Severity.ERROR: Level.FAILURE}
+def incomplete_consumers(subject: Subject) -> Iterator[Finding]:
+    """Find consumers of allocations that have no row."""
+    if count := subject.database.read(online.ownerless):
+        yield warning(f"There are {count} incomplete consumers table records for existing allocations. {_MIGRATE}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a check: its level, a sentence, and the places that it is about."""
-
-    level: Level = Level.SUCCESS
-    sentence: str | None = None
-    places: tuple[str, ...] = ()
-
-
-def missing_roots(_: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that every provider has a root."""
-    sentence = "Resource providers without a root provider id: {count}."
-    return _to_be_migrated(database, ROOTS, online.rootless, Level.FAILURE, sentence)
-
-
-def incomplete_consumers(_: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that every consumer of an allocation has a row."""
-    sentence = "There are {count} incomplete consumers table records for existing allocations."
-    return _to_be_migrated(database, CONSUMERS, online.ownerless, Level.WARNING, sentence)
-
-
-def _to_be_migrated(
-    database: Database, check: str, rows: Callable[[Reading], int], level: Level, sentence: str
-) -> Result:
-    """Check that there are no rows which an online data migration would complete."""
-    with Progress(check):
-        count = database.read(rows)
-    if not count:
-        return Result()
-    return Result(
-        level, f'{sentence.format(count=count)} Run the "placement-manage db online_data_migrations" command.'
-    )
-
-
-def policy_format(conf: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that the policy file is YAML."""
-    return _examined(configuration.policy_in_json, conf, database)
-
-
-def policy_mistakes(conf: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that the rules of the policy can be parsed, and that the service knows them."""
-    return _examined(configuration.policy_mistakes, conf, database)
-
-
-def misspelt_options(conf: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that the configuration has no options that the service does not know."""
-    return _examined(configuration.unknown_options, conf, database)
-
-
-def identity_service(conf: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that the Identity service accepts the service's own user, if it validates tokens."""
-    with Progress(IDENTITY):
-        return _examined(configuration.identity_service, conf, database)
-
-
-def used_above_capacity(conf: cfg.ConfigOpts, database: Database) -> Result:
-    """Check that usage exceeds capacity nowhere."""
-    with Progress(ABOVE, "providers", database.read(ResourceProvider.count)) as progress:
-        return _examined(over_commitment.over_commitment, conf, database, progress.advance)
-
-
-def _examined(
-    check: Callable[[Subject], Iterable[Finding]],
-    conf: cfg.ConfigOpts,
-    database: Database,
-    on_rows: Callable[[int], object] = lambda _: None,
-) -> Result:
-    """Return the first finding of a check."""
-    rules = deploy.rules_of(extension.enabled(conf))
-    try:
-        found = next(iter(check(Subject(conf, database, rules, on_rows=on_rows))), None)
-    except NotMadeError:
-        found = None
-    return Result() if found is None else Result(_LEVELS[found.severity], found.what, found.where)
-
-
-ROOTS = "Missing Root Provider IDs"
-CONSUMERS = "Incomplete Consumers"
-POLICY = "Policy File JSON to YAML Migration"
-RULES = "Policy Rules"
-MISSPELT = "Misspelt Options"
-IDENTITY = "Identity Service"
 ABOVE = "Used Above Capacity"
-CHECKS: dict[str, Callable[[cfg.ConfigOpts, Database], Result]] = {
-    ROOTS: missing_roots,
-    CONSUMERS: incomplete_consumers,
-    POLICY: policy_format,
-    RULES: policy_mistakes,
-    MISSPELT: misspelt_options,
-    IDENTITY: identity_service,
-    ABOVE: used_above_capacity,
+#: By the names that deployment tools know.
+CHECKS: dict[str, Callable[[Subject], Iterable[Finding]]] = {
+    "Missing Root Provider IDs": missing_roots,
+    "Incomplete Consumers": incomplete_consumers,
+    "Policy File JSON to YAML Migration": configuration.policy_in_json,
+    "Policy Rules": configuration.policy_mistakes,
+    "Misspelt Options": configuration.unknown_options,
+    "Identity Service": configuration.identity_service,
+    ABOVE: over_commitment.over_commitment,
 }
 
 
@@ -158,9 +77,20 @@ def _run(argv: Sequence[str]) -> int:
     with program.connected(conf) as database:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             raise errors.SchemaError(str(schema.finding(database.reading_engine)))
-        results = {name: check(conf, database) for name, check in CHECKS.items()}
+        rules = deploy.rules_of(extension.enabled(conf))
+        results = {name: _first(name, Subject(conf, database, rules)) for name in CHECKS}
     print(_as_json(results) if conf.command.json else _as_table(results))
-    return max(result.level for result in results.values())
+    return max((found.severity for found in results.values() if found), default=0)
+
+
+def _first(name: str, subject: Subject) -> Finding | None:
+    counted = ("providers", subject.database.read(ResourceProvider.count)) if name == ABOVE else ()
+    with Progress(name, *counted) as progress:
+        subject.on_rows = progress.advance
+        try:
+            return next(iter(CHECKS[name](subject)), None)
+        except NotMadeError:
+            return None
 
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -170,31 +100,34 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     upgrade.add_argument("--json", action="store_true", help="print the results as JSON, with every detail")
 
 
-def _as_table(results: dict[str, Result]) -> str:
-    blocks = [
-        [f"Check: {name}", f"Result: {result.level.name.title()}", *_details(result)]
-        for name, result in results.items()
-    ]
+def _as_table(results: Results) -> str:
+    blocks = [[f"Check: {name}", f"Result: {_level(found)}", *_details(found)] for name, found in results.items()]
     return stacked([TITLE], *blocks)
 
 
-def _details(result: Result) -> list[str]:
-    first, *rest = textwrap.wrap(str(result.sentence), _WIDTH)
-    shown = result.places[:_LINES]
-    if len(result.places) > _LINES:
-        shown = (*shown, f"and {len(result.places) - _LINES} more: --json prints all")
+def _level(found: Finding | None) -> str:
+    return _LEVELS[found.severity] if found else "Success"
+
+
+def _details(found: Finding | None) -> list[str]:
+    if found is None:
+        return ["Details: None"]
+    first, *rest = textwrap.wrap(found.what, _WIDTH)
+    shown = found.where[:_LINES]
+    if len(found.where) > _LINES:
+        shown = (*shown, f"and {len(found.where) - _LINES} more: --json prints all")
     return [f"Details: {first}", *(f"  {line}" for line in (*rest, *shown))]
 
 
-def _as_json(results: dict[str, Result]) -> str:
+def _as_json(results: Results) -> str:
     checks = [
         {
             "check": name,
-            "result": result.level.name.title(),
-            "details": result.sentence,
-            "places": list(result.places),
+            "result": _level(found),
+            "details": found.what if found else None,
+            "places": list(found.where) if found else [],
         }
-        for name, result in results.items()
+        for name, found in results.items()
     ]
     return json.dumps({"name": TITLE, "checks": checks}, indent=2)
 

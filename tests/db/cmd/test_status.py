@@ -309,7 +309,7 @@ class TestErrors:
 
     def test_an_unexpected_error_is_255_with_a_traceback(self, check, database, monkeypatch):
         made.sync(database.engine)
-        monkeypatch.setitem(status.CHECKS, "Of numbers", lambda _conf, _database: status.Result(1 // 0))
+        monkeypatch.setitem(status.CHECKS, "Of numbers", lambda _subject: 1 // 0)
         ran = check()
         assert (ran.code, ran.out) == (255, "")
         assert "Traceback" in ran.err
