@@ -1,7 +1,7 @@
 # The targets.  tox.ini defines how each gate is run.
 #
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
-#   make demo        run it with a small cloud to click through, in a database that is removed at the end
+#   make demo        run it with a small cloud to click through, in a database in memory
 #   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search
 #                    and of the documents, and the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
 #   make test        lint, and beside it the tests, each on SQLite, MariaDB or PostgreSQL and those of locks and SQL on

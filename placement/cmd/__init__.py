@@ -6,6 +6,5 @@ status      placement-status: checks of data and configuration
 metrics     placement-metrics: the export of metrics to Prometheus
 program     what they share: configuration, database, exit codes
 text_table  texts and tables in a terminal
-temporary_directory  a directory that goes with the program
 progress    progress on stderr
 """

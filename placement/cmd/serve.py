@@ -28,12 +28,14 @@ from oslo_log import log as oslo_log
 from placement import conf as options
 from placement import deploy, extension, log, package
 from placement.cmd import program
-from placement.cmd.temporary_directory import temporary_directory
+from placement.db.engine import dialects
 from placement.errors import StartError
 from placement.middleware.allowed_hosts import allowed_hosts
 from placement.middleware.mount import Mount
 
 DATABASE = "sqlite:///var/placement.sqlite"
+#: It has a name, so that a second connection of this process finds it.
+IN_MEMORY = "sqlite:///file:/demonstration?vfs=memdb&uri=true"
 DEMO = "--demo"
 ANYWHERE = "--insecure-noauth2-on-any-address"
 
@@ -47,7 +49,7 @@ The token is "admin".  Try:
 
 """
 GOODBYE = "Ctrl-C ends it; the data stays."
-DEMO_GOODBYE = "This is a demonstration: Ctrl-C ends it, and removes the data."
+DEMO_GOODBYE = "This is a demonstration: Ctrl-C ends it, and its data."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,13 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = _parser().parse_args(argv)
-        with contextlib.ExitStack() as open_:
-            if arguments.demo:
-                arguments.database = _throwaway(arguments, open_)
-            conf = _configured(arguments)
-            unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
-            listening = open_.enter_context(_listening(arguments.host, arguments.port, loopback_only=unauthenticated))
-            layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
+        conf = _configured(arguments)
+        unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
+        layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
+        with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
             _serve(conf, listening, arguments, layers)
     except (StartError, cfg.Error) as reason:
         print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
@@ -88,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(
             DEMO,
             action="store_true",
-            help="serve a small cloud to try the service with, whose data is removed at the end",
+            help="serve a small cloud to try the service with, whose data is in memory",
         )
     parser.set_defaults(demo=False)
     parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
@@ -99,23 +98,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _throwaway(arguments: argparse.Namespace, open_: contextlib.ExitStack) -> str:
-    """Return the URL of a database that is removed when ``open_`` ends; raises StartError."""
-    if arguments.database or arguments.config_file or arguments.config_dir:
-        raise StartError(f"{DEMO} has a database and a configuration of its own.")
-    _create(package.ADDRESS_FILE.parent)
-    try:
-        directory = open_.enter_context(temporary_directory())
-    except OSError as error:
-        raise StartError(f"The directory of the database cannot be created: {error}") from error
-    return f"sqlite:///{directory}/placement.sqlite"
-
-
 def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the configuration that the arguments or the environment name, or else the built-in one."""
     files = [f"--config-file={path}" for path in arguments.config_file or ()]
     files += [f"--config-dir={path}" for path in arguments.config_dir or ()]
-    if arguments.demo or (not files and not os.environ.get(options.CONFIG_DIR_VARIABLE)):
+    if arguments.demo and (arguments.database or files):
+        raise StartError(f"{DEMO} has a database and a configuration of its own.")
+    if arguments.demo:
+        conf = _embedded(IN_MEMORY)
+    elif not files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
         conf = _embedded(arguments.database)
     elif arguments.database:
         raise StartError("--database does not go with a configuration: name the database there.")
@@ -144,18 +135,16 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     if options.forget_others(conf):
         conf([], **files)
     options.check(conf)
-    if conf.placement_database.connection.startswith("sqlite:///"):
+    url = conf.placement_database.connection
+    if url.startswith("sqlite:///"):
         # The file belongs to this program, so it may be upgraded without an operator.
         conf.set_default("sync_on_startup", True, group="placement_database")
-        _create(Path(conf.placement_database.connection.removeprefix("sqlite:///")).parent)
+        file = package.ADDRESS_FILE if database == IN_MEMORY else Path(url.removeprefix("sqlite:///"))
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StartError(f"The directory of the database cannot be created: {error}") from error
     return conf
-
-
-def _create(directory: Path) -> None:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(f"The directory of the database cannot be created: {error}") from error
 
 
 def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
@@ -248,7 +237,9 @@ def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
 def _place(connection: str) -> str:
     """Return where the data is: the full path of a SQLite file, or a URL without what may be secret."""
     url = sa.make_url(connection)
-    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:")):
+    if dialects.in_memory(url):
+        return "memory"
+    if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
         # In the URL sqlite:///var/x the path is relative, which reads as /var/x.
         return str(Path(url.database).absolute())
     # Without the query string, which may contain a password too.
