@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import urllib.parse
-import wsgiref.util
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
-from wsgiref.types import WSGIEnvironment
 
 import requests
 import urllib3
@@ -84,7 +82,7 @@ class Transport(requests.adapters.HTTPAdapter):
         if self._application is None:
             raise requests.ConnectionError(f"{request.url}: the service was stopped", request=request)
         with _context_kept():
-            status, headers, chunks = webob.Request(_environ(request)).call_application(self._application)
+            status, headers, chunks = _as_served(request).call_application(self._application)
             try:
                 content = b"".join(chunks)
             finally:
@@ -106,27 +104,22 @@ class Transport(requests.adapters.HTTPAdapter):
         super().close()
 
 
-def _environ(request: requests.PreparedRequest) -> WSGIEnvironment:
-    """Return the environ in which a server would pass on the request."""
-    url = urllib.parse.urlsplit(str(request.url))
-    content = _content(request.body)
-    environ: WSGIEnvironment = {
-        "REQUEST_METHOD": request.method,
-        "PATH_INFO": urllib.parse.unquote_to_bytes(url.path).decode("latin-1"),
-        "QUERY_STRING": url.query,
-        "SERVER_PROTOCOL": "HTTP/1.1",
+def _as_served(request: requests.PreparedRequest) -> webob.Request:
+    """Return the request as a server would pass it on."""
+    url = str(request.url)
+    # WebOb would add the port to the host.
+    environ = {
+        "HTTP_HOST": urllib.parse.urlsplit(url).netloc,
         "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_HOST": url.netloc,
-        "wsgi.url_scheme": url.scheme,
-        "wsgi.input": io.BytesIO(content),
+        "SERVER_PROTOCOL": "HTTP/1.1",
     }
-    for name, value in request.headers.items():
-        environ[f"HTTP_{name.upper().replace('-', '_')}"] = value if isinstance(value, str) else value.decode("latin-1")
-    environ.pop("HTTP_CONTENT_LENGTH", None)
-    environ["CONTENT_LENGTH"] = str(len(content)) if content else ""
-    environ["CONTENT_TYPE"] = environ.pop("HTTP_CONTENT_TYPE", "")
-    wsgiref.util.setup_testing_defaults(environ)
-    return environ
+    headers = {
+        name: value if isinstance(value, str) else value.decode("latin-1") for name, value in request.headers.items()
+    }
+    passed = webob.Request.blank(url, environ, headers=headers, method=request.method)
+    if content := _content(request.body):
+        passed.body = content
+    return passed
 
 
 def _content(body: Any) -> bytes:
