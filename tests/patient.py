@@ -9,7 +9,7 @@ import sys
 
 from placement import extension
 from placement.db.engine import dialects
-from placement.db.writes import retry, write_lock
+from placement.db.writes import attempt, retry
 from tests.children import PATIENCE
 
 #: The options: no request is refused because a server was held up (tests/live/test_blocked.py is about that).
@@ -19,7 +19,7 @@ APPLICATION = "tests.load.application"
 
 def be_patient() -> None:
     """Lift the limits of this process: for locks, requests and waiting readers of events."""
-    for module in (dialects, write_lock):
+    for module in (dialects, attempt):
         module.LOCK_TIMEOUT = int(PATIENCE)
     retry._LONGEST_REQUEST = PATIENCE
     if "v1" in extension.installed():

@@ -29,11 +29,10 @@ from placement.db.engine import bulkhead, dialects, driver_errors, statements
 from placement.db.engine.driver_errors import ErrorClass
 from placement.db.engine.timeouts import UNBOUNDED
 from placement.db.writes import retry
-from placement.db.writes.attempt import Attempts, Lock, Work
+from placement.db.writes.attempt import Attempts, Lock, Work, WriteLock
 from placement.db.writes.notes import Recorder
 from placement.db.writes.queue import Queue
 from placement.db.writes.transaction import Prerequisite, Reader, Reading
-from placement.db.writes.write_lock import WriteLock
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -15,9 +16,10 @@ from placement import errors, signals
 from placement.db import feed
 from placement.db.engine import dialects, driver_errors
 from placement.db.engine.driver_errors import ErrorClass
+from placement.db.engine.timeouts import LOCK_TIMEOUT
 from placement.db.writes import expired_writers
 from placement.db.writes.notes import Recorder
-from placement.db.writes.transaction import Transaction
+from placement.db.writes.transaction import Collision, Transaction
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -25,6 +27,23 @@ Result = TypeVar("Result")
 Work = Callable[[Transaction], Result]
 #: What is entered for the length of an attempt: a lock where the database needs one.
 Lock = contextlib.AbstractContextManager[None]
+
+
+class WriteLock:
+    """A reentrant lock of the threads of this process; a thread that waits too long for it collides.
+
+    SQLite has one writer at a time.  Threads wait here instead of polling the file's lock.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT):
+            raise Collision
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Attempts:

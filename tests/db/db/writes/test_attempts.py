@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import database as databases
 from placement.db.engine import timeouts
-from placement.db.writes import retry, write_lock
+from placement.db.writes import attempt, retry
 from placement.db.writes.transaction import Collision
 from tests import children, made
 from tests.clock import PATIENCE, Clock
@@ -163,7 +163,7 @@ def test_a_connection_may_be_lost_once_between_collisions(memory, clock, collide
 
 def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monkeypatch):
     """It has one connection: another thread would read what is not committed."""
-    monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(attempt, "LOCK_TIMEOUT", 0.01)
     refused = []
 
     def work(db):
@@ -190,7 +190,7 @@ def test_a_database_in_memory_is_read_between_writes_and_within_one(memory, monk
     ids=["write", "dry run"],
 )
 def test_a_thread_that_waits_long_for_sqlites_write_lock_collides(memory, monkeypatch, run):
-    monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", 0.01)
+    monkeypatch.setattr(attempt, "LOCK_TIMEOUT", 0.01)
     refusals = []
 
     def nested(db):

@@ -9,7 +9,7 @@ import pytest
 
 from placement.db import feed
 from placement.db.upkeep import standard
-from placement.db.writes import write_lock
+from placement.db.writes import attempt
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from tests import made
@@ -67,7 +67,7 @@ def test_a_request_that_waited_for_a_move_sees_the_new_tree(database, waiting):
 def test_threads_use_a_database_in_memory_one_at_a_time(monkeypatch, caplog, url):
     """It is one connection, which the maintenance of the feed uses, too."""
     monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
-    monkeypatch.setattr(write_lock, "LOCK_TIMEOUT", PATIENCE)
+    monkeypatch.setattr(attempt, "LOCK_TIMEOUT", PATIENCE)
     with opened(url) as database:
         made.sync(database.engine)
         standard.insert(database)
