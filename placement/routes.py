@@ -7,7 +7,6 @@ in this order.  Where a method changed its meaning, its endpoints stand in the o
 from __future__ import annotations
 
 from placement import microversion as mv
-from placement import policy
 from placement.handlers import (
     aggregate,
     allocation,
@@ -22,6 +21,7 @@ from placement.handlers import (
 )
 from placement.http.api import Api, Table
 from placement.http.error_list import ErrorList
+from placement.policy import rules
 
 TABLE: Table = {
     "/": {"GET": root.show},
@@ -87,6 +87,6 @@ PLACEMENT = Api(
     routes=TABLE,
     versioning=mv.HISTORY,
     error_documents=ErrorList(mv.MINIMUM, mv.LATEST, codes_since=mv.ERROR_CODES),
-    rules=policy.RULES,
+    rules=rules.RULES,
     cache_headers_since=mv.CACHE_HEADERS,
 )

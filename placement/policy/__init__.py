@@ -1,4 +1,8 @@
-"""The policy: one table of rules (docs: policy), which a policy file can override by name."""
+"""The policy: a table of rules (docs: policy), which a policy file can override by name.
+
+rules  the table of the Placement API; those of other APIs are theirs
+files  the policy files, checked before they are used
+"""
 
 from __future__ import annotations
 
@@ -22,135 +26,6 @@ MOST_VERDICTS = 10_000
 #: Characters of the key of a cached verdict: rule, caller and target.
 _LONGEST_KEY = 2_000
 _KIND = re.compile(r"([^\s()]+?):")  # the kind of a check: "role" in "role:admin"
-
-_PROJECT = ["project"]
-_ADMIN_OR_SERVICE = "rule:admin_or_service_api"
-
-
-def _legacy(name: str) -> policy.DeprecatedRule:
-    """Return the old default, which also allows a caller while ``[oslo_policy]enforce_new_defaults`` is off."""
-    return policy.DeprecatedRule(
-        name=name,
-        check_str="role:admin",
-        deprecated_reason="Specific roles replace the administrator, who was allowed to do everything.",
-        deprecated_since="0.1.0",
-    )
-
-
-def _base(name: str, check_str: str, description: str, scope_types: list[str] | None = None) -> policy.RuleDefault:
-    return policy.RuleDefault(name, check_str, description, scope_types=scope_types, deprecated_rule=_legacy(name))
-
-
-_BASE = [
-    policy.RuleDefault("admin_api", "role:admin", "Administrators.", scope_types=_PROJECT),
-    _base("service_api", "role:service", "Other services.", _PROJECT),
-    _base("admin_or_service_api", "role:admin or role:service", "Administrators and other services.", _PROJECT),
-    _base(
-        "project_reader_api",
-        "role:reader and project_id:%(project_id)s",
-        "Readers of the project that the request is about.",
-    ),
-    _base(
-        "admin_or_project_reader_or_service_api",
-        "role:admin or rule:project_reader_api or role:service",
-        "Administrators, other services, and readers of the project that the request is about.",
-        _PROJECT,
-    ),
-]
-
-_PROVIDERS = "/resource_providers"
-_PROVIDER = "/resource_providers/{uuid}"
-_CLASSES = "/resource_classes"
-_CLASS = "/resource_classes/{name}"
-_INVENTORIES = _PROVIDER + "/inventories"
-_INVENTORY = _INVENTORIES + "/{resource_class}"
-_AGGREGATES = _PROVIDER + "/aggregates"
-_PROVIDER_TRAITS = _PROVIDER + "/traits"
-_TRAIT = "/traits/{name}"
-_ALLOCATIONS = "/allocations/{consumer_uuid}"
-
-# Rule, check, description, method, paths.
-_OPERATIONS = (
-    ("resource_providers:list", _ADMIN_OR_SERVICE, "List resource providers.", "GET", _PROVIDERS),
-    ("resource_providers:create", _ADMIN_OR_SERVICE, "Create a resource provider.", "POST", _PROVIDERS),
-    ("resource_providers:show", _ADMIN_OR_SERVICE, "Show a resource provider.", "GET", _PROVIDER),
-    ("resource_providers:update", _ADMIN_OR_SERVICE, "Rename or move a resource provider.", "PUT", _PROVIDER),
-    ("resource_providers:delete", _ADMIN_OR_SERVICE, "Delete a resource provider.", "DELETE", _PROVIDER),
-    ("resource_classes:list", _ADMIN_OR_SERVICE, "List resource classes.", "GET", _CLASSES),
-    ("resource_classes:create", _ADMIN_OR_SERVICE, "Create a resource class.", "POST", _CLASSES),
-    ("resource_classes:show", _ADMIN_OR_SERVICE, "Show a resource class.", "GET", _CLASS),
-    ("resource_classes:update", _ADMIN_OR_SERVICE, "Rename or ensure a resource class.", "PUT", _CLASS),
-    ("resource_classes:delete", _ADMIN_OR_SERVICE, "Delete a resource class.", "DELETE", _CLASS),
-    ("resource_providers:inventories:list", _ADMIN_OR_SERVICE, "List inventories.", "GET", _INVENTORIES),
-    ("resource_providers:inventories:create", _ADMIN_OR_SERVICE, "Add an inventory.", "POST", _INVENTORIES),
-    ("resource_providers:inventories:show", _ADMIN_OR_SERVICE, "Show an inventory.", "GET", _INVENTORY),
-    (
-        "resource_providers:inventories:update",
-        _ADMIN_OR_SERVICE,
-        "Replace all inventories, or update one.",
-        "PUT",
-        _INVENTORIES,
-        _INVENTORY,
-    ),
-    (
-        "resource_providers:inventories:delete",
-        _ADMIN_OR_SERVICE,
-        "Delete all inventories, or one.",
-        "DELETE",
-        _INVENTORIES,
-        _INVENTORY,
-    ),
-    ("resource_providers:aggregates:list", _ADMIN_OR_SERVICE, "List aggregates.", "GET", _AGGREGATES),
-    ("resource_providers:aggregates:update", _ADMIN_OR_SERVICE, "Replace aggregates.", "PUT", _AGGREGATES),
-    ("resource_providers:usages", _ADMIN_OR_SERVICE, "Show usages.", "GET", _PROVIDER + "/usages"),
-    (
-        "usages",
-        "rule:admin_or_project_reader_or_service_api",
-        "Show the usages of a project, and of a user in it.",
-        "GET",
-        "/usages",
-    ),
-    ("traits:list", _ADMIN_OR_SERVICE, "List traits.", "GET", "/traits"),
-    ("traits:show", _ADMIN_OR_SERVICE, "Show a trait.", "GET", _TRAIT),
-    ("traits:update", _ADMIN_OR_SERVICE, "Ensure a trait.", "PUT", _TRAIT),
-    ("traits:delete", _ADMIN_OR_SERVICE, "Delete a trait.", "DELETE", _TRAIT),
-    ("resource_providers:traits:list", _ADMIN_OR_SERVICE, "List the traits of a provider.", "GET", _PROVIDER_TRAITS),
-    (
-        "resource_providers:traits:update",
-        _ADMIN_OR_SERVICE,
-        "Replace the traits of a provider.",
-        "PUT",
-        _PROVIDER_TRAITS,
-    ),
-    (
-        "resource_providers:traits:delete",
-        _ADMIN_OR_SERVICE,
-        "Delete all traits of a provider.",
-        "DELETE",
-        _PROVIDER_TRAITS,
-    ),
-    ("allocations:manage", _ADMIN_OR_SERVICE, "Write allocations of several consumers.", "POST", "/allocations"),
-    ("allocations:list", _ADMIN_OR_SERVICE, "Show the allocations of a consumer.", "GET", _ALLOCATIONS),
-    ("allocations:update", _ADMIN_OR_SERVICE, "Replace the allocations of a consumer.", "PUT", _ALLOCATIONS),
-    ("allocations:delete", _ADMIN_OR_SERVICE, "Delete the allocations of a consumer.", "DELETE", _ALLOCATIONS),
-    (
-        "resource_providers:allocations:list",
-        _ADMIN_OR_SERVICE,
-        "Show the allocations of a provider.",
-        "GET",
-        _PROVIDER + "/allocations",
-    ),
-    ("allocation_candidates:list", _ADMIN_OR_SERVICE, "Find candidates.", "GET", "/allocation_candidates"),
-    ("reshaper:reshape", "rule:service_api", "Move inventories and allocations together.", "POST", "/reshaper"),
-)
-
-
-def _documented(name: str, check_str: str, description: str, method: str, *paths: str) -> policy.DocumentedRuleDefault:
-    where: list[Any] = [{"path": path, "method": method} for path in paths]
-    return policy.DocumentedRuleDefault(f"placement:{name}", check_str, description, where, scope_types=_PROJECT)
-
-
-RULES: list[policy.RuleDefault] = [*_BASE, *(_documented(*operation) for operation in _OPERATIONS)]
 
 
 def get_enforcer(rules: Sequence[policy.RuleDefault]) -> policy.Enforcer:

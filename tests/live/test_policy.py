@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from placement import policy, routes
+from placement import routes
+from placement.policy import rules
 from tests import permissions, running, servers
 
 pytestmark = [
@@ -73,7 +74,7 @@ def test_the_table_knows_every_route_and_every_rule(backend):
         (method, re.sub("{.*?}", "{}", path)) for method, path in served
     }
     assert len(permissions.OPERATIONS) == len(served)
-    assert {operation.rule for operation in permissions.OPERATIONS} == {rule.name for rule in policy.RULES} - {
+    assert {operation.rule for operation in permissions.OPERATIONS} == {rule.name for rule in rules.RULES} - {
         "admin_api",
         "service_api",
         "admin_or_service_api",

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from placement import microversion as mv
-from placement import policy
 from placement.http.endpoint import Endpoint
+from placement.policy import rules
 from placement.routes import TABLE
 from tests import web
 
@@ -103,14 +103,14 @@ def test_every_route_but_the_root_checks_its_policy_rule_first(app, method, path
 
 def test_every_rule_is_used_and_every_used_rule_exists():
     used = {endpoint.policy for method, path in METHODS for endpoint in endpoints(method, path)} - {None}
-    known = {rule.name for rule in policy.RULES if rule.name.startswith("placement:")}
+    known = {rule.name for rule in rules.RULES if rule.name.startswith("placement:")}
     assert used == known
 
 
 def test_the_operations_of_a_rule_are_the_routes_that_check_it():
     said = {
         (operation["method"], operation["path"], rule.name)
-        for rule in policy.RULES
+        for rule in rules.RULES
         if rule.name.startswith("placement:")
         for operation in rule.operations
     }

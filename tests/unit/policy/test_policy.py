@@ -16,11 +16,12 @@ from placement import conf as options
 from placement import deploy, errors
 from placement import policy as ours
 from placement.policy import Policy
+from placement.policy.rules import RULES
 from tests import web
 
 RESHAPE = "placement:reshaper:reshape"
 USAGES = "placement:usages"
-OPERATIONS = [rule.name for rule in ours.RULES if rule.name.startswith("placement:")]
+OPERATIONS = [rule.name for rule in RULES if rule.name.startswith("placement:")]
 ORDINARY = [name for name in OPERATIONS if name not in (RESHAPE, USAGES)]
 
 
@@ -39,17 +40,17 @@ def allows(policy, rule, context, target=None):
 def policy_of(tmp_path, text, **overrides):
     path = tmp_path / "policy.yaml"
     path.write_text(text)
-    return Policy(web.configuration(oslo_policy__policy_file=str(path), **overrides), ours.RULES)
+    return Policy(web.configuration(oslo_policy__policy_file=str(path), **overrides), RULES)
 
 
 @pytest.fixture(scope="module")
 def secure():
-    return Policy(web.configuration(), ours.RULES)
+    return Policy(web.configuration(), RULES)
 
 
 @pytest.fixture(scope="module")
 def legacy():
-    return Policy(web.configuration(oslo_policy__enforce_new_defaults=False), ours.RULES)
+    return Policy(web.configuration(oslo_policy__enforce_new_defaults=False), RULES)
 
 
 @pytest.fixture(scope="module", params=["secure", "legacy"])
@@ -139,7 +140,7 @@ def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
 
 def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
     monkeypatch.setattr(ours, "MOST_VERDICTS", 3)
-    policy = Policy(web.configuration(), ours.RULES)
+    policy = Policy(web.configuration(), RULES)
     for _ in range(2):
         for number in range(5):
             assert allows(policy, ORDINARY[0], caller("admin", project_id=f"p{number}"))
@@ -149,7 +150,7 @@ def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
 
 def test_a_verdict_with_a_long_key_is_not_cached():
     """Clients choose the roles and ids of some callers: the cache has a limit in bytes."""
-    policy = Policy(web.configuration(), ours.RULES)
+    policy = Policy(web.configuration(), RULES)
     for _ in range(2):
         assert allows(policy, ORDINARY[0], caller("admin", project_id="p" * 3000))
     assert policy._verdicts == {}
@@ -167,7 +168,7 @@ def test_a_rule_may_refer_to_the_project_and_user_of_the_caller(tmp_path):
 
 
 def test_two_policies_in_one_process_do_not_mix(secure, legacy):
-    again = Policy(web.configuration(), ours.RULES)
+    again = Policy(web.configuration(), RULES)
     for _ in range(2):
         assert not allows(secure, RESHAPE, caller("admin"))
         assert allows(legacy, RESHAPE, caller("admin"))
@@ -177,7 +178,7 @@ def test_two_policies_in_one_process_do_not_mix(secure, legacy):
 def test_concurrent_first_requests_see_all_rules():
     """story 2005168: the rules were loaded by the first request, and the second saw half of them."""
     for _ in range(5):
-        policy = Policy(web.configuration(), ours.RULES)
+        policy = Policy(web.configuration(), RULES)
         start = threading.Barrier(8)
         verdicts = []
 
@@ -248,19 +249,19 @@ def test_an_invalid_policy_file_prevents_the_start(tmp_path, place, text, senten
     configuration = tmp_path / "placement.conf"
     configuration.write_text(f"[oslo_policy]\n{place} = {named}\n")
     with pytest.raises(ValueError, match="^" + re.escape(f"{path}{sentence}")):
-        Policy(web.configuration(config_files=[str(configuration)]), ours.RULES)
+        Policy(web.configuration(config_files=[str(configuration)]), RULES)
 
 
 def test_the_default_policy_file_may_be_missing(tmp_path):
     (tmp_path / "placement.conf").touch()
     assert allows(
-        Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]), ours.RULES), USAGES, caller("admin")
+        Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]), RULES), USAGES, caller("admin")
     )
 
 
 def test_a_configured_policy_directory_that_does_not_exist_is_logged(tmp_path, caplog):
     (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_dirs = nowhere.d\n")
-    Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]), ours.RULES)
+    Policy(web.configuration(config_files=[str(tmp_path / "placement.conf")]), RULES)
     assert "[oslo_policy]policy_dirs: nowhere.d does not exist" in caplog.text
 
 
