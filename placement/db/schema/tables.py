@@ -69,6 +69,12 @@ def _id() -> sa.Column[int]:
     return sa.Column("id", sa.Integer, primary_key=True, nullable=False)
 
 
+def _names(table: str, name: str, of: sa.types.TypeEngine[str], *, nullable: bool = False) -> sa.Table:
+    """Return a table of unique names."""
+    unique = sa.UniqueConstraint(name, name=f"uniq_{table}0{name}")
+    return sa.Table(table, metadata, *_times(), _id(), sa.Column(name, of, nullable=nullable), unique)
+
+
 # Resource providers.  A root has its own id in root_provider_id, and no parent.
 resource_providers = sa.Table(
     "resource_providers",
@@ -124,14 +130,7 @@ allocations = sa.Table(
 )
 
 # Types of consumers; a consumer without one is shown as "unknown".
-consumer_types = sa.Table(
-    "consumer_types",
-    metadata,
-    *_times(),
-    _id(),
-    sa.Column("name", sa.Unicode(255), nullable=False),
-    sa.UniqueConstraint("name", name="uniq_consumer_types0name"),
-)
+consumer_types = _names("consumer_types", "name", sa.Unicode(255))
 
 # Consumers.  A row exists as long as the consumer has allocations.
 consumers = sa.Table(
@@ -155,42 +154,13 @@ consumers = sa.Table(
     sa.Index("consumers_consumer_type_id_idx", "consumer_type_id"),
 )
 
-projects = sa.Table(
-    "projects",
-    metadata,
-    *_times(),
-    _id(),
-    sa.Column("external_id", sa.String(255), nullable=False),
-    sa.UniqueConstraint("external_id", name="uniq_projects0external_id"),
-)
-
-users = sa.Table(
-    "users",
-    metadata,
-    *_times(),
-    _id(),
-    sa.Column("external_id", sa.String(255), nullable=False),
-    sa.UniqueConstraint("external_id", name="uniq_users0external_id"),
-)
+projects = _names("projects", "external_id", sa.String(255))
+users = _names("users", "external_id", sa.String(255))
 
 # Standard classes have fixed ids from 0 (VCPU), custom ones begin at 10000.
-resource_classes = sa.Table(
-    "resource_classes",
-    metadata,
-    *_times(),
-    _id(),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.UniqueConstraint("name", name="uniq_resource_classes0name"),
-)
+resource_classes = _names("resource_classes", "name", sa.String(255))
 
-traits = sa.Table(
-    "traits",
-    metadata,
-    *_times(),
-    _id(),
-    sa.Column("name", sa.Unicode(255), nullable=False),
-    sa.UniqueConstraint("name", name="uniq_traits0name"),
-)
+traits = _names("traits", "name", sa.Unicode(255))
 
 resource_provider_traits = sa.Table(
     "resource_provider_traits",
@@ -207,14 +177,7 @@ resource_provider_traits = sa.Table(
     sa.Index("resource_provider_traits_resource_provider_trait_idx", "resource_provider_id", "trait_id"),
 )
 
-placement_aggregates = sa.Table(
-    "placement_aggregates",
-    metadata,
-    *_times(),
-    _id(),
-    sa.Column("uuid", sa.String(36), nullable=True),
-    sa.UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
-)
+placement_aggregates = _names("placement_aggregates", "uuid", sa.String(36), nullable=True)
 
 resource_provider_aggregates = sa.Table(
     "resource_provider_aggregates",
