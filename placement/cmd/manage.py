@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -112,7 +113,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     ).add_argument(
         "--grace",
         metavar="<seconds>",
-        type=_seconds,
+        type=functools.partial(program.number, least=0),
         default=sweep.GRACE,
         help="remove rows that an earlier sweep marked at least so long ago; longer than any transaction lasts "
         "(default: %(default)s)",
@@ -139,13 +140,6 @@ def _add_leases(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         type=program.number,
         help="the largest number of leases to give back (default: all)",
     )
-
-
-def _seconds(text: str) -> int:
-    """Parse a number of seconds; raises ArgumentTypeError."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return int(text)
 
 
 def _show_help(parser: argparse.ArgumentParser) -> int:

@@ -46,15 +46,11 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
 
 def port(text: str) -> int:
     """Parse a TCP port, for argparse; 0 is any free one."""
-    return _between(text, 0, 65535)
+    return number(text, 0, 65535)
 
 
-def number(text: str) -> int:
-    """Parse an integer of at least 1, for argparse."""
-    return _between(text, 1, None)
-
-
-def _between(text: str, least: int, most: int | None) -> int:
+def number(text: str, least: int = 1, most: int | None = None) -> int:
+    """Parse an integer, for argparse."""
     try:
         value = int(text)
     except ValueError:
