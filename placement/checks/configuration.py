@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from oslo_config import cfg
@@ -12,7 +11,7 @@ from placement import conf as options
 from placement import package, policy
 from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, error, warning
-from placement.conf import reading
+from placement.conf import spelling
 
 
 def unknown_options(subject: Subject) -> Iterator[Finding]:
@@ -68,11 +67,7 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
     except ImportError:
         if not _has_section(conf, "keystone_authtoken"):
             raise NotMadeError("[api]auth_strategy is keystone by default, and nothing configures it.") from None
-        yield error(
-            "keystonemiddleware is missing.",
-            (),
-            package.install("keystone"),
-        )
+        yield error("keystonemiddleware is missing.", (), package.install("keystone"))
         return
     if not is_configured(conf):
         raise NotMadeError("[keystone_authtoken] has no auth_type: the service does not start with it.")
@@ -84,7 +79,4 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
 
 def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
     """Return whether a file or the environment has an option of a section that no module here has registered."""
-    sections: dict[str, dict[str, list[str]]] = {}
-    for path in reading.files(conf):
-        cfg.ConfigParser(path, sections).parse()
-    return name in sections or any(variable.startswith(f"OS_{name.upper()}__") for variable in os.environ)
+    return any(section == name for _, section, _ in spelling.written(conf))

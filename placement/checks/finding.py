@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass
 
 
@@ -32,16 +33,6 @@ class Finding:
     fixable: bool = False
 
 
-def error(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
-    """Return a finding of that severity."""
-    return Finding(Severity.ERROR, what, where, mend, fixable)
-
-
-def warning(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
-    """Return a finding of that severity."""
-    return Finding(Severity.WARNING, what, where, mend, fixable)
-
-
-def info(what: str, where: tuple[str, ...] = (), mend: str = "", *, fixable: bool = False) -> Finding:
-    """Return a finding of that severity."""
-    return Finding(Severity.INFO, what, where, mend, fixable)
+error = functools.partial(Finding, Severity.ERROR)
+warning = functools.partial(Finding, Severity.WARNING)
+info = functools.partial(Finding, Severity.INFO)

@@ -52,7 +52,7 @@ def unknown_options(conf: cfg.ConfigOpts, own: Collection[str]) -> list[UnknownO
     known: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
         known.setdefault(group or "DEFAULT", set()).add(name)
-    found = (_finding(where, section, name, known, own) for where, section, name in _written(conf))
+    found = (_finding(where, section, name, known, own) for where, section, name in written(conf))
     return [each for each in found if each]
 
 
@@ -72,7 +72,7 @@ def _nearest(name: str, names: Collection[str]) -> str | None:
     return next((lower[each] for each in difflib.get_close_matches(name.lower(), lower, 1, _ALIKE)), None)
 
 
-def _written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
+def written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
     """Yield, for each option: where it is, its section as oslo.config names it, and its name; "" for empty sections."""
     for path in reading.files(conf):
         sections: dict[str, dict[str, object]] = {}

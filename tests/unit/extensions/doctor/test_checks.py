@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import types
 from collections.abc import Iterator
@@ -29,11 +30,11 @@ def severities(function: types.FunctionType, seen: set[object]) -> Iterator[Seve
     for name in named(function.__code__):
         value = function.__globals__.get(name)
         assert value is not finding.Finding, f"{function.__name__}: make findings by error, warning and info"
-        if not isinstance(value, types.FunctionType):
-            continue
-        if value in MAKERS:
+        if isinstance(value, functools.partial) and value in MAKERS:
             yield MAKERS[value]
-        elif value.__module__.startswith("placement.extensions.doctor.") and value not in seen:
+        if not isinstance(value, types.FunctionType) or value in seen:
+            continue
+        if value.__module__.startswith("placement.extensions.doctor."):
             yield from severities(value, seen)
 
 
