@@ -86,23 +86,19 @@ class _Core:
 
     def __init__(self, instruments: Instruments) -> None:
         counter, histogram, gauge = instruments.counter, instruments.histogram, instruments.gauge
-        requests = histogram("request_seconds", "Requests answered", _SECONDS, "route", "method", "status")
-        claims = counter("claims", "Writes of allocations, by how they ended", "outcome")
         self._joint = histogram("claims_per_transaction", "Writes of allocations that one transaction did", _FEW)
-        conflicts = counter("conflicts", "Requests answered with 409", "cause")
-        retries = counter("retries", "Transactions that were run again", "cause")
-        errors = counter("database_errors", "What the database or its driver refused", "error")
-        searches = counter("candidate_searches", "Searches for candidates", "outcome", "obstacle")
         self._expired = counter("leases_expired", "Leases whose time was over, and that were given back")
-        reloads = counter("index_reloads", "Times that a worker read all providers", "cause")
         # The library takes long to find the metric for some labels, so the result is cached.
-        self._request = functools.cache(requests.labels)
-        self._claim = functools.cache(claims.labels)
-        self._conflict = functools.cache(conflicts.labels)
-        self._retry = functools.cache(retries.labels)
-        self._error = functools.cache(errors.labels)
-        self._search = functools.cache(searches.labels)
-        self._reload = functools.cache(reloads.labels)
+        cached = functools.cache
+        self._request = cached(
+            histogram("request_seconds", "Requests answered", _SECONDS, "route", "method", "status").labels
+        )
+        self._claim = cached(counter("claims", "Writes of allocations, by how they ended", "outcome").labels)
+        self._conflict = cached(counter("conflicts", "Requests answered with 409", "cause").labels)
+        self._retry = cached(counter("retries", "Transactions that were run again", "cause").labels)
+        self._error = cached(counter("database_errors", "What the database or its driver refused", "error").labels)
+        self._search = cached(counter("candidate_searches", "Searches for candidates", "outcome", "obstacle").labels)
+        self._reload = cached(counter("index_reloads", "Times that a worker read all providers", "cause").labels)
         self._search_seconds = histogram("candidate_search_seconds", "Time to search for candidates", _SECONDS)
         self._found = histogram("candidates_found", "Candidates found by a search", _COUNTS)
         self._refresh_seconds = histogram("index_refresh_seconds", "Time to bring the index up to date", _SECONDS)
