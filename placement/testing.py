@@ -166,7 +166,7 @@ def _read_no_files(conf: cfg.ConfigOpts) -> None:
     try:
         conf.find_file(options.PROJECT)
     except cfg.NotInitializedError:
-        conf([], project=options.PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+        conf([], **options.NO_FILES, use_env=False)
 
 
 # --- the endpoint ----------------------------------------------------------------------------------------------------

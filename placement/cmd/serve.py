@@ -18,7 +18,6 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 import waitress
@@ -130,10 +129,7 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     conf.set_default("max_retries", 0, group="placement_database")
     if database:
         conf.set_override("connection", database, group="placement_database")
-    files: dict[str, Any] = {"project": options.PROJECT, "default_config_files": [], "default_config_dirs": []}
-    conf([], **files)
-    if options.forget_others(conf):
-        conf([], **files)
+    options.read(conf, [], **options.NO_FILES)
     options.check(conf)
     url = conf.placement_database.connection
     if url.startswith("sqlite:///"):

@@ -8,7 +8,7 @@ spelling  options in a configuration that do not exist
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from oslo_config import cfg
@@ -28,6 +28,7 @@ from placement.conf.spelling import UnknownOption, unknown_options
 
 __all__ = [
     "CONFIG_DIR_VARIABLE",
+    "NO_FILES",
     "PROJECT",
     "check",
     "connection_finding",
@@ -43,6 +44,8 @@ __all__ = [
 
 PROJECT = "placement"
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
+#: Has oslo.config read no file.
+NO_FILES: Mapping[str, Any] = {"project": PROJECT, "default_config_files": [], "default_config_dirs": []}
 
 #: Follows the reason why the database is out of reach, or refuses the service.
 WHICH_DATABASE = "; its host, name, user and password are those of [placement_database]connection"
@@ -78,12 +81,16 @@ def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
-    """Have ``conf`` read the files that :func:`load` describes, and a command line; ``how`` is for oslo.config."""
+    """Have ``conf`` read the files that :func:`load` describes, and a command line.
+
+    Args:
+        how: For oslo.config; it may name other files.
+    """
     directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
     beside = os.path.join(directory, f"{PROJECT}.conf.d")
     directories = [beside] if directory and os.path.isdir(beside) else None
-    how |= {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories}
+    how = {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories, **how}
     reading.read(conf, arguments, **how)
     if forget_others(conf):
         reading.read(conf, arguments, **how)
@@ -95,7 +102,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     register(defaults)
     log.register_options(defaults)
     defaults.set_default("connection", "none", group="placement_database")  # it is required
-    defaults([], project=PROJECT, default_config_files=[], default_config_dirs=[], use_env=False)
+    defaults([], **NO_FILES, use_env=False)
     reading.check(conf, defaults, NEVER_EMPTY)
 
 
