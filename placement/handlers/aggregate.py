@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.writes.transaction import Reading, Transaction
+from placement.db.writes.transaction import Transaction
 from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -26,12 +26,8 @@ from placement.schemas import aggregate as schema
 )
 def list_aggregates(req: Request, uuid: str) -> Reply:
     """Show the aggregates that the provider belongs to."""
-
-    def work(db: Reading) -> tuple[ResourceProvider, Iterable[str]]:
-        provider = ResourceProvider.get(db, uuid)
-        return provider, [aggregate.uuid for aggregate in Aggregate.of_provider(db, provider)]
-
-    return _present(req, *req.read(work))
+    provider, aggregates = req.read(ResourceProvider.get_with, uuid, Aggregate.of_provider)
+    return _present(req, provider, [aggregate.uuid for aggregate in aggregates])
 
 
 @endpoint(

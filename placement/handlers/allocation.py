@@ -6,7 +6,6 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.writes.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, newest, no_content, ok
@@ -73,12 +72,9 @@ def delete(req: Request, consumer_uuid: str) -> Reply:
 @endpoint(policy="placement:resource_providers:allocations:list", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the allocations on the provider, by consumer."""
-
-    def work(db: Reading) -> tuple[ResourceProvider, ProviderAllocations]:
-        provider = ResourceProvider.get(db, uuid, errors.ProviderOfAllocationsNotFound)
-        return provider, ProviderAllocations.of_provider(db, provider)
-
-    provider, held = req.read(work)
+    provider, held = req.read(
+        ResourceProvider.get_with, uuid, ProviderAllocations.of_provider, errors.ProviderOfAllocationsNotFound
+    )
     document = {
         "resource_provider_generation": provider.generation,
         "allocations": {consumer: _present_share(share, req.version) for consumer, share in held.shares.items()},

@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.writes.transaction import Reading, Transaction
+from placement.db.writes.transaction import Transaction
 from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.failures import MethodNotAllowed
@@ -22,13 +22,7 @@ from placement.schemas import inventory as schema
 @endpoint(policy="placement:resource_providers:inventories:list", replies=schema.LIST_REPLIES)
 def list_inventories(req: Request, uuid: str) -> Reply:
     """Show all inventories of the provider."""
-
-    def work(db: Reading) -> tuple[ResourceProvider, Iterable[Inventory]]:
-        provider = ResourceProvider.get(db, uuid)
-        return provider, Inventory.of_provider(db, provider)
-
-    provider, records = req.read(work)
-    return _all(provider, records)
+    return _all(*req.read(ResourceProvider.get_with, uuid, Inventory.of_provider))
 
 
 @endpoint(
@@ -98,12 +92,9 @@ def delete_all(req: Request, uuid: str) -> Reply:
 @endpoint(policy="placement:resource_providers:inventories:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, uuid: str, resource_class: str) -> Reply:
     """Show the provider's inventory of one class."""
-
-    def work(db: Reading) -> tuple[ResourceProvider, Inventory]:
-        provider = ResourceProvider.get(db, uuid)
-        return provider, Inventory.get(db, provider, resource_class)
-
-    provider, record = req.read(work)
+    provider, record = req.read(
+        ResourceProvider.get_with, uuid, lambda db, provider: Inventory.get(db, provider, resource_class)
+    )
     return ok(_one(provider, record), modified=newest([record.modified]))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement import microversion as mv
-from placement.db.writes.transaction import Reading, Transaction
+from placement.db.writes.transaction import Transaction
 from placement.http import dry_run
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -58,12 +58,7 @@ def delete(req: Request, name: str) -> Reply:
 @endpoint(since=mv.TRAITS, policy="placement:resource_providers:traits:list", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the traits of the provider."""
-
-    def work(db: Reading) -> tuple[ResourceProvider, Iterable[Trait]]:
-        provider = ResourceProvider.get(db, uuid)
-        return provider, Trait.of_provider(db, provider)
-
-    return _present(*req.read(work))
+    return _present(*req.read(ResourceProvider.get_with, uuid, Trait.of_provider))
 
 
 @endpoint(

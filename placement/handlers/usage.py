@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from placement import microversion as mv
-from placement.db.writes.transaction import Reading
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -17,12 +16,7 @@ from placement.schemas import usage as schema
 @endpoint(policy="placement:resource_providers:usages", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show how much of each class of the provider is used."""
-
-    def work(db: Reading) -> tuple[ResourceProvider, dict[str, int]]:
-        provider = ResourceProvider.get(db, uuid)
-        return provider, Usage.of_provider(db, provider)
-
-    provider, usages = req.read(work)
+    provider, usages = req.read(ResourceProvider.get_with, uuid, Usage.of_provider)
     return ok({"resource_provider_generation": provider.generation, "usages": usages}, modified=NOW)
 
 

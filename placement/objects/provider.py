@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
 from placement import errors
 from placement.db.schema.tables import resource_providers
 from placement.db.writes.transaction import Reading
+
+Result = TypeVar("Result")
 
 #: Ids in one statement.
 MANY = 5000
@@ -60,6 +62,18 @@ class ResourceProvider:
         if provider is None:
             raise missing(uuid=uuid)
         return provider
+
+    @classmethod
+    def get_with(
+        cls,
+        db: Reading,
+        uuid: str,
+        read: Callable[[Reading, Self], Result],
+        missing: type[errors.NotFound] = errors.ProviderNotFound,
+    ) -> tuple[Self, Result]:
+        """The provider, and what is read of it then, which is at least as new as its generation; raises like get."""
+        provider = cls.get(db, uuid, missing)
+        return provider, read(db, provider)
 
     @staticmethod
     def ids(db: Reading, uuids: Collection[str]) -> dict[str, int]:
