@@ -2,6 +2,7 @@
 
 database, connect  a database, and the one that the configuration names
 dry_run            requests that are rolled back
+shared_run         work that one thread does for all that asked for it before it began
 feed               which providers each transaction changed, for the index
 writes             a write: its transaction, attempts at it, and several writes in one transaction
 engine             connections, statements and errors of each kind of database and driver

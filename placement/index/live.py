@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from placement import errors, signals
 from placement.db.database import Database
+from placement.db.shared_run import SharedRun
 from placement.db.upkeep import standard
-from placement.db.writes.shared_run import SharedRun
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import Position
 from placement.index.refresh import Indexed, agrees, bounds, loaded, refreshed

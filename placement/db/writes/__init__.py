@@ -3,7 +3,6 @@
 transaction, attempt, retry  a transaction, one attempt at a write, and when it is run again
 notes, author                what a transaction changes, object by object, and in whose name
 queue                        work of several threads that one of them does as a batch
-shared_run                   work that one thread does for all that asked for it before it began
 names                        ids of projects, users, consumer types and aggregates
 expired_writers              writers of the feed that have ended
 """

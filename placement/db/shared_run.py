@@ -5,23 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from placement import errors
-from placement.db.engine.bulkhead import Bulkhead
-
-
-class Admitting(Protocol):
-    """What is needed of a database."""
-
-    @property
-    def bulkhead(self) -> Bulkhead: ...
+from placement.db.database import Database
 
 
 class SharedRun:
     """Work with the database that one thread of a process does at a time, for all that wait for it."""
 
-    def __init__(self, database: Admitting, work: Callable[[], None]) -> None:
+    def __init__(self, database: Database, work: Callable[[], None]) -> None:
         self._database = database
         self._work = work
         self._locks: dict[int, threading.Lock] = {}

@@ -15,7 +15,7 @@ import pytest
 from placement import errors
 from placement.db.engine import bulkhead
 from placement.db.engine.bulkhead import Bulkhead
-from placement.db.writes.shared_run import SharedRun
+from placement.db.shared_run import SharedRun
 from tests import preloaded
 from tests.clock import PATIENCE
 
