@@ -10,12 +10,16 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import waitress
 
 from placement import package
 from placement.cmd import program
+
+if TYPE_CHECKING:
+    from placement.metrics.directory import Directory
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,7 +28,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from placement.metrics.directory import Directory
-        from placement.metrics.page import Page
     except ImportError:
         print(f"placement-metrics: prometheus_client is missing: {package.install('metrics')}", file=sys.stderr)
         return 1
@@ -39,6 +42,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     server.run()  # returns at a signal
     server.close()
     return 0
+
+
+class Page:
+    """Serves the metrics of a directory, without authentication: they name no user, consumer or provider."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer 200 with the metrics, 404 for another path, 405 for another method."""
+        if environ["PATH_INFO"] != "/metrics":
+            return _reply(start_response, "404 Not Found", "The page is /metrics.\n")
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return _reply(
+                start_response, "405 Method Not Allowed", "The methods are GET and HEAD.\n", ("Allow", "GET, HEAD")
+            )
+        text, content_type = self._directory.text(environ.get("HTTP_ACCEPT", ""))
+        start_response("200 OK", [("Content-Type", content_type), ("Content-Length", str(len(text)))])
+        return [text if environ["REQUEST_METHOD"] == "GET" else b""]
+
+
+def _reply(start_response: Any, status: str, text: str, *headers: tuple[str, str]) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(text))), *headers])
+    return [text.encode()]
 
 
 def _parser() -> argparse.ArgumentParser:

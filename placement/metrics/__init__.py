@@ -4,7 +4,6 @@
     instruments      how the core and its extensions create metrics
     allocated_file   the files of a process's metrics, which never meet a full disk
     directory        the shared directory of all processes, and the sums
-    page             the HTTP page with the sums
 
 Each process of the service has files of its own in a directory that all processes share.  ``placement-metrics`` is a
 separate process that exports the sums.  So a scrape takes no time from a worker, is answered when all workers are busy

@@ -16,9 +16,9 @@ from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from placement import metrics
+from placement.cmd.metrics import Page
 from placement.errors import StartError
 from placement.metrics.directory import Directory
-from placement.metrics.page import Page
 from tests import children, web
 from tests.clock import PATIENCE
 
@@ -120,7 +120,7 @@ def test_files_of_running_processes_are_not_changed(directory):
 FORKING = """
 import os, signal, sys
 from placement.metrics.directory import Directory
-from placement.metrics.page import Page
+from placement.cmd.metrics import Page
 from tests.unit.metrics.test_directory import leave
 directory = Directory(sys.argv[1])
 directory.join()
@@ -228,7 +228,7 @@ import sys
 import prometheus_client  # as if another module had imported it first
 from placement import metrics, signals
 from placement.metrics.directory import Directory
-from placement.metrics.page import Page
+from placement.cmd.metrics import Page
 metrics.start(sys.argv[1])
 metrics.start(sys.argv[1])
 signals.retried("deadlock")
