@@ -27,11 +27,10 @@ from placement.http.application import Application
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.middleware.authentication import Authentication
-from placement.middleware.cross_origin import cross_origin
 from placement.middleware.lease_sweeps import LeaseSweeps
+from placement.middleware.libraries import cross_origin, proxy_headers
 from placement.middleware.mount import Dispatch, Mount
 from placement.middleware.profiler import profiled, traced
-from placement.middleware.proxy_headers import proxy_headers
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
 

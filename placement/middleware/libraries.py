@@ -1,13 +1,21 @@
-"""Takes scheme, host, prefix and client address from a reverse proxy, if configured."""
+"""Layers of oslo.middleware."""
 
 from __future__ import annotations
 
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from oslo_middleware import http_proxy_to_wsgi
+from oslo_middleware import cors, http_proxy_to_wsgi
 
 from placement.http.service import Service
+
+
+def cross_origin(application: WSGIApplication, service: Service) -> WSGIApplication:
+    """Return the application with CORS headers for pages of ``[cors]allowed_origin``, if any are (docs: api-cors)."""
+    if not service.conf.cors.allowed_origin:
+        return application
+    layered: WSGIApplication = cors.CORS(application, service.conf)
+    return layered
 
 
 def proxy_headers(application: WSGIApplication, service: Service) -> WSGIApplication:
