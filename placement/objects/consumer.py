@@ -172,7 +172,7 @@ class Consumer:
     # --- writing ---
 
     @staticmethod
-    def lock_all(db: Transaction, uuids: Collection[str]) -> None:
+    def create_and_lock(db: Transaction, uuids: Collection[str]) -> None:
         """Create a row for each uuid that has none, and lock the rows until the transaction ends."""
         # An upsert: other transactions may create and delete the row at any time, so no look beforehand would do.
         lock = dialects.upsert(db.dialect, consumers.c.uuid, generation=consumers.c.generation)
@@ -205,7 +205,7 @@ class Consumer:
 
         They are written because between Galera nodes a lock excludes nothing (docs/adr/0012).
         """
-        cls.lock_all(db, uuids)
+        cls.create_and_lock(db, uuids)
         db.execute(_TOUCH, {"uuids": list(uuids), **touched()})
 
     @staticmethod

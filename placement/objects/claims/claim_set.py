@@ -176,7 +176,7 @@ class ClaimSet:
         unchecked = [claim.consumer for claim in self._claims if not claim.checks_generation]
         if unchecked:
             # Any generation will do, so these claims must not collide with those who write the same consumers.
-            Consumer.lock_all(self._db, unchecked)
+            Consumer.create_and_lock(self._db, unchecked)
         owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
         unknown = self._named_providers if provider_ids is None else ()
         self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)

@@ -171,6 +171,6 @@ def test_new_consumers_are_created_and_locked_in_one_order(database, service):
             written.append(re.findall("|".join(names), " ".join(map(str, values))))
 
     assert service("POST", "/allocations", 39, dict.fromkeys(names, NEW_CONSUMER | held)).status == 204
-    database.write(lambda db: Consumer.lock_all(db, names))
+    database.write(lambda db: Consumer.create_and_lock(db, names))
     # The first attempt of the claim is rolled back: it finds no project of that name.
     assert written == [sorted(names)] * 3
