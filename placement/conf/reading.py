@@ -18,17 +18,6 @@ _VALUE = re.compile(
 _ARGUMENT = re.compile(r"argument --(?P<name>[\w-]+): (?P<why>.*)")
 
 
-class Required(cfg.RequiredOptError):
-    """A required option without a value, and where it was looked for."""
-
-    def __init__(self, error: cfg.RequiredOptError, where: str) -> None:
-        super().__init__(error.opt_name, error.group)
-        self._where = where
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}: {self._where}"
-
-
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     """Have ``conf`` read its files and a command line; ``how`` is for oslo.config.
 
@@ -40,7 +29,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
         with _raised_errors():
             conf(list(arguments), **how)
     except cfg.RequiredOptError as error:
-        raise Required(error, _where(conf, error)) from None
+        raise cfg.Error(f"{error}: {_where(conf, error)}") from None
     except UnicodeDecodeError as error:
         raise cfg.Error(f"{_undecodable(conf, arguments)} is not UTF-8: {error.reason}") from None
     except OSError as error:
