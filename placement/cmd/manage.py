@@ -38,15 +38,12 @@ _LEASES_LEFT = 3
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    try:
-        return program.exit_code(PROG, lambda: _run(argv), failed=1)
-    except SystemExit as done:
-        # argparse has printed help, version or usage.
-        return int(done.code or 0) if argv else 1
+    code = program.exit_code(PROG, lambda: _run(argv or ["--help"]), failed=1)
+    return code if argv else 1
 
 
 def _run(argv: Sequence[str]) -> int:
-    conf = program.configured(PROG, argv or ["--help"], _add_commands)
+    conf = program.configured(PROG, argv, _add_commands)
     if conf.command.name is None:
         conf.print_help()
         return 1
@@ -198,15 +195,9 @@ def sweep_leases(conf: cfg.ConfigOpts) -> int:
     """Give back what expired leases hold, and print their number; return the exit code (docs: leases)."""
     with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
         schema.require_current(database.reading_engine, extension.additions(conf))
-        numbers: list[int] = []
-
-        def given_back(number: int) -> None:
-            numbers.append(number)
-            progress.advance(number)
-
-        complete = lease_sweep.sweep(database, conf.command.max_rows, given_back=given_back)
+        complete = lease_sweep.sweep(database, conf.command.max_rows, given_back=progress.advance)
         left = 0 if complete else database.read(leases.count_expired)
-    print(framed(("Leases", "Number"), ("given back", sum(numbers)), ("still due", left)))
+    print(framed(("Leases", "Number"), ("given back", progress.done), ("still due", left)))
     return 0 if complete else _LEASES_LEFT
 
 

@@ -70,6 +70,9 @@ def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
         code = work()
         sys.stdout.flush()
         return code
+    except SystemExit as done:
+        # argparse has printed help, version or usage.
+        return int(done.code or 0)
     except KeyboardInterrupt:
         print(f"{prog}: interrupted", file=sys.stderr)
         return INTERRUPTED

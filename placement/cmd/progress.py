@@ -28,7 +28,8 @@ class Progress:
             first: Seconds until the first line.
         """
         self._work, self._unit, self._total, self._first = work, unit, total, first
-        self._done = 0
+        #: How much is counted.
+        self.done = 0
         self._ended = threading.Event()
         self._printer = threading.Thread(target=self._print, daemon=True)
 
@@ -43,7 +44,7 @@ class Progress:
 
     def advance(self, by: int) -> None:
         """Count so many more as done."""
-        self._done += by
+        self.done += by
 
     def _print(self) -> None:
         pause = self._first
@@ -56,4 +57,4 @@ class Progress:
         if not self._unit:
             return f"{self._work}: {seconds}"
         of = "" if self._total is None else f" of {self._total:,}"
-        return f"{self._work}: {self._done:,}{of} {self._unit}, {seconds}"
+        return f"{self._work}: {self.done:,}{of} {self._unit}, {seconds}"

@@ -64,9 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
         return program.exit_code(PROG, lambda: _run(argv), failed=BROKEN)
-    except SystemExit as done:
-        # argparse has printed help, version or usage.
-        return int(done.code or 0)
     except Exception:
         traceback.print_exc()
         return BROKEN

@@ -119,11 +119,9 @@ def _needed(examination: Examination) -> list[tuple[Fix, int]]:
 
 def _mend(conf: cfg.ConfigOpts, database: Database, fix: Fix) -> int:
     with Progress(f"doctor --fix: {fix.check}", "rows mended") as progress:
-        done = 0
         for number in fix.run(Subject(conf, database, deploy.rules_of(extension.enabled(conf)))):
-            done += number
             progress.advance(number)
-        return done
+        return progress.done
 
 
 def _document(examination: Examination, mended: Sequence[Mended] | None) -> dict[str, Any]:
