@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placement.extensions.v1.overview.usage_sample import UsageSample
+from placement.extensions.v1.history.usage_samples import UsageSample
 
 #: The picture, in units of its own: it is stretched to the place that it has.
 WIDTH, HEIGHT = 1000, 200

@@ -7,28 +7,84 @@ database, so that each interval has one, whichever process takes it.
 from __future__ import annotations
 
 import datetime
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.functions import FunctionElement
 
 from placement.db.schema.clock import CLOCK
-from placement.db.schema.tables import LARGEST_RATIO, allocations, inventories, resource_classes
+from placement.db.schema.tables import allocations, inventories, resource_classes
 from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.v1.history.tables import usage_samples
+from placement.objects import capacity
 
 #: The time between two samples.
 INTERVAL = datetime.timedelta(minutes=10)
-#: The greatest sum that is kept; absurd ratios give more.
+#: The greatest capacity that is kept; absurd ratios give more.
 _LARGEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class UsageSample:
+    """The sums over all providers in one resource class, in its units."""
+
+    #: Naive, UTC.
+    at: datetime.datetime
+    capacity: int
+    used: int
+
+    @classmethod
+    def of_sums(cls, at: datetime.datetime, capacity: float, used: int) -> Self:
+        """Return a sample of a capacity that may be below nothing, or above all that is kept."""
+        return cls(at, min(max(int(capacity), 0), _LARGEST), used)
+
+    @classmethod
+    def between(
+        cls,
+        db: Reading,
+        since: datetime.datetime,
+        until: datetime.datetime,
+        most: int,
+        resource_class: str | None = None,
+    ) -> dict[str, list[Self]]:
+        """Return the samples of a period, in order, by class.
+
+        Args:
+            since: Its beginning (naive, UTC).
+            until: Its end, which is no part of it; later than its beginning.
+            most: How many samples of a class at most.  Of more there are those of the last
+                moment in each of so many equal spans.
+            resource_class: The name of the only class.
+        """
+        condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
+        period = sa.and_(_S.at >= since, _S.at < until, condition)
+        moments = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
+        shown = spread(moments, since, (until - since) / most) if len(moments) > most else moments
+        rows = db.execute(
+            sa.select(usage_samples).where(_S.at.in_(shown), condition).order_by(_S.resource_class, _S.at)
+        )
+        found: dict[str, list[Self]] = {}
+        for row in rows:
+            found.setdefault(row.resource_class, []).append(cls(row.at, row.capacity, row.used))
+        return found
+
+
+def spread(
+    moments: Sequence[datetime.datetime], since: datetime.datetime, span: datetime.timedelta
+) -> list[datetime.datetime]:
+    """Return the last moment of each span after a beginning, of moments in order."""
+    return [*{(moment - since) // span: moment for moment in moments}.values()]
+
+
+# --- taking them -----------------------------------------------------------------------------------------------------
 
 
 def due(db: Reading) -> datetime.datetime | None:
     """Return the beginning of the present interval (naive, UTC); None if it has its sample."""
-    now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
-    at = beginning(now)
+    at = beginning(db.execute(sa.select(CLOCK)).scalar_one())
     return None if db.execute(_HAS_SAMPLE, {"at": at}).first() else at
 
 
@@ -38,8 +94,16 @@ def beginning(moment: datetime.datetime) -> datetime.datetime:
 
 
 def read(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a sample of the present usage; a sum over all inventories and all allocations."""
-    return [dict(row) for row in db.execute(_SAMPLE, {"at": at}).mappings()]
+    """Return the rows of a sample of the present usage, of all classes with an inventory or an allocation."""
+    capacities: defaultdict[str, float] = defaultdict(float)
+    for row in db.execute(_INVENTORIES):
+        whole = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
+        capacities[row.name] += whole * row.number
+    used = {row.name: int(row.used) for row in db.execute(_USED)}
+    samples = ((name, UsageSample.of_sums(at, capacities[name], used.get(name, 0))) for name in {**capacities, **used})
+    return [
+        {"at": at, "resource_class": name, "capacity": sample.capacity, "used": sample.used} for name, sample in samples
+    ]
 
 
 def insert(db: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -48,79 +112,26 @@ def insert(db: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     Two processes that insert it at once collide: one of them is run again, and finds the other's.
     """
     if rows and not db.execute(_HAS_SAMPLE, {"at": rows[0]["at"]}).first():
-        db.execute(_INSERT, rows)
+        db.execute(sa.insert(usage_samples), rows)
 
 
 def prune(db: Transaction, retention: datetime.timedelta) -> None:
     """Remove the samples that are older than a time."""
     before = db.execute(sa.select(CLOCK)).scalar_one() - retention
-    db.execute(_DELETE, {"before": before})
+    db.execute(sa.delete(usage_samples).where(_S.at < before))
 
 
-# --- statements ------------------------------------------------------------------------------------------------------
-
-
-class _WholeCapacity(FunctionElement[float]):
-    """The capacity of an inventory in whole units, of its total less what is reserved, and its ratio.
-
-    Each database gives what the index computes (``placement.objects.capacity``).
-    """
-
-    name = "whole_capacity"
-    type = sa.Float()
-    inherit_cache = True
-
-
-@compiles(_WholeCapacity, "mysql", "mariadb")
-def _on_mysql(element: Any, compiler: Any, **options: Any) -> str:
-    # The ratio of the decimal number that clients have written and read: the column is single precision.
-    amount, ratio = (compiler.process(each, **options) for each in element.clauses)
-    return f"FLOOR(({amount}) * (0e0 + CAST({ratio} AS CHAR)))"
-
-
-@compiles(_WholeCapacity, "postgresql")
-def _on_postgresql(element: Any, compiler: Any, **options: Any) -> str:
-    amount, ratio = (compiler.process(each, **options) for each in element.clauses)
-    finite = f"GREATEST(LEAST(COALESCE(NULLIF({ratio}, 'NaN'), 0), {LARGEST_RATIO}), -{LARGEST_RATIO})"
-    return f"FLOOR(({amount})::float8 * {finite})"
-
-
-@compiles(_WholeCapacity, "sqlite")
-def _on_sqlite(element: Any, compiler: Any, **options: Any) -> str:
-    # SQLite may have been built without FLOOR.  Beyond the range of integers there are no fractions.
-    amount, ratio = (compiler.process(each, **options) for each in element.clauses)
-    capacity = f"(({amount}) * 1.0 * MAX(MIN({ratio}, {LARGEST_RATIO}), -{LARGEST_RATIO}))"
-    whole = f"CAST({capacity} AS INTEGER)"
-    return f"CASE WHEN ABS({capacity}) < {_LARGEST} THEN {whole} - ({capacity} < {whole}) ELSE {capacity} END"
-
-
-_I, _A = inventories.c, allocations.c
-_HAS_SAMPLE = sa.select(usage_samples.c.at).where(usage_samples.c.at == sa.bindparam("at")).limit(1)
-_CAPACITY = sa.func.sum(_WholeCapacity(_I.total - _I.reserved, _I.allocation_ratio) * sa.literal_column("1.0"))
-_CAPACITIES = (
-    sa.select(
-        _I.resource_class_id,
-        sa.case(
-            (_CAPACITY < 0, sa.literal_column("0")),
-            (_CAPACITY < _LARGEST, sa.cast(_CAPACITY, sa.BigInteger)),
-            else_=sa.literal_column(str(_LARGEST)),
-        ).label("capacity"),
-    )
-    .group_by(_I.resource_class_id)
-    .subquery()
+_I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
+_HAS_SAMPLE = sa.select(_S.at).where(_S.at == sa.bindparam("at")).limit(1)
+# Most inventories of a class are equal to others.
+_EQUAL = (_I.total, _I.reserved, _I.allocation_ratio)
+_INVENTORIES = (
+    sa.select(_C.name, *_EQUAL, sa.func.count().label("number"))
+    .join_from(inventories, resource_classes, _C.id == _I.resource_class_id)
+    .group_by(_C.name, *_EQUAL)
 )
-_USED = sa.select(_A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(_A.resource_class_id).subquery()
-_SAMPLE = (
-    sa.select(
-        sa.bindparam("at", type_=usage_samples.c.at.type).label("at"),
-        resource_classes.c.name.label("resource_class"),
-        sa.func.coalesce(_CAPACITIES.c.capacity, 0).label("capacity"),
-        sa.func.coalesce(_USED.c.used, 0).label("used"),
-    )
-    .select_from(resource_classes)
-    .outerjoin(_CAPACITIES, _CAPACITIES.c.resource_class_id == resource_classes.c.id)
-    .outerjoin(_USED, _USED.c.resource_class_id == resource_classes.c.id)
-    .where(sa.or_(_CAPACITIES.c.resource_class_id.is_not(None), _USED.c.resource_class_id.is_not(None)))
+_USED = (
+    sa.select(_C.name, sa.func.sum(_A.used).label("used"))
+    .join_from(allocations, resource_classes, _C.id == _A.resource_class_id)
+    .group_by(_C.name)
 )
-_INSERT = sa.insert(usage_samples)
-_DELETE = sa.delete(usage_samples).where(usage_samples.c.at < sa.bindparam("before"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from placement.extensions.v1.overview.usage_sample import UsageSample
+from placement.extensions.v1.history.usage_samples import UsageSample
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
@@ -43,5 +43,5 @@ def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datet
         if name is None or resource_class not in (None, name) or not len(column.inventories().slots):
             continue
         totals = column.totals()
-        found[name] = UsageSample(now, min(max(int(totals.capacity), 0), 2**62), int(totals.used))
+        found[name] = UsageSample.of_sums(now, totals.capacity, int(totals.used))
     return found

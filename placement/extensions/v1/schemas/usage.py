@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from placement.extensions.v1.failures import InvalidPeriod
-from placement.extensions.v1.overview.usage_sample import UsageSample
+from placement.extensions.v1.history.usage_samples import UsageSample
 from placement.extensions.v1.schemas.date import DATE, moment
 from placement.schemas.dates import date
 from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, integer, string

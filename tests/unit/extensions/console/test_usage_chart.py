@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from placement.extensions.console.views.usage_chart import UsageChart
-from placement.extensions.v1.overview.usage_sample import UsageSample
+from placement.extensions.v1.history.usage_samples import UsageSample
 
 START = datetime.datetime(2026, 11, 23)
 HOUR = datetime.timedelta(hours=1)

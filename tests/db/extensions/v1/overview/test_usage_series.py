@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.extensions.v1.history.tables import usage_samples
-from placement.extensions.v1.overview.usage_sample import UsageSample, spread
+from placement.extensions.v1.history.usage_samples import UsageSample, spread
 
 START = datetime.datetime(2026, 11, 1)
 STEP = datetime.timedelta(minutes=10)
