@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from placement.extensions.v1.failures import TimeUnknown, TooManyChanges
 from placement.extensions.v1.history import recorder
-from placement.extensions.v1.history.past import PastState, TooManyEvents, UnknownTime, state_at
+from placement.extensions.v1.overview.past import PastState, TooManyEvents, UnknownTime, state_at
 from placement.extensions.v1.overview.trees import depth_first, find_trees
 from placement.extensions.v1.schemas import date, replies
 from placement.extensions.v1.schemas import overview as schema

@@ -1,4 +1,4 @@
-"""The recorded past: events, their order, samples of the usage, and the state of all at a time (docs/adr/0042).
+"""The recorded past: events, their order, and samples of the usage (docs/adr/0042).
 
 recorder           what records the transactions of a database, and keeps the history in order and bounds
 notes              notes of a transaction as rows of events
@@ -9,5 +9,4 @@ subject            what the history is asked about
 watch              waiting for events
 pruning            the removal of old ones
 usage_samples      what is used of each class, every ten minutes
-past               the index as it was: events that have to be undone, and what is left
 """

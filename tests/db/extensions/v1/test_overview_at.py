@@ -12,10 +12,9 @@ import sqlalchemy as sa
 
 from placement import extension
 from placement.db.connect import connect
-from placement.extensions.v1.history import past
-from placement.extensions.v1.history.past import UnknownTime
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.tables import event_order
+from placement.extensions.v1.overview import past
 from placement.objects.claims import leases
 from placement.schemas.dates import precise
 from tests import web
@@ -156,8 +155,8 @@ def test_what_a_process_without_a_history_has_removed_does_no_harm(database):
     shown(service, at=at)
 
 
-def test_providers_that_are_gone_are_different_ones(database):
-    """Also those whose transactions had no position when they were read."""
+def test_providers_that_are_gone_are_different_ones(database, monkeypatch):
+    """Also those whose transactions have no position when they are read."""
     service, names = placement(database), Names()
     for name in ("host", "second"):
         assert service(*names.fill(provider(name))).status == 200
@@ -166,27 +165,30 @@ def test_providers_that_are_gone_are_different_ones(database):
     database.recorder.order()
     for name in ("host", "second"):
         assert service("DELETE", names.filled(f"/resource_providers/${name}"), 39).status == 204
-    present, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
-    assert len(since.unordered) == 2
-    for undoable in since.newest_first(database):
-        present.undo(undoable)
-    assert {one.uuid for one in present.built()[0].providers if one is not None} == state.keys()
+    monkeypatch.setattr(database.recorder, "order", lambda: None)
+    assert shown(service, at=at) == state
 
 
-def test_what_is_removed_while_it_is_read_is_noticed(database):
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_what_is_removed_while_it_is_read_is_undone(database, monkeypatch):
+    """All of it is read from one state."""
+    monkeypatch.setattr(past, "_WINDOW", 1)
     service, names = placement(database), Names()
     for name in ("host", "second", "third"):
         assert service(*names.fill(provider(name))).status == 200
         if name == "host":
-            at = moment(database)
+            at, state = moment(database), shown(service)
     database.recorder.order()
-    _, since = database.snapshot(lambda db: past._read(db, datetime.datetime.fromisoformat(at[:-1]), 10))
-    found = since.newest_first(database)
-    next(found)
-    with opened(database.url, history=HistorySettings(max_events=1)) as other:
-        assert other.recorder.prune()
-    with pytest.raises(UnknownTime):
-        list(found)
+    removed = []
+
+    def prune(statement):
+        if not removed and "JOIN event_order" in statement:
+            with opened(database.url, history=HistorySettings(max_events=1)) as other:
+                removed.append(other.recorder.prune())
+
+    with sql_hooks.statements(database.reading_engine, prune):
+        assert shown(service, at=at) == state
+    assert removed == [2]
 
 
 def test_the_pages_of_an_age_are_of_one_time(database):
