@@ -13,7 +13,7 @@ from placement.extensions.v1 import signals
 from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.history import event, recorder
 from placement.extensions.v1.history.event import Event, EventFilter, EventPage
-from placement.extensions.v1.history.watch import AGE, EventWatch
+from placement.extensions.v1.history.watch import INTERVAL, EventWatch
 from placement.extensions.v1.schemas import event as schema
 from placement.http.response import encode
 
@@ -68,12 +68,8 @@ class Following:
 
         For one that may not wait it may be as old as what those that wait know.
         """
-        if not self.watch.is_full:
-            return self._read(after)
-        with self.watch.recent.turn(time.monotonic() + AGE):
-            known = self.watch.recent.find((self.wanted, self.limit, after))
-            is_good = known is not None and (known.events or known.number >= self.watch.newest)
-            return known if known is not None and is_good else self._read(after)
+        page = self._shared(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
+        return page or self.page(after)
 
     def next(self, page: EventPage, until: float) -> EventPage:
         """Return the page after one, for a request that was woken; one without events if its turn does not come.
@@ -84,17 +80,10 @@ class Following:
         Raises:
             PositionLost: As of ``page``.
         """
-        with self.watch.recent.turn(until) as mine:
-            if not mine:
-                return page._replace(events=[])
-            known = self.watch.recent.find((self.wanted, self.limit, page.mark))
-            return known if known is not None and known.number > page.number else self._read(page.mark)
+        return self._shared(page.mark, until) or page._replace(events=[])
 
-    def _read(self, after: str | None) -> EventPage:
-        began = time.monotonic()
-        page = self.page(after)
-        self.watch.recent.note((self.wanted, self.limit, after), began, page)
-        return page
+    def _shared(self, after: str | None, until: float) -> EventPage | None:
+        return self.watch.page((self.wanted, self.limit, after), lambda: self.page(after), until)
 
     @property
     def watch(self) -> EventWatch:

@@ -93,7 +93,7 @@ class EventHistory:
         #: When the next batch of old events is to be removed, by the monotonic clock.
         self._next_batch = math.inf
         #: Requests of this process that wait for events.
-        self.watch = EventWatch(lambda: self.read(event.newest)[0])
+        self.watch = EventWatch(lambda: self.read(event.newest))
 
     def notes(self) -> EventNotes | None:
         """Return the notes of a new transaction; None if this process records none."""

@@ -1,8 +1,8 @@
-"""Waiting for events: any number of requests wait, and one of them looks, for all in the process (docs/adr/0042).
+"""Waiting for events: what many requests want to know at once is read by one of them (docs/adr/0042).
 
 Hundreds of clients that follow the events have reached the same position.  When an event comes, or when they come at
 once and may not wait, they would all read the same page, and all other requests would have to wait for them.  So one
-reads it, and the others are given that.
+looks for the newest position, and one reads the page that follows, while the others wait for their turn and find it.
 """
 
 from __future__ import annotations
@@ -25,47 +25,37 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 0.2
 #: Seconds until the next look if the database does not answer.
 PAUSE = 2.0
-
-
-#: Seconds for which a page is reused: requests that wait learn of an event no sooner.
-AGE = INTERVAL
 #: How many pages are kept.
 _MOST = 8
 
 
 class EventWatch:
-    """The places of requests that wait, and the newest position that was seen.
+    """The places of requests that wait, and what was read a moment ago."""
 
-    One of the waiting threads looks, and hands over when its own wait is over.  So nobody looks if nobody waits, and no
-    thread is needed that a web server did not start.
-    """
-
-    def __init__(self, look: Callable[[], int]) -> None:
-        """Take what returns the newest position; it may write, and raises a Failure if the database is away."""
+    def __init__(self, look: Callable[[], tuple[int, str]]) -> None:
+        """Take what returns the newest position and its mark; it may write, and raises a Failure."""
         self._look = look
         #: How many may wait.
         self.most = 1
         self._waiting = 0
-        self._changed = threading.Condition()
-        self._newest = 0
-        self._has_looker = False
-        #: For those that may not wait, and those that are woken together.
-        self.recent = RecentPages()
+        self._places = threading.Lock()
+        #: Held by the one that reads.
+        self._turn = threading.Lock()
+        self._newest = (0, "")
+        #: When it was looked for, by the monotonic clock.
+        self._looked = -math.inf
+        #: Pages, by what was asked for, that have all events up to the newest position.
+        self._pages: dict[Hashable, EventPage] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether as many wait as may."""
         return self._waiting >= self.most
 
-    @property
-    def newest(self) -> int:
-        """The newest position that was seen; 0 before the first look."""
-        return self._newest
-
     def enter(self) -> bool:
         """Take a place among those that wait, until ``leave``; return False if there is none."""
-        with self._changed:
-            if self._waiting >= self.most:
+        with self._places:
+            if self.is_full:
                 signals.wait_refused()
                 return False
             self._waiting += 1
@@ -74,7 +64,7 @@ class EventWatch:
 
     def leave(self) -> None:
         """Give the place back."""
-        with self._changed:
+        with self._places:
             self._waiting -= 1
             signals.waiting_changed(self._waiting)
 
@@ -89,73 +79,57 @@ class EventWatch:
         Returns:
             Whether there is one.
         """
-        with self._changed:
-            while self._has_looker:
-                if self._newest > number:
-                    return True
-                remaining = until - time.monotonic()
-                if remaining <= 0:
-                    return False
-                self._changed.wait(remaining)
-            self._has_looker = True
-        try:
-            return self._look_until(number, until)
-        finally:
-            with self._changed:
-                self._has_looker = False
-                self._changed.notify_all()
-
-    def _look_until(self, number: int, until: float) -> bool:
         while True:
-            pause = INTERVAL
             try:
-                newest = self._look()
+                with self._reading(until) as is_mine:
+                    if is_mine and self._newest[0] > number:
+                        return True
+                pause = self._looked + INTERVAL - time.monotonic()
             except errors.Failure as failure:
                 LOG.debug("Events cannot be looked for: %s", failure)
                 pause = PAUSE
-            else:
-                with self._changed:
-                    if newest != self._newest:
-                        self._newest = newest
-                        self._changed.notify_all()
-                if newest > number:
-                    return True
             remaining = until - time.monotonic()
             if remaining <= 0:
                 return False
-            time.sleep(min(pause, remaining))
+            time.sleep(max(min(pause, remaining), 0))
 
-
-class RecentPages:
-    """Pages of events that were read a moment ago, by what was asked for."""
-
-    def __init__(self) -> None:
-        self._known: dict[Hashable, tuple[float, EventPage]] = {}
-        self._reading = threading.Lock()
-
-    def find(self, asked: Hashable) -> EventPage | None:
-        """Return a page that was read a moment ago, if there is one."""
-        began, page = self._known.get(asked, (-math.inf, None))
-        return page if time.monotonic() - began <= AGE else None
-
-    def note(self, asked: Hashable, began: float, page: EventPage) -> None:
-        """Remember a page whose read began at a time of the monotonic clock."""
-        # Threads may overwrite each other's page: then it is read again.
-        self._known = {**dict([*self._known.items()][1 - _MOST :]), asked: (began, page)}
-
-    @contextlib.contextmanager
-    def turn(self, until: float) -> Iterator[bool]:
-        """Wait until no other request that waits, or may not wait, reads: so few are in the way of other requests.
+    def page(self, asked: Hashable, read: Callable[[], EventPage], until: float) -> EventPage | None:
+        """Return a page that has all events of a moment ago.
 
         Args:
-            until: When to give up, by the monotonic clock.
+            asked: What was asked for.
+            read: Returns the page; what it raises is raised here.
+            until: How long to wait for the turn, by the monotonic clock.
+
+        Returns:
+            None if the turn did not come.
+        """
+        with self._reading(until) as is_mine:
+            if not is_mine:
+                return None
+            if asked not in self._pages:
+                if len(self._pages) == _MOST:
+                    self._pages.pop(next(iter(self._pages)))
+                self._pages[asked] = read()
+            return self._pages[asked]
+
+    @contextlib.contextmanager
+    def _reading(self, until: float) -> Iterator[bool]:
+        """Wait until no other request reads, and look for the newest position if that was not done a moment ago.
 
         Yields:
             Whether this request has its turn; False if the time was over first.
         """
-        mine = self._reading.acquire(timeout=max(until - time.monotonic(), 0))
+        if not self._turn.acquire(timeout=max(until - time.monotonic(), 0)):
+            yield False
+            return
         try:
-            yield mine
+            began = time.monotonic()
+            if began - self._looked >= INTERVAL:
+                newest = self._look()
+                if newest != self._newest:
+                    self._pages.clear()
+                self._newest, self._looked = newest, began
+            yield True
         finally:
-            if mine:
-                self._reading.release()
+            self._turn.release()

@@ -246,8 +246,8 @@ def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypat
 
 @pytest.fixture
 def recent(monkeypatch):
-    """Pages are recent for as long as a test takes."""
-    monkeypatch.setattr(watch, "AGE", PATIENCE)
+    """What was seen is recent for as long as a test takes."""
+    monkeypatch.setattr(watch, "INTERVAL", PATIENCE)
 
 
 def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the_database(
@@ -268,7 +268,7 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
                 asked()
 
 
-def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others(database, monkeypatch, recent):
+def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others(database, monkeypatch):
     watch = database.recorder.watch
     monkeypatch.setattr(watch, "most", 1)
     chain(database, key(1), 1)
@@ -284,16 +284,15 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
 
 def test_requests_that_were_woken_read_in_turn(database):
     chain(database, key(1), 1)
-    following, turns = Following(database, ALL, 100), watch.RecentPages()
-    with turns.turn(time.monotonic() + PATIENCE) as one, turns.turn(time.monotonic()) as other:
-        assert (one, other) == (True, False)
-    with turns.turn(time.monotonic()) as again:
-        assert again
+    following = Following(database, ALL, 100)
     page = following.first(event.ORIGIN)
     woken = page._replace(number=0, mark=event.ORIGIN)
     assert following.next(woken, time.monotonic() + PATIENCE) == page
-    with following.watch.recent.turn(time.monotonic() + PATIENCE):
+    with following.watch._turn:
         assert following.next(woken, time.monotonic()).events == []
+    with planted(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
+        following.next(page, time.monotonic() + PATIENCE)
+    assert following.next(woken, time.monotonic() + PATIENCE) == page, "the turn was given back"
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------

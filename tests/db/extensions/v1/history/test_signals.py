@@ -151,7 +151,7 @@ def test_a_history_of_which_only_the_newest_is_left_is_measured(database, receiv
 
 
 def test_waiting_requests_are_published_and_those_that_may_not(received):
-    watch = EventWatch(lambda: 0)
+    watch = EventWatch(lambda: (0, ""))
     assert watch.enter()
     assert not watch.enter()
     watch.leave()
@@ -160,7 +160,7 @@ def test_waiting_requests_are_published_and_those_that_may_not(received):
 
 
 def test_the_time_that_a_request_waits_is_published(received):
-    watch = EventWatch(lambda: 7)
+    watch = EventWatch(lambda: (7, ""))
     assert watch.wait(6, time.monotonic() + PATIENCE)
     assert not watch.wait(7, time.monotonic())
     assert [name for name, _ in received.of("timing")] == ["wait", "wait"]

@@ -1,4 +1,4 @@
-"""Waiting for events: one of those that wait looks, for all of them, and hands over."""
+"""Waiting for events: one of those that wait looks, for all of them, and one reads a page."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.clock import PATIENCE
 
 
 class History:
-    """A newest position that the test sets, and which threads have looked at it."""
+    """A newest position that the test sets, and how often it was looked at."""
 
     def __init__(self):
-        self.newest, self.lookers, self.failing = 0, [], False
+        self.newest, self.looks, self.failing = 0, 0, False
 
     def look(self):
-        self.lookers.append(threading.current_thread())
+        self.looks += 1
         if self.failing:
             raise errors.DatabaseUnavailable()
-        return self.newest
+        return self.newest, f"{self.newest}-"
 
 
 @pytest.fixture(autouse=True)
@@ -68,52 +68,63 @@ def test_a_wait_ends_without_an_event(watch):
 
 
 def test_a_wait_ends_without_an_event_also_where_another_thread_looks(history):
-    looked = threading.Event()
+    looked, going_on = threading.Event(), threading.Event()
 
     def look():
         looked.set()
-        return history.newest
+        assert going_on.wait(PATIENCE)
+        return history.look()
 
     watch = EventWatch(look)
     looker, found = waiting(watch, 0)
     assert looked.wait(PATIENCE)
     other, ended = waiting(watch, 0, seconds=0)
     other.join(PATIENCE)
+    assert ended == [False]
     history.newest = 1
-    for thread in (other, looker):
-        thread.join()
-    assert (ended, found) == ([False], [True])
+    going_on.set()
+    looker.join()
+    assert found == [True]
 
 
-def test_one_thread_looks_for_all(watch, history):
+def test_one_look_serves_all(watch, history, monkeypatch):
     crowd = [waiting(watch, 0) for _ in range(5)]
-    while len(history.lookers) < 20:
+    while history.looks < 20:
         time.sleep(0.01)
-    assert len({*history.lookers}) == 1
     history.newest = 1
     for thread, _ in crowd:
         thread.join()
     assert [found for _, found in crowd] == [[True]] * 5
+    monkeypatch.setattr(waiting_room, "INTERVAL", PATIENCE)
+    looks = history.looks
+    crowd = [waiting(watch, 0) for _ in range(5)]
+    for thread, _ in crowd:
+        thread.join()
+    assert history.looks == looks
 
 
-def test_another_one_looks_when_the_first_has_ended(watch, history):
-    """The first one gives up before there is an event."""
-    first, found = waiting(watch, 0, seconds=0.1)
-    while not history.lookers:
-        time.sleep(0.001)
-    later, found_later = waiting(watch, 0)
-    first.join()
-    assert found == [False]
+def test_a_page_is_read_once_until_there_is_an_event(watch, history):
+    reads = []
+
+    def page(asked):
+        def read():
+            reads.append(asked)
+            return len(reads)
+
+        return watch.page(asked, read, time.monotonic() + PATIENCE)
+
+    assert [page("a"), page("a"), page("b"), page("a")] == [1, 1, 2, 1]
     history.newest = 1
-    later.join()
-    assert found_later == [True]
-    assert len({*history.lookers}) == 2
+    assert watch.wait(0, time.monotonic() + PATIENCE)
+    assert [page("a"), page("b")] == [3, 4]
+    assert [page(number) for number in range(waiting_room._MOST)] == [*range(5, 5 + waiting_room._MOST)]
+    assert page("a") == 5 + waiting_room._MOST
 
 
 def test_a_database_that_is_away_ends_no_wait(watch, history):
     history.failing = True
     thread, found = waiting(watch, 0)
-    while len(history.lookers) < 3:
+    while history.looks < 3:
         time.sleep(0.01)
     history.failing, history.newest = False, 1
     thread.join()
@@ -125,6 +136,9 @@ def test_what_was_seen_long_ago_wakes_nobody(watch, history):
     history.newest = 9
     assert watch.wait(0, time.monotonic())
     history.newest = 2
+    looks = history.looks
+    while history.looks == looks:
+        watch.wait(9, time.monotonic())
     assert not watch.wait(5, time.monotonic() + 0.05)
 
 
