@@ -1,4 +1,4 @@
-"""Removal of old events, from the lowest position on (docs/adr/0042).
+"""Removal of old events, from the lowest position on, and of old samples of the usage (docs/adr/0042).
 
 The newest transaction stays with its events, so that no position is used twice.
 """
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from placement.db.schema.clock import CLOCK
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
-from placement.extensions.v1.history.tables import event_order, events
+from placement.extensions.v1.history.tables import event_order, events, usage_samples
 
 #: Transactions that are removed by one transaction: few milliseconds, since requests wait for it.
 BATCH = 100
@@ -35,21 +35,22 @@ class Pruned(NamedTuple):
 
 
 def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
-    """Remove some of the oldest events: those of another time, and those above a number.
+    """Remove samples that are too old, and some of the oldest events: those of another time, and those above a number.
 
     Args:
-        retention: How old events may be.
-        most: How many there may be.
+        retention: How old events and samples may be.
+        most: How many events there may be.
 
     Raises:
         Collision: Another process removes them.
     """
+    now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
+    before = now - retention
+    db.execute(_DELETE_SAMPLES, {"before": before})
     newest = db.execute(NEWEST_POSITION).first()
     if newest is None:
         return Pruned()
     rows = [*db.execute(_OLDEST, {"newest": newest.position, "most": BATCH + 1}), newest]
-    now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
-    before = now - retention
     end = newest.position + newest.events
     removed = _prefix(rows[:-1][:BATCH], before, end - most)
     # Positions have no gaps.
@@ -90,3 +91,4 @@ _DELETE_EVENTS = sa.delete(events).where(
     events.c.writer_id == sa.bindparam("writer"), events.c.seq <= sa.bindparam("last")
 )
 _DELETE_ORDER = sa.delete(event_order).where(event_order.c.position <= sa.bindparam("last"))
+_DELETE_SAMPLES = sa.delete(usage_samples).where(usage_samples.c.at < sa.bindparam("before"))

@@ -19,7 +19,6 @@ from placement.db.database import Database
 from placement.db.engine import driver_errors
 from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
-from placement.db.writes.transaction import Transaction
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history import event, order, pruning, usage_samples
 from placement.extensions.v1.history.notes import EventNotes
@@ -150,7 +149,7 @@ class EventHistory:
             if at is not None:
                 # The sums are read by themselves: SQLite would have all writes wait for them.
                 rows = self._database.read(lambda db: usage_samples.read(db, at))
-                self._write(lambda db: usage_samples.insert(db, rows))
+                self._database.write(lambda db: usage_samples.insert(db, rows))
         except Exception as error:
             LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
 
@@ -161,8 +160,6 @@ class EventHistory:
             if self._remove(attempts=1).more:
                 now = time.monotonic()
                 self._next_batch = now + _PAUSES * (now - began)
-            else:
-                self._remove_samples()
         except errors.Conflict:
             LOG.debug("Another process removes old events.")
         except Exception as error:
@@ -183,23 +180,14 @@ class EventHistory:
             removed += pruned.old + pruned.surplus
             if pruned.more:
                 time.sleep(time.monotonic() - began)
-        self._remove_samples()
         return removed
 
     def _remove(self, attempts: int) -> pruning.Pruned:
         """Remove a batch of events; raises as ``Database.write``."""
-        pruned = self._write(lambda db: pruning.prune(db, self._retention, self.settings.max_events), attempts)
+        retention = datetime.timedelta(days=self.settings.retention_days)
+        most = self.settings.max_events
+        pruned = self._database.write(lambda db: pruning.prune(db, retention, most), attempts=attempts)
         signals.events_pruned("retention_days", pruned.old)
         signals.events_pruned("max_events", pruned.surplus)
         signals.history_measured(pruned.left, pruned.oldest)
         return pruned
-
-    def _remove_samples(self) -> None:
-        self._write(lambda db: usage_samples.prune(db, self._retention))
-
-    @property
-    def _retention(self) -> datetime.timedelta:
-        return datetime.timedelta(days=self.settings.retention_days)
-
-    def _write(self, work: Callable[[Transaction], Result], attempts: int = retry.ATTEMPTS) -> Result:
-        return self._database.write(work, attempts=attempts, exhausted=errors.TooManyConflicts)

@@ -115,12 +115,6 @@ def insert(db: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
         db.execute(sa.insert(usage_samples), rows)
 
 
-def prune(db: Transaction, retention: datetime.timedelta) -> None:
-    """Remove the samples that are older than a time."""
-    before = db.execute(sa.select(CLOCK)).scalar_one() - retention
-    db.execute(sa.delete(usage_samples).where(_S.at < before))
-
-
 _I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
 _HAS_SAMPLE = sa.select(_S.at).where(_S.at == sa.bindparam("at")).limit(1)
 # Most inventories of a class are equal to others.
