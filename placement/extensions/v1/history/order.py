@@ -150,21 +150,38 @@ def in_order(transactions: Iterable[Unordered]) -> list[Unordered]:
     return found
 
 
+#: The life, and the generations before and after; and the place in ``by_time``.
+_Step = tuple[tuple[int, int, float, float], int]
+
+
 def _lives(by_time: Sequence[Unordered]) -> Iterator[list[list[int]]]:
     """Yield the line of each object: the places in ``by_time``, in groups that leave open what comes first."""
-    steps: defaultdict[Hashable, list[tuple[tuple[Any, ...], int]]] = defaultdict(list)
+    steps: defaultdict[Hashable, list[_Step]] = defaultdict(list)
     #: The life of an object that goes on at this time: the id of its row, and how often it has ended since.
     present: dict[Hashable, tuple[int, int]] = {}
     for rank, transaction in enumerate(by_time):
         for object_, row, before, after in transaction.steps:
             # Earlier releases have recorded no ids: then a deletion tells two lives apart, by its time.
             life = present.get(object_, (0, 0)) if row is None else (row, 0)
-            place = (*life, -1 if before is None else before, math.inf if after is None else after)
+            place = *life, -1 if before is None else before, math.inf if after is None else after
             steps[object_].append((place, rank))
             present[object_] = (life[0], life[1] + 1) if after is None else life
     for line in steps.values():
-        line.sort()
-        yield [[rank for _, rank in group] for _, group in itertools.groupby(line, key=lambda step: step[0])]
+        groups = itertools.groupby(_present_last(sorted(line)), key=lambda step: step[0])
+        yield [[rank for _, rank in group] for _, group in groups]
+
+
+def _present_last(line: list[_Step]) -> list[_Step]:
+    """Return the steps of an object in the order of its lives, of steps in the order of ids.
+
+    An id is drawn a moment before its row is there.  Should others create and end the object within that moment, the
+    life that goes on has the lower id, although it has begun when theirs had ended.
+    """
+    ended = {place[:2] for place, _ in line if place[3] == math.inf}
+    present = [step for step in line if step[0][:2] not in ended]
+    others = [step for step in line if step[0][:2] in ended]
+    is_later = present and others and min(rank for _, rank in present) > max(rank for _, rank in others)
+    return others + present if is_later else line
 
 
 # --- what is to be ordered -------------------------------------------------------------------------------------------

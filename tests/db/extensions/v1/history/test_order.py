@@ -209,6 +209,49 @@ def test_lives_are_told_apart_by_ids_where_clocks_do_not(database, call):
     assert replay.untruths(database) == []
 
 
+_HELD_UP = """
+CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF pg_try_advisory_lock(8) THEN PERFORM pg_advisory_lock(7); END IF; RETURN NEW; END $$;
+CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION held_up()
+"""
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, call):
+    """Others claim and release the consumer meanwhile, elsewhere, and their row has the higher id."""
+    consumer = key(2)
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
+    claim = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
+    claims = []
+    for number, project in enumerate(("p", "late"), 3):
+        provider = key(number)
+        assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
+        assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
+        claims.append({**claim, "allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": project})
+        # The project has a row then, and no attempt is run again.
+        assert call("PUT", f"/allocations/{key(number + 2)}", 39, claims[-1]).status == 204
+    path = f"/allocations/{consumer}"
+    with opened(database.url) as other, ThreadPoolExecutor(1) as threads:
+        with database.engine.begin() as holder:
+            holder.exec_driver_sql(_HELD_UP)
+        with database.engine.begin() as holder:
+            holder.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
+            late = threads.submit(placement(other), "PUT", path, 39, claims[1])
+            interleaving.wait_for_lock(database)
+            assert call("PUT", path, 39, claims[0]).status == 204
+            assert call("DELETE", path).status == 204
+        assert late.result().status == 204
+    of_consumer = sa.select(events.c.row_id).where(events.c.uuid == consumer).order_by(events.c.at)
+    first, _, last = database.read(lambda db: db.execute(of_consumer).scalars().all())
+    assert last < first, "the test is one"
+    database.recorder.order()
+    found = [row for row in rows.in_order(database) if row[1] == consumer]
+    assert [row[2:] for row in found] == [(None, 1), (1, None), (None, 1)]
+    shown = call("GET", f"/v1/events?consumer={consumer}").body["events"]
+    assert [one["project"] for one in shown] == ["p", "p", "late"]
+    assert replay.untruths(database) == []
+
+
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_two_that_prune_at_once_remove_each_event_once(database):
     chain(database, key(1), 10)

@@ -157,8 +157,10 @@ def test_an_order_has_all_transactions_although_lines_contradict_each_other(done
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_generations_rise_over_what_is_missing(done, chance):
-    """Some writers record nothing."""
-    kept = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in done]
+    """Some writers record nothing; where they delete something, the clocks have to be right."""
+    kept = [
+        (writer, tuple(step for step in steps if step.after is None or chance.random() < 0.7)) for writer, steps in done
+    ]
     transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
     order = in_order(transactions)
     check_writers(order, transactions)
@@ -211,6 +213,25 @@ def test_an_object_that_comes_again_is_deleted_in_between():
         Unordered(2, 2, at(402), (GenerationStep("a", 2, 0, 1),)),
     ]
     assert in_order([*again, *first]) == [*first, *again]
+
+
+@given(HISTORIES, st.randoms(use_true_random=False))
+def test_clocks_that_are_right_give_the_order_of_what_is_left(done, chance):
+    kept = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in done]
+    transactions = numbered(kept, range(len(kept)))
+    assert in_order(chance.sample(transactions, len(transactions))) == transactions
+
+
+def test_a_life_that_goes_on_is_the_last_although_another_one_drew_its_id_later():
+    """Between the id and the row of one claim, others have claimed and released the consumer."""
+    other = [
+        Unordered(1, 1, at(1), (GenerationStep("a", 11, None, 1),)),
+        Unordered(2, 1, at(2), (GenerationStep("a", 11, 1, None),)),
+    ]
+    claimed = Unordered(3, 1, at(3), (GenerationStep("a", 10, None, 1),))
+    grown = Unordered(1, 2, at(4), (GenerationStep("a", 10, 1, 2),))
+    assert in_order([grown, claimed, *other]) == [*other, claimed, grown]
+    assert in_order([claimed, *other]) == [*other, claimed]
 
 
 def test_what_has_no_generation_comes_by_time():
