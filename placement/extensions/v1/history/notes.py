@@ -20,6 +20,19 @@ from placement.extensions.v1 import signals
 from placement.extensions.v1.history.tables import events
 
 
+@dataclasses.dataclass(slots=True)
+class _Noted:
+    """What was noted about one object in the name of one request."""
+
+    author: Author | None
+    kind: str
+    key: str
+    changes: dict[Path, Pair]
+    generations: tuple[int | None, int | None] | None
+    row: int | None
+    project: str | None
+
+
 class EventNotes:
     """What a transaction has changed so far, as events."""
 
@@ -27,7 +40,8 @@ class EventNotes:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        self._noted: dict[tuple[Author | None, str, str], _Noted] = {}
+        #: By the identity of the author, which is one object for each request, kind and key.
+        self._noted: dict[tuple[int, str, str], _Noted] = {}
 
     def add(
         self,
@@ -41,12 +55,14 @@ class EventNotes:
         project: str | None = None,
     ) -> None:
         """Note a change of an object; arguments as of ``placement.db.writes.notes.Notes``."""
-        noted = self._noted.get((author, kind, key))
+        place = id(author), kind, key
+        noted = self._noted.get(place)
         if noted is None:
-            noted = self._noted[author, kind, key] = _Noted({})
-        for path, (old, new) in changes.items():
-            before = noted.changes.get(path)
-            noted.changes[path] = (old if before is None else before[0], new)
+            self._noted[place] = _Noted(author, kind, key, dict(changes), generations, row, project)
+            return
+        for path, pair in changes.items():
+            before, _ = noted.changes.get(path, pair)
+            noted.changes[path] = (before, pair[1])
         if generations is not None:
             noted.generations = generations if noted.generations is None else (noted.generations[0], generations[1])
             noted.row = row
@@ -57,64 +73,52 @@ class EventNotes:
 
     def inserts(self, writer_id: int, seq: int) -> list[tuple[CompiledInsert, list[dict[str, Any]]]]:
         """Return the insertion of the events, under the number of the transaction in the feed."""
-        self._rows = self.rows(writer_id, seq)
-        return [(INSERT, self._rows)]
+        rows: list[dict[str, Any]] = []
+        first: dict[int, int] = {}
+        for noted in self._noted.values():
+            changes = document(noted.changes)
+            before, after = noted.generations or (None, None)
+            if not changes and before == after:
+                continue
+            ordinal = len(rows)
+            request_ordinal = first.setdefault(id(noted.author), ordinal)
+            old_name, new_name = changes.get("name", (None, None))
+            rows.append(
+                {
+                    "writer_id": writer_id,
+                    "seq": seq,
+                    "ordinal": ordinal,
+                    "kind": noted.kind,
+                    "uuid": None if noted.kind in (RESOURCE_CLASS, TRAIT) else noted.key,
+                    # Of a rename the old one, by which nothing else finds the object.
+                    "name": old_name or new_name,
+                    "project": noted.project,
+                    "before_generation": before,
+                    "generation": after,
+                    "row_id": noted.row,
+                    "changes": orjson.dumps(changes).decode(),
+                    "request": _request(noted.author) if request_ordinal == ordinal else None,
+                    "request_ordinal": request_ordinal,
+                }
+            )
+        self._rows = rows
+        return [(INSERT, rows)]
 
     def committed(self) -> None:
         """Publish how many events were recorded."""
         if self._rows and signals.events_recorded.connected:
             signals.events_recorded(Counter(row["kind"] for row in self._rows))
 
-    def rows(self, writer_id: int, seq: int) -> list[dict[str, Any]]:
-        """Return the rows of the events."""
-        rows: list[dict[str, Any]] = []
-        first: dict[Author | None, int] = {}
-        for (author, kind, key), noted in self._noted.items():
-            changes = {path: pair for path, pair in noted.changes.items() if pair[0] != pair[1]}
-            if not changes and (noted.generations is None or noted.generations[0] == noted.generations[1]):
-                continue
-            ordinal = len(rows)
-            request_ordinal = first.setdefault(author, ordinal)
-            before, after = noted.generations or (None, None)
-            name = changes.get(("name",))
-            rows.append(
-                {
-                    "writer_id": writer_id,
-                    "seq": seq,
-                    "ordinal": ordinal,
-                    "kind": kind,
-                    "uuid": None if kind in (RESOURCE_CLASS, TRAIT) else key,
-                    # Of a rename the old one, by which nothing else finds the object.
-                    "name": None if name is None else name[0] or name[1],
-                    "project": noted.project,
-                    "before_generation": before,
-                    "generation": after,
-                    "row_id": noted.row,
-                    "changes": document(changes),
-                    "request": _request(author) if request_ordinal == ordinal else None,
-                    "request_ordinal": request_ordinal,
-                }
-            )
-        return rows
 
-
-@dataclasses.dataclass(slots=True)
-class _Noted:
-    """What was noted about one object in the name of one request."""
-
-    changes: dict[Path, Pair]
-    generations: tuple[int | None, int | None] | None = None
-    row: int | None = None
-    project: str | None = None
-
-
-def document(changes: Changes) -> str:
-    """Return changes as the JSON text of a row.
+def document(changes: Changes) -> dict[str, Any]:
+    """Return changes as an event says them, without those that end as they began.
 
     A pair is ``[old, new]``, in objects that the path names.  Of sets only ``added`` and ``removed`` members are said.
     """
     found: dict[str, Any] = {}
     for path, pair in changes.items():
+        if pair[0] == pair[1]:
+            continue
         if path[0] in MEMBERS:
             what = "added" if pair[1] else "removed"
             found.setdefault(path[0], {}).setdefault(what, []).append(path[1])
@@ -123,7 +127,7 @@ def document(changes: Changes) -> str:
         for step in path[:-1]:
             place = place.setdefault(step, {})
         place[path[-1]] = pair
-    return orjson.dumps(found).decode()
+    return found
 
 
 def _request(author: Author | None) -> str | None:
