@@ -45,9 +45,9 @@ class Following:
         work = partial(event.page, wanted=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
         try:
             return recorder.of(self.database).read(work)
-        except event.UnknownMark:
+        except PositionLost:
             signals.position_lost()
-            raise PositionLost() from None
+            raise
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; if there are none, wait for one, if there is a place among those that wait."""

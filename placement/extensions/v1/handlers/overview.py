@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 
-from placement.extensions.v1.failures import TimeUnknown, TooManyChanges
-from placement.extensions.v1.history import recorder
-from placement.extensions.v1.overview.past import PastState, TooManyEvents, UnknownTime, state_at
+from placement.extensions.v1.overview.past import state_at
 from placement.extensions.v1.overview.trees import depth_first, find_trees
 from placement.extensions.v1.schemas import date, replies
 from placement.extensions.v1.schemas import overview as schema
@@ -28,7 +25,7 @@ def show(req: Request) -> Reply:
     """Show all providers as trees, or a page of them."""
     parameters = req.parameters
     at = date.moment("at", parameters.get("at"), req.now) if "at" in parameters else None
-    past = None if at is None else _past(req, at)
+    past = None if at is None else state_at(req.database, at)
     snapshot = req.index.current() if past is None else past.snapshot
     wanted = schema.tree_filter(parameters, snapshot, req.database)
     limit = int(parameters.get("limit")) if "limit" in parameters else None
@@ -40,21 +37,6 @@ def show(req: Request) -> Reply:
     reply = stream(pieces, JSON) if len(slots) > MANY else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply
-
-
-def _past(req: Request, at: datetime.datetime) -> PastState:
-    """Return the state of a time (naive, UTC).
-
-    Raises:
-        TimeUnknown, TooManyChanges: There is no such state.
-    """
-    try:
-        return state_at(req.database, at)
-    except UnknownTime as unknown:
-        raise TimeUnknown(begins=precise(unknown.begins) or "no event") from None
-    except TooManyEvents as refused:
-        most = recorder.of(req.database).settings.max_undone_events
-        raise TooManyChanges(most=most, reached=precise(refused.reached)) from None
 
 
 def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:

@@ -22,6 +22,7 @@ from sqlalchemy.engine import Connection
 
 from placement.db.writes.notes import CONSUMER, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.db.writes.transaction import Reading
+from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 
@@ -37,10 +38,6 @@ ORIGIN = "0-00000000"
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
 #: How much clocks of the servers of one database may differ: a moment is looked for so much earlier.
 _TOLERANCE = datetime.timedelta(minutes=1)
-
-
-class UnknownMark(Exception):
-    """A mark is of no position, or events after it cannot be read without a gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +117,12 @@ def page(
         newest_first: Whether they come in the opposite order.
 
     Raises:
-        UnknownMark: The mark is of no position, or of one that is lost.
+        PositionLost: The mark is of no position, or of one that is lost.
     """
     newest, oldest = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
     if newest is None or oldest is None:
         if after not in (None, ORIGIN):
-            raise UnknownMark
+            raise PositionLost
         return EventPage([], 0, ORIGIN, False)
     first, last = oldest.position, _last(newest)
     if after is not None:
@@ -184,13 +181,13 @@ def _mark_of(db: Reading, number: int) -> str:
 
 
 def _number(db: Reading, mark: str, first: int) -> int:
-    """Return the number of a mark; raises UnknownMark."""
+    """Return the number of a mark; raises PositionLost."""
     number = int(mark.partition("-")[0])
     if mark == ORIGIN and first == 1:
         return number
     row = db.execute(_HOLDER, {"number": number}).first()
     if row is None or number > _last(row) or mark != _mark(number, row):
-        raise UnknownMark
+        raise PositionLost
     return number
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 from placement.db.database import Database
 from placement.db.engine import bulkhead
 from placement.db.writes.notes import PROVIDER, RESOURCE_CLASS
+from placement.extensions.v1.failures import TimeUnknown, TooManyChanges
 from placement.extensions.v1.history import order, recorder
 from placement.extensions.v1.history.event import OF_ORDER, OLDEST, POSITION
 from placement.extensions.v1.history.order import NEWEST_POSITION
@@ -26,29 +27,12 @@ from placement.index.records import Rows
 from placement.index.snapshot import Snapshot
 from placement.objects.claims import holders
 from placement.objects.inventory import AMOUNTS
+from placement.schemas.dates import precise
 
 #: Classes and traits that are not in the tables any more get ids above all of the tables.
 _ABOVE = 2**31
 #: Positions of one statement that reads events.
 _WINDOW = 10_000
-
-
-class UnknownTime(Exception):
-    """The history does not reach back so far."""
-
-    def __init__(self, begins: datetime.datetime | None) -> None:
-        """Take the time of the oldest event, naive, UTC; None if there is no event."""
-        super().__init__(begins)
-        self.begins = begins
-
-
-class TooManyEvents(Exception):
-    """There are more events since then than can be undone."""
-
-    def __init__(self, reached: datetime.datetime) -> None:
-        """Take the time since which there are about as many as can be, naive, UTC."""
-        super().__init__(reached)
-        self.reached = reached
 
 
 class PastState(NamedTuple):
@@ -64,8 +48,8 @@ def state_at(database: Database, moment: datetime.datetime) -> PastState:
     Where the clocks of several database servers differ, the moment is as exact as they agree.
 
     Raises:
-        UnknownTime: The history does not reach back so far.
-        TooManyEvents: There are more events since then than ``[history]max_undone_events``.
+        TimeUnknown: The history does not reach back so far.
+        TooManyChanges: There are more events since then than ``[history]max_undone_events``.
         Failure: As ``Database.read``.
     """
     history = recorder.of(database)
@@ -225,18 +209,19 @@ def _positions_since(db: Connection, moment: datetime.datetime, most: int) -> tu
     """Return the first position after a moment, naive, UTC, and the first that no event has yet.
 
     Raises:
-        UnknownTime: The history does not reach back so far.
-        TooManyEvents: There are more than ``most`` between them.
+        TimeUnknown: The history does not reach back so far.
+        TooManyChanges: There are more than ``most`` between them.
     """
     oldest = db.execute(OLDEST).first()
     newest = db.execute(NEWEST_POSITION).first()
     if oldest is None or newest is None or oldest.at > moment:
-        raise UnknownTime(None if oldest is None else oldest.at)
+        raise TimeUnknown(begins="no event" if oldest is None else precise(oldest.at))
     end = newest.position + newest.events
     first = db.execute(_FIRST_AFTER, {"moment": moment}).scalar()
     if first is not None and end - first > most:
         # A tenth less, so that a client can ask for this time although there are more events by then.
-        raise TooManyEvents(db.execute(_FIRST_FROM, {"position": end - most * 9 // 10}).scalar() or newest.at)
+        reached = db.execute(_FIRST_FROM, {"position": end - most * 9 // 10}).scalar()
+        raise TooManyChanges(most=most, reached=precise(reached or newest.at))
     return end if first is None else first, end
 
 

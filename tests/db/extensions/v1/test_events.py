@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.writes import notes as events_of
+from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.following import Following, Stream
 from placement.extensions.v1.history import event, subject, watch
 from placement.extensions.v1.history.event import EventFilter
@@ -308,7 +309,7 @@ def test_a_position_whose_followers_were_removed_is_lost(database):
     marks = [one.mark for one in follow(database)]
     delete_order(database, event_order.c.position <= 3)
     for mark in (event.ORIGIN, *marks[:3]):
-        with pytest.raises(event.UnknownMark):
+        with pytest.raises(PositionLost):
             read(database, after=mark)
     assert generations(read(database, after=marks[3]).events) == [(4, 5), (5, 6)]
 
@@ -321,20 +322,20 @@ def test_a_position_of_a_database_before_it_was_restored_is_lost(database):
         connection.execute(sa.delete(event_order).where(event_order.c.position > 2))
         connection.execute(sa.delete(events).where(events.c.generation > 2))
     for mark in marks[2:]:
-        with pytest.raises(event.UnknownMark):
+        with pytest.raises(PositionLost):
             read(database, after=mark)
     database.writers.drop_idle()
     chain(database, key(1), 2, start=2)
     for mark in marks[2:]:
-        with pytest.raises(event.UnknownMark):
+        with pytest.raises(PositionLost):
             read(database, after=mark)
     assert generations(read(database, after=marks[1]).events) == [(2, 3), (3, 4)]
 
 
 @pytest.mark.parametrize("mark", ["0-00000001", "1-00000000", "999999999999999999-00000000"])
 def test_a_position_that_never_was_is_lost(database, mark):
-    with pytest.raises(event.UnknownMark):
+    with pytest.raises(PositionLost):
         read(database, after=mark)
     chain(database, key(1), 1)
-    with pytest.raises(event.UnknownMark):
+    with pytest.raises(PositionLost):
         read(database, after=mark)
