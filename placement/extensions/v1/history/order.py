@@ -51,44 +51,32 @@ class _Overtaken(errors.Conflict):
     template = "Another process has put the events in order."
 
 
-class Sequencer:
-    """Gives positions to transactions; shared by the threads of a process, one of which does it at a time."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._shared = SharedRun(database, self._order)
-
-    def order(self) -> None:
-        """Give a position to each transaction that is committed and has none; raises as ``Database.write``."""
-        self._shared.since_now()
-
-    def order_unless_busy(self) -> bool:
-        """Do it unless another thread does, and return whether it was done; for callers that it does not wait for."""
-        return self._shared.unless_busy()
-
-    def _order(self) -> None:
-        wanted: set[tuple[int, int]] | None = None
-        for number in itertools.count(1):
-            rows = self._database.snapshot(unordered)
-            found = {(row["writer_id"], row["seq"]) for row in rows}
-            wanted = found if wanted is None else wanted & found
-            signals.transactions_unordered(len(rows))
-            if not wanted:
-                return
-            try:
-                for start in range(0, len(rows), BATCH):
-                    self._insert(rows[start : start + BATCH])
-            except _Overtaken:
-                retry.pause(number)
-                continue
-            if len(rows) > BATCH:
-                LOG.info("The history has put %d transactions in order, since %s.", len(rows), rows[0]["at"])
-            signals.transactions_unordered(0)
+def put_in_order(database: Database) -> None:
+    """Give a position to each transaction that is committed and has none; raises as ``Database.write``."""
+    wanted: set[tuple[int, int]] | None = None
+    for number in itertools.count(1):
+        rows = database.snapshot(unordered)
+        found = {(row["writer_id"], row["seq"]) for row in rows}
+        # Not what was committed after the first look, so that this ends.
+        wanted = found if wanted is None else wanted & found
+        signals.transactions_unordered(len(rows))
+        if not wanted:
             return
+        try:
+            for start in range(0, len(rows), BATCH):
+                _insert(database, rows[start : start + BATCH])
+        except _Overtaken:
+            retry.pause(number)
+            continue
+        if len(rows) > BATCH:
+            LOG.info("The history has put %d transactions in order, since %s.", len(rows), rows[0]["at"])
+        signals.transactions_unordered(0)
+        return
 
-    def _insert(self, rows: Sequence[dict[str, Any]]) -> None:
-        self._database.write(lambda db: db.execute(_INSERT, rows), attempts=1, exhausted=_Overtaken)
-        signals.transactions_ordered(len(rows))
+
+def _insert(database: Database, rows: Sequence[dict[str, Any]]) -> None:
+    database.write(lambda db: db.execute(_INSERT, rows), attempts=1, exhausted=_Overtaken)
+    signals.transactions_ordered(len(rows))
 
 
 # --- the order -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from placement.db.database import Database
 from placement.db.engine import driver_errors
 from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
+from placement.db.writes.shared_run import SharedRun
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history import event, order, pruning, usage_samples
 from placement.extensions.v1.history.notes import EventNotes
@@ -87,7 +88,7 @@ class EventHistory:
     def __init__(self, settings: HistorySettings, database: Database) -> None:
         self.settings = settings
         self._database = database
-        self._sequencer = order.Sequencer(database)
+        self._ordering = SharedRun(database, lambda: order.put_in_order(database))
         self._maintained = threading.Lock()
         #: When the next batch of old events is to be removed, by the monotonic clock.
         self._next_batch = math.inf
@@ -100,7 +101,7 @@ class EventHistory:
 
     def order(self) -> None:
         """Give a position to each event that is committed; raises as ``Database.write``."""
-        self._sequencer.order()
+        self._ordering.since_now()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Return what ``work(db)`` returns of a state in which each event of now has its position.
@@ -122,7 +123,7 @@ class EventHistory:
             return False
         try:
             # Readers that poll order events most of the time; nothing else waits for that.
-            ordered = self._sequencer.order_unless_busy()
+            ordered = self._ordering.unless_busy()
             self._prune_some()
             if self.settings.enabled:
                 self._sample()

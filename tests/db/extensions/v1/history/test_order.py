@@ -338,7 +338,7 @@ def test_maintenance_orders_events_before_writers_are_ended(database, was_ended)
         expire(database, expired := -expired)
     chain(database, key(2), 3)
     writer = feed.Writer(database.writers.idle[0].id)
-    with database.recorder._sequencer._shared._lock:
+    with database.recorder._ordering._lock:
         database._attempts.maintain(writer)
     assert rows.unordered(database) == 6
     assert expired in writers(database)
@@ -422,7 +422,7 @@ def test_pruning_goes_in_batches(database, old_events):
 
 def test_old_events_are_removed_while_another_thread_orders(database, old_events):
     """Readers that poll have it done most of the time."""
-    with database.recorder._sequencer._shared._lock:
+    with database.recorder._ordering._lock:
         assert not database.recorder.maintain()
     assert positions(database) == [*range(3, 10)]
 
