@@ -146,11 +146,7 @@ class EventHistory:
     def _sample(self) -> None:
         """Take the sample of the present interval; without it a picture has a gap, and nothing else suffers."""
         try:
-            at = self._database.read(usage_samples.due)
-            if at is not None:
-                # The sums are read by themselves: SQLite would have all writes wait for them.
-                rows = self._database.read(lambda db: usage_samples.read(db, at))
-                self._database.write(lambda db: usage_samples.insert(db, rows))
+            usage_samples.take(self._database)
         except Exception as error:
             LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
 

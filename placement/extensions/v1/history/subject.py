@@ -9,7 +9,6 @@ from placement.db.schema.tables import consumers, metadata, resource_providers
 from placement.db.writes.notes import PROVIDER
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.failures import UnknownProvider
 from placement.extensions.v1.history import recorder
 from placement.extensions.v1.history.event import NODE, OF_ORDER, POSITION
 from placement.extensions.v1.history.tables import event_order, events
@@ -31,18 +30,6 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
     if slot is not None:
         return snapshot.provider(slot).uuid
     return recorder.of(database).read(lambda db: _node(db, ident) or named(db, ident) or _as_written(db, ident))
-
-
-def of_parameter(database: Database, snapshot: Snapshot, ident: str) -> str:
-    """Return the uuid of the provider that a parameter names.
-
-    Raises:
-        UnknownProvider: It is no uuid, and no provider or node has the name, or had it (400).
-    """
-    found = find(database, snapshot, ident)
-    if found is None:
-        raise UnknownProvider(parameter="provider", provider=ident)
-    return found
 
 
 def is_present(db: Reading, uuid: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from placement.db.database import Database
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import allocations, inventories, resource_classes
 from placement.db.writes.transaction import Reading, Transaction
@@ -82,10 +83,24 @@ def spread(
 # --- taking them -----------------------------------------------------------------------------------------------------
 
 
-def due(db: Reading) -> datetime.datetime | None:
-    """Return the beginning of the present interval (naive, UTC); None if it has its sample."""
-    at = beginning(db.execute(sa.select(CLOCK)).scalar_one())
-    return None if db.execute(_HAS_SAMPLE, {"at": at}).first() else at
+def take(database: Database) -> None:
+    """Insert the sample of the present interval, unless there is one; raises as ``Database.write``."""
+    at = beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
+    if database.read(lambda db: _has_sample(db, at)):
+        return
+    # Read by themselves: SQLite would have all writes wait for the sums.
+    rows = database.read(lambda db: _present(db, at))
+
+    def insert(db: Transaction) -> None:
+        # Of two processes that insert it at once, one collides: it is run again, and finds the other's.
+        if rows and not _has_sample(db, at):
+            db.execute(sa.insert(usage_samples), rows)
+
+    database.write(insert)
+
+
+def _has_sample(db: Reading, at: datetime.datetime) -> bool:
+    return db.execute(sa.select(_S.at).where(_S.at == at).limit(1)).first() is not None
 
 
 def beginning(moment: datetime.datetime) -> datetime.datetime:
@@ -93,7 +108,7 @@ def beginning(moment: datetime.datetime) -> datetime.datetime:
     return moment - (moment - datetime.datetime.min) % INTERVAL
 
 
-def read(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
+def _present(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
     """Return the rows of a sample of the present usage, of all classes with an inventory or an allocation."""
     capacities: defaultdict[str, float] = defaultdict(float)
     for row in db.execute(_INVENTORIES):
@@ -106,17 +121,7 @@ def read(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-def insert(db: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert a sample, unless its interval has one.
-
-    Two processes that insert it at once collide: one of them is run again, and finds the other's.
-    """
-    if rows and not db.execute(_HAS_SAMPLE, {"at": rows[0]["at"]}).first():
-        db.execute(sa.insert(usage_samples), rows)
-
-
 _I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
-_HAS_SAMPLE = sa.select(_S.at).where(_S.at == sa.bindparam("at")).limit(1)
 # Most inventories of a class are equal to others.
 _EQUAL = (_I.total, _I.reserved, _I.allocation_ratio)
 _INVENTORIES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement.db.writes.notes import PROVIDER
-from placement.extensions.v1.failures import InvalidEventFilter
+from placement.extensions.v1.failures import InvalidEventFilter, UnknownProvider
 from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas.date import DATE, moment
@@ -100,12 +100,14 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         parameters: Its query.
 
     Raises:
-        UnknownProvider: As ``subject.of_parameter``.
+        UnknownProvider: The provider is no uuid, and no provider or node has the name, or had it.
         InvalidDate: There is no such date.
         InvalidEventFilter: The conditions exclude each other.
     """
     named, consumer = parameters.get("provider"), parameters.get("consumer")
-    provider = None if named is None else subject.of_parameter(req.database, req.index.current(), named)
+    provider = None if named is None else subject.find(req.database, req.index.current(), named)
+    if provider is None and named is not None:
+        raise UnknownProvider(parameter="provider", provider=named)
     kind, since = parameters.get("kind"), parameters.get("since")
     if provider is not None and consumer is not None:
         raise InvalidEventFilter(reason="an event is about a provider or a consumer")

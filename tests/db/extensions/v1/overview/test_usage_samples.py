@@ -170,9 +170,7 @@ def test_several_processes_take_one_sample(database):
 
 def take_elsewhere(url):
     with opened(url) as other:
-        if (at := other.read(samples.due)) is not None:
-            rows = other.read(lambda db: samples.read(db, at))
-            other.write(lambda db: samples.insert(db, rows))
+        samples.take(other)
 
 
 def test_nothing_is_sampled_where_the_history_is_off(database):
