@@ -24,6 +24,7 @@ import argparse
 import sys
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,9 @@ from placement.db.database import Database
 from placement.db.schema import tables
 from placement.db.upkeep import standard
 from placement.extensions.baremetal.objects import placing
-from placement.extensions.baremetal.objects.candidates import Choice, NodeRequirements
+from placement.extensions.baremetal.objects.candidates import Choice
 from placement.extensions.baremetal.objects.node import inventory_class
-from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.index.live import LiveIndex
@@ -101,19 +102,24 @@ _PROVIDERS = sa.select(_P.uuid, _P.id)
 _OWN_ROOT = sa.update(tables.resource_providers).where(_P.root_provider_id.is_(None)).values(root_provider_id=_P.id)
 
 
-def requests(uuids: list[str], fitting: int) -> dict[str, NodeRequirements]:
+def _request(resource_class: str, **columns: Any) -> Record:
+    given = {"name": None, "owner": None, "traits": (), "candidate_nodes": (), "extra": {}, **columns}
+    return Record(uuid=str(uuid.uuid4()), resource_class=resource_class, created_at=tables.utcnow(), **given)
+
+
+def requests(uuids: list[str], fitting: int) -> dict[str, Record]:
     """Return what the requests ask for, by name."""
     return {
-        "trait": NodeRequirements(resource_class=_CLASS, traits=[_TRAIT]),
-        "owner": NodeRequirements(resource_class=_CLASS, owner="mine"),
-        "spelling": NodeRequirements(resource_class=_OTHER_SPELLING),
-        "candidates": NodeRequirements(resource_class=_CLASS, candidate_nodes=uuids[-fitting:]),
-        "any": NodeRequirements(resource_class=_CLASS),
-        "none": NodeRequirements(resource_class=_CLASS, traits=[_TRAIT], owner="mine"),
+        "trait": _request(_CLASS, traits=[_TRAIT]),
+        "owner": _request(_CLASS, owner="mine"),
+        "spelling": _request(_OTHER_SPELLING),
+        "candidates": _request(_CLASS, candidate_nodes=uuids[-fitting:]),
+        "any": _request(_CLASS),
+        "none": _request(_CLASS, traits=[_TRAIT], owner="mine"),
     }
 
 
-def measure(database: Database, index: LiveIndex, name: str, wanted: NodeRequirements, repeat: int) -> None:
+def measure(database: Database, index: LiveIndex, name: str, wanted: Record, repeat: int) -> None:
     """Print the lines of one group."""
 
     def choice() -> object:
@@ -121,23 +127,11 @@ def measure(database: Database, index: LiveIndex, name: str, wanted: NodeRequire
 
     assert (choice() is None) == (name == "none"), name
     show(f"{name}: choice", [timed(choice) for _ in range(repeat)])
-    made: list[AllocationRequest] = []
+    made: list[Record] = []
 
     def request() -> None:
-        made.append(
-            AllocationRequest(
-                uuid=str(uuid.uuid4()),
-                name=None,
-                resource_class=wanted.resource_class,
-                traits=wanted.traits,
-                candidate_nodes=wanted.candidate_nodes,
-                extra={},
-                owner=wanted.owner,
-                consumer_owner=_OWNER,
-                created_at=tables.utcnow(),
-            )
-        )
-        placing.place(database, index, made[-1], attempts=10)
+        made.append(replace(wanted, uuid=str(uuid.uuid4()), created_at=tables.utcnow()))
+        Allocating(database, index, made[-1], _OWNER, attempts=10).place()
 
     def end() -> None:
         database.write(lambda db: placing.end(db, Record.get(db, made[-1].uuid)))

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.database import Database
-from placement.db.schema.tables import allocations, resource_providers
+from placement.db.schema.tables import allocations, resource_providers, utcnow
 from placement.db.upkeep.standard import CUSTOM_PREFIX
 from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.baremetal.objects import holding, states
@@ -313,9 +313,8 @@ def _record(db: Transaction, node: NodeImport) -> None:
 
 
 def _insert(db: Transaction, node: NodeImport, allocation: Document) -> None:
-    Record.insert(
-        db,
-        allocation["uuid"],
+    Record(
+        uuid=allocation["uuid"],
         name=allocation.get("name"),
         node_uuid=node.uuid,
         resource_class=allocation.get("resource_class"),
@@ -323,7 +322,8 @@ def _insert(db: Transaction, node: NodeImport, allocation: Document) -> None:
         traits=list(allocation.get("traits") or ()),
         candidate_nodes=list(allocation.get("candidate_nodes") or ()),
         extra=dict(allocation.get("extra") or {}),
-    )
+        created_at=utcnow(),
+    ).insert(db)
 
 
 def _apply(db: Transaction, locked: LockedNode, node: NodeImport) -> None:

@@ -18,7 +18,7 @@ from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node
-from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.objects.record_page import RecordPage
 from placement.http.service import Service
@@ -44,11 +44,10 @@ DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
 _AVAILABLE = {"driver": "fake", "resource_class": "bm", "provision_state": "available", "power_state": "power on"}
 
 
-def request(**columns: Any) -> AllocationRequest:
+def request(**columns: Any) -> Record:
     """Return a request for any node of the class ``bm``; ``columns`` state more."""
     given = {"name": None, "resource_class": "bm", "traits": [], "candidate_nodes": [], "extra": {}, "owner": None}
-    made = {"uuid": str(uuid.uuid4()), "consumer_owner": OWNER, "created_at": utcnow()}
-    return AllocationRequest(**{**given, **made, **columns})
+    return Record(**{**given, "uuid": str(uuid.uuid4()), "created_at": utcnow(), **columns})
 
 
 def claim(
@@ -101,13 +100,13 @@ class Metal(Nodes):
     def allocate(self, **columns: Any) -> Record | None:
         """Place a request, and return its record."""
         wanted = request(**columns)
-        placing.place(self.database, self.index, wanted, attempts=10)
+        Allocating(self.database, self.index, wanted, OWNER, attempts=10).place()
         return self.record(wanted.uuid)
 
     def backfill(self, node: str, **columns: Any) -> Record:
         def work(db: Transaction) -> Record:
             wanted = request(**{"resource_class": "", **columns})
-            return placing.backfill(db, Node.get(db, node), wanted, keep_holder="uuid" not in columns)
+            return placing.backfill(db, Node.get(db, node), wanted, OWNER, keep_holder="uuid" not in columns)
 
         return self.database.write(work)
 

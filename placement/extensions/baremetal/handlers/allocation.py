@@ -25,7 +25,7 @@ from placement.extensions.baremetal.failures import (
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.candidates import named
 from placement.extensions.baremetal.objects.node import Node
-from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import ALLOCATING, Record
 from placement.extensions.baremetal.objects.record_page import SORT_KEYS, RecordPage
 from placement.extensions.baremetal.schemas import allocation as schema
@@ -86,18 +86,19 @@ def create(req: Request) -> Reply:
     The reply to the former shows the state that clients expect, ``allocating``, although the request is decided.
     """
     Arguments(req.pairs())
-    request = _checked(req, req.document)
+    wanted = _checked(req, req.document)
+    owner = _consumer_owner(req, wanted.owner)
     show = schema.Presentation(req)
     if req.document.get("node"):
-        record = _write(req, lambda db: _backfill(req, db, request))
+        record = _write(req, lambda db: _backfill(req, db, wanted, owner))
         signals.node_requested("backfilled", 0)
         return created(req.absolute_url(f"{_PATH}/{record.uuid}"), show(record))
     attempts = req.conf.placement.allocation_conflict_retry_count
-    placing.place(req.database, req.index, request, attempts=attempts)
-    return created(req.absolute_url(f"{_PATH}/{request.uuid}"), show(request.record(), state=ALLOCATING))
+    Allocating(req.database, req.index, wanted, owner, attempts=attempts).place()
+    return created(req.absolute_url(f"{_PATH}/{wanted.uuid}"), show(wanted, state=ALLOCATING))
 
 
-def _checked(req: Request, document: dict[str, Any]) -> AllocationRequest:
+def _checked(req: Request, document: dict[str, Any]) -> Record:
     """Return what the client asks for, with an empty class where it names none."""
     if "owner" in document and req.version < versions.ALLOCATION_OWNER:
         raise OwnerNotInVersion()
@@ -113,7 +114,7 @@ def _checked(req: Request, document: dict[str, Any]) -> AllocationRequest:
     schema.check_traits(traits)
     extra = document.get("extra") or {}
     free_form.check("extra", extra)
-    return AllocationRequest(
+    return Record(
         uuid=canonical(uuid or "") or str(uuid_module.uuid4()),
         name=name,
         resource_class=document.get("resource_class") or "",
@@ -121,7 +122,6 @@ def _checked(req: Request, document: dict[str, Any]) -> AllocationRequest:
         candidate_nodes=_candidates(req, document.get("candidate_nodes") or []),
         extra=extra,
         owner=owner,
-        consumer_owner=_consumer_owner(req, owner),
         created_at=utcnow(),
     )
 
@@ -147,7 +147,7 @@ def _consumer_owner(req: Request, owner: str | None) -> Owner:
     return Owner(project, user, _CONSUMER_TYPE)
 
 
-def _backfill(req: Request, db: Transaction, request: AllocationRequest) -> Record:
+def _backfill(req: Request, db: Transaction, wanted: Record, owner: Owner) -> Record:
     ident = req.document["node"]
     schema.check_ident(ident)
     project = access.project_of_candidates(req)
@@ -155,7 +155,7 @@ def _backfill(req: Request, db: Transaction, request: AllocationRequest) -> Reco
     if node is None or (project is not None and project not in (node.owner, node.lessee)):
         raise AllocationNodeNotFound(node=ident)
     keep_holder, any_project = not req.document.get("uuid"), access.may_use_any_consumer(req)
-    return placing.backfill(db, node, request, keep_holder=keep_holder, any_project=any_project)
+    return placing.backfill(db, node, wanted, owner, keep_holder=keep_holder, any_project=any_project)
 
 
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:list")

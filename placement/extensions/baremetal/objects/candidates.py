@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from sqlalchemy.engine import Row
 from placement.db.schema.tables import allocations, resource_providers
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal.objects.node import Node, inventory_class
+from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.objects.states import AVAILABLE, is_available
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.index.slots import EMPTY, SlotSet, intersection
@@ -44,27 +45,13 @@ def _random() -> random.Random:
 _SYSTEM = random.SystemRandom()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRequirements:
-    """What a node has to be."""
-
-    resource_class: str
-    traits: Sequence[str] = ()
-    #: The uuids of the nodes that may be chosen; empty for all.  A set: each row is looked up in it.
-    candidate_nodes: Collection[str] = frozenset()
-    #: The owner or lessee of the node; None for any node.
-    owner: str | None = None
-    #: The node of this name is chosen before all others.
-    preferred_name: str | None = None
-
-    def met_by(self, node: Node | Row[Any]) -> bool:
-        """Whether a node, free or not, can be given away and is what is asked for, but for its traits."""
-        return (
-            is_available(node.provision_state, node.power_state, node.maintenance, node.parent_node)
-            and node.resource_class == self.resource_class
-            and (not self.candidate_nodes or node.uuid in self.candidate_nodes)
-            and (self.owner is None or self.owner in (node.owner, node.lessee))
-        )
+def fits(wanted: Record, node: Node | Row[Any]) -> bool:
+    """Whether a node, free or not, can be given away and is what a request wants, but for its traits."""
+    return (
+        is_available(node.provision_state, node.power_state, node.maintenance, node.parent_node)
+        and node.resource_class == wanted.resource_class
+        and (wanted.owner is None or wanted.owner in (node.owner, node.lessee))
+    )
 
 
 class CandidateNode(NamedTuple):
@@ -78,10 +65,11 @@ class CandidateNode(NamedTuple):
 class Choice:
     """The nodes that are free in a snapshot, and the choice of one of them that fits."""
 
-    def __init__(self, snapshot: Snapshot, wanted: NodeRequirements, refused: Collection[CandidateNode] = ()) -> None:
+    def __init__(self, snapshot: Snapshot, wanted: Record, refused: Collection[CandidateNode] = ()) -> None:
         """Find what is free.
 
         Args:
+            wanted: The request.  The node that has its name is chosen before all others.
             refused: Candidates that are not chosen again, unless their providers have changed.
         """
         self._snapshot = snapshot
@@ -91,7 +79,7 @@ class Choice:
         self._free = (free - SlotSet.sparse(np.unique(np.array(excluded, dtype=np.intp))) if excluded else free).slots()
 
     def candidate(self, db: Reading) -> CandidateNode | None:
-        """Return a node that fits, at random unless one has the preferred name; None if no node fits."""
+        """Return a node that fits, at random unless one has the name of the request; None if no node fits."""
         uuid = self._chosen(db) if len(self._free) else None
         return None if uuid is None else self._candidate(uuid)
 
@@ -136,10 +124,10 @@ class Choice:
         return next((_random().choice(fitting) for fitting in self._fitting(db) if fitting), None)
 
     def _preferred(self, db: Reading) -> str | None:
-        """Return the uuid of the node that has the preferred name, if it is free and fits."""
-        if self._wanted.preferred_name is None:
+        """Return the uuid of the node that has the name of the request, if it is free and fits."""
+        if self._wanted.name is None:
             return None
-        found = db.execute(_NAMED, {"name": self._wanted.preferred_name}).all()
+        found = db.execute(_NAMED, {"name": self._wanted.name}).all()
         return next(iter(self._judged(found)), None)
 
     def _fitting(self, db: Reading) -> Iterator[list[str]]:
@@ -166,7 +154,7 @@ class Choice:
 
     def _judged(self, rows: Iterable[Row[Any]]) -> list[str]:
         """Return the uuids of those of the nodes that fit and are free."""
-        return [row.uuid for row in rows if self._wanted.met_by(row) and self._is_free(row.uuid)]
+        return [row.uuid for row in rows if fits(self._wanted, row) and self._is_free(row.uuid)]
 
     def _is_free(self, uuid: str) -> bool:
         slot = self._snapshot.by_uuid.get(uuid)
@@ -198,7 +186,7 @@ def named(db: Reading, idents: Collection[str], project: str | None = None) -> d
 # --- by the index ----------------------------------------------------------------------------------------------------
 
 
-def _free(snapshot: Snapshot, wanted: NodeRequirements) -> SlotSet:
+def _free(snapshot: Snapshot, wanted: Record) -> SlotSet:
     """Return the providers that have a free unit of the class and the traits, of those that may be chosen."""
     column = snapshot.column(inventory_class(wanted.resource_class))
     if column is None:

@@ -1,4 +1,4 @@
-"""Allocation records: what was requested, and the node it became.
+"""Allocation records: what is requested, and the node it becomes.
 
 A record with a node is active as long as the consumer of its uuid holds something on that node's provider.  Once a
 Placement client has ended or moved the consumer, the record has ended: nothing shows it, and its row is deleted by the
@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -32,22 +32,23 @@ ALLOCATING, ACTIVE, ERROR = "allocating", "active", "error"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An allocation record as one read found it.  Dates are naive, UTC."""
+    """An allocation record: as one read found it, or a request that is not recorded yet.  Dates are naive, UTC."""
 
-    id: int
     uuid: str
     name: str | None
-    #: None for a record in error.
-    node_uuid: str | None
-    resource_class: str
+    resource_class: str | None
     owner: str | None
     traits: Sequence[str]
-    #: The uuids of the nodes that the request was limited to; empty for no limit.
+    #: The uuids of the nodes that the request is limited to; empty for no limit.
     candidate_nodes: Sequence[str]
     extra: Mapping[str, Any]
-    last_error: str | None
     created_at: datetime.datetime
-    updated_at: datetime.datetime | None
+    #: None for a record in error.
+    node_uuid: str | None = None
+    last_error: str | None = None
+    updated_at: datetime.datetime | None = None
+    #: 0 for a request.
+    id: int = 0
 
     @property
     def state(self) -> str:
@@ -94,16 +95,16 @@ class Record:
 
     # --- writing ---
 
-    @classmethod
-    def insert(cls, db: Transaction, uuid: str, *, name: str | None, node_uuid: str | None, **columns: Any) -> None:
-        """Insert a row, after deleting rows of ended records that have its name, uuid or node.
+    def insert(self, db: Transaction) -> None:
+        """Insert the row of a request, after deleting rows of ended records that have its name, uuid or node.
 
         Raises:
             RecordUuidTaken, RecordNameTaken: Another record has it.
             NodeTaken: Another record is active on the node.
         """
-        _vacate(db, uuid=uuid, name=name, node_uuid=node_uuid)
-        db.execute(sa.insert(baremetal_allocations), {"uuid": uuid, "name": name, "node_uuid": node_uuid, **columns})
+        _vacate(db, uuid=self.uuid, name=self.name, node_uuid=self.node_uuid)
+        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "id"}
+        db.execute(sa.insert(baremetal_allocations), columns)
 
     def update(self, db: Transaction, *, name: str | None, extra: Mapping[str, Any]) -> Self:
         """Write the row of a locked record, and return the record as it is then; raises RecordNameTaken."""
@@ -150,8 +151,8 @@ def _refuse(row: Any, taken: Mapping[str, str]) -> None:
 _R = baremetal_allocations.c
 #: Selects what ``Record(*row)`` takes.
 _SELECT = sa.select(
-    *(_R.id, _R.uuid, _R.name, _R.node_uuid, _R.resource_class, _R.owner, _R.traits, _R.candidate_nodes, _R.extra),
-    *(_R.last_error, _R.created_at, _R.updated_at),
+    *(_R.uuid, _R.name, _R.resource_class, _R.owner, _R.traits, _R.candidate_nodes, _R.extra, _R.created_at),
+    *(_R.node_uuid, _R.last_error, _R.updated_at, _R.id),
 ).where(RECORD_IS_LIVE)
 _LOCK = _SELECT.with_for_update(of=baremetal_allocations)
 _UPDATE = (

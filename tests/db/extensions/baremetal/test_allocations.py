@@ -12,9 +12,8 @@ from placement import errors
 from placement.db.writes import retry
 from placement.extensions.baremetal import failures, signals
 from placement.extensions.baremetal.objects import candidates, holding, placing
-from placement.extensions.baremetal.objects.candidates import NodeRequirements
 from placement.extensions.baremetal.objects.node import Node
-from placement.extensions.baremetal.objects.placing import AllocationRequest
+from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.objects.record_page import SORT_KEYS
 from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims import release
@@ -24,6 +23,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import made
+from tests.db.extensions.bare_metal import request
 
 # --- the choice ------------------------------------------------------------------------------------------------------
 
@@ -79,8 +79,8 @@ def test_what_fits_by_the_rows_meets_the_requirements(metal):
     combinations = [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
     nodes = [metal.node(**columns) for columns in random.sample(combinations, 60)]
     for owner in (None, "me"):
-        wanted = NodeRequirements(resource_class="bm", owner=owner)
-        fitting = {node for node in nodes if wanted.met_by(metal.read(node))}
+        wanted = request(owner=owner)
+        fitting = {node for node in nodes if candidates.fits(wanted, metal.read(node))}
         records = [metal.allocate(owner=owner) for _ in range(len(fitting) + 1)]
         assert {record.node_uuid for record in records} == {*fitting, None}
         for record in records:
@@ -214,15 +214,15 @@ def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
     node, instance = metal.node(), str(uuid.uuid4())
     metal.claim(instance, node)
     metal.change(node, **IN_USE)
-    attempts, insert = [], AllocationRequest.insert
+    attempts, insert = [], Record.insert
 
-    def end_meanwhile(request, db, **columns):
-        insert(request, db, **columns)
-        attempts.append(request.uuid)
+    def end_meanwhile(record, db):
+        insert(record, db)
+        attempts.append(record.uuid)
         if len(attempts) == 1:
             release.end_one(db, instance)
 
-    monkeypatch.setattr(AllocationRequest, "insert", end_meanwhile)
+    monkeypatch.setattr(Record, "insert", end_meanwhile)
     record = metal.backfill(node)
     assert attempts == [instance] * 2, "the end was rolled back with the first attempt"
     assert (record.uuid, record.state) == (instance, "active")
@@ -359,7 +359,7 @@ def test_pages_of_every_order_have_each_record_once(metal, sort_key, descending)
 def test_a_request_that_loses_every_race_pauses_and_is_counted(metal, monkeypatch):
     metal.node()
     pauses, received = [], []
-    monkeypatch.setattr(placing, "_is_decided", lambda *_: False)
+    monkeypatch.setattr(placing.Allocating, "_claimed", lambda *_: None)
     monkeypatch.setattr(retry, "pause", pauses.append)
     monkeypatch.setattr(retry, "is_over", lambda _: len(pauses) == 2)
 

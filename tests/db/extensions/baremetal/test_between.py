@@ -15,7 +15,7 @@ from placement.objects.claims import release
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.db.extensions import bare_metal
-from tests.db.extensions.bare_metal import ME, YOU, Client, inventories
+from tests.db.extensions.bare_metal import ME, OWNER, YOU, Client, inventories
 from tests.db.interleaving import just_before, locking
 from tests.made import opened
 
@@ -200,7 +200,7 @@ def backfill(cloud, request):
     """Record the node, with the uuid of its holder if it has one."""
 
     def work(db):
-        return placing.backfill(db, Node.get(db, cloud.node), request, keep_holder=True)
+        return placing.backfill(db, Node.get(db, cloud.node), request, OWNER, keep_holder=True)
 
     return cloud.database.write(work)
 

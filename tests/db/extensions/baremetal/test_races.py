@@ -20,7 +20,7 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from tests.db import forks
 from tests.db.crowd import together
-from tests.db.extensions.bare_metal import request
+from tests.db.extensions.bare_metal import OWNER, request
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -65,7 +65,7 @@ def requester(wait, threads, url):
         index = LiveIndex(database)
         index.current()
         asked = [request(traits=["CUSTOM_A"]) for _ in range(threads)]
-        works = [lambda one=one: placing.place(database, index, one, attempts=10) for one in asked]
+        works = [placing.Allocating(database, index, one, OWNER, attempts=10).place for one in asked]
         return [repr(result) for result in together(works, wait) if isinstance(result, Exception)]
 
 
@@ -140,16 +140,16 @@ def test_allocations_end_meanwhile(metal):
 @contextlib.contextmanager
 def after_the_choice(metal, act):
     """Call ``act`` once, with the uuid of the node, between the choice and the claim of the next request."""
-    claim_once, acted = placing._claim, []
+    claimed, acted = placing.Allocating._claimed, []
 
-    def claim(database, request, candidate, attempts):
+    def claim(self, candidate):
         if not acted:
             acted.append(candidate)
             act(candidate.uuid)
-        return claim_once(database, request, candidate, attempts)
+        return claimed(self, candidate)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing, "_claim", claim)
+        patch.setattr(placing.Allocating, "_claimed", claim)
         yield
     assert acted
 
