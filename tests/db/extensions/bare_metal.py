@@ -15,12 +15,12 @@ from placement import deploy
 from placement.db.database import Database
 from placement.db.schema.tables import utcnow
 from placement.db.writes.transaction import Transaction
-from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects import placing, record_page
+from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import Record
-from placement.extensions.baremetal.objects.record_page import RecordPage
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.objects.allocation import ConsumerAllocations
@@ -116,8 +116,11 @@ class Metal(Nodes):
     def record(self, ident: str) -> Record | None:
         return self.database.read(lambda db: Record.find(db, ident))
 
-    def page(self, **options: Any) -> Sequence[sa.Row[Any]]:
-        return self.database.read(RecordPage(**{"limit": 1000, **options}).read)
+    def page(
+        self, limit: int = 1000, sort_key: str = "id", *, descending: bool = False, **options: Any
+    ) -> Sequence[sa.Row[Any]]:
+        paging = Paging(limit, None, sort_key, descending)
+        return self.database.read(lambda db: record_page.read(db, paging, **options))
 
     def claim(self, consumer: str, *nodes: str, resource_class: str = "CUSTOM_BM") -> None:
         """Claim a unit of each node, as a Placement client does; no node ends the consumer."""

@@ -22,12 +22,11 @@ from placement.extensions.baremetal.failures import (
     RecordNotFound,
     ResourceClassMissing,
 )
-from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects import placing, record_page
 from placement.extensions.baremetal.objects.candidates import named
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import ALLOCATING, Record
-from placement.extensions.baremetal.objects.record_page import SORT_KEYS, RecordPage
 from placement.extensions.baremetal.schemas import allocation as schema
 from placement.extensions.baremetal.schemas import free_form
 from placement.extensions.baremetal.schemas.name import is_name
@@ -165,23 +164,22 @@ def list_allocations(req: Request) -> Reply:
     fields = arguments.fields(schema.fields(req.version))
     if "owner" in arguments and req.version < versions.ALLOCATION_OWNER:
         raise OwnerNotInVersion()
-    paging = arguments.paging(SORT_KEYS)
+    paging = arguments.paging(record_page.SORT_KEYS)
     owner = access.owner_of_list(req, arguments.get("owner"))
 
     show = schema.Presentation(req, fields)
 
     def work(db: Reading) -> Sequence[Row[Any]]:
-        return RecordPage(
-            limit=paging.limit,
-            columns=show.columns,
+        return record_page.read(
+            db,
+            paging,
+            show.columns,
             node_uuid=_node_uuid(req, db, arguments.get("node")),
             resource_class=arguments.get("resource_class"),
             state=arguments.get("state"),
             owner=owner,
-            sort_key=paging.sort_key,
-            descending=paging.descending,
             after=None if paging.marker is None else _marker(req, db, paging.marker),
-        ).read(db)
+        )
 
     records = req.read(work)
     document: dict[str, Any] = {"allocations": [show(record) for record in records]}

@@ -11,7 +11,7 @@ from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.baremetal import access, versions
 from placement.extensions.baremetal.endpoint import endpoint
 from placement.extensions.baremetal.failures import UnknownDriver
-from placement.extensions.baremetal.objects import node_update, states
+from placement.extensions.baremetal.objects import node_page, node_update, states
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node, traits_of
 from placement.extensions.baremetal.schemas import node as schema
@@ -112,11 +112,11 @@ def delete(req: Request, node: str) -> Reply:
 
 def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
     paging = node_list.paging(arguments, req.version)
-    page = node_list.page(arguments, paging, names, access.project_of_nodes(req))
-    present = NodePresentation(req, names)
+    wanted = node_list.filtered(arguments, access.project_of_nodes(req))
+    columns, present = node_list.columns_of(names), NodePresentation(req, names)
 
     def work(db: Reading) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-        rows = page.read(db)
+        rows = node_page.read(db, paging, columns, wanted)
         return rows, traits_of(db, [row["uuid"] for row in rows]) if present.has_traits else {}
 
     rows, traits = req.read(work)

@@ -1,39 +1,63 @@
-"""The order of a list and the rows after a given one: pages by key, not by number, so that no row is shown twice."""
+"""Pages of a list by key, not by number, so that no row is shown twice."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Row
+
+from placement.db.writes.transaction import Reading
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Rows by a key, and by their ids where the key is the same; ``descending`` turns both.
+class Paging:
+    """Which part of a list a client asks for, and its order."""
 
-    Databases do not agree on where null goes; here it is less than every value.
-    """
-
-    id: sa.ColumnElement[int]
-    #: None for the ids alone.
-    key: sa.ColumnElement[Any] | None = None
+    limit: int
+    #: The uuid of the last item of the page before; None for the first page.
+    marker: str | None = None
+    #: ``id`` is the order of creation, which decides between items with the same value, too.
+    sort_key: str = "id"
+    #: Turns both.
     descending: bool = False
 
-    @property
-    def by(self) -> list[sa.ColumnElement[Any]]:
-        """What to give to ORDER BY."""
-        columns = [self.id] if self.key is None else [self.key.is_not(None), self.key, self.id]
-        return [column.desc() if self.descending else column.asc() for column in columns]
 
-    def after(self, row_id: int, value: Any) -> sa.ColumnElement[bool]:
-        """Return the condition of the rows that follow the one with this id, whose key has this value."""
-        key = self.key
-        next_id = self.id < row_id if self.descending else self.id > row_id
-        if key is None:
-            return next_id
-        if value is None:
-            follows = sa.and_(key.is_(None), next_id)
-            return follows if self.descending else sa.or_(follows, key.is_not(None))
-        same = sa.and_(key == value, next_id)
-        return sa.or_(key < value, key.is_(None), same) if self.descending else sa.or_(key > value, same)
+def read(
+    db: Reading,
+    paging: Paging,
+    columns: Iterable[sa.ColumnElement[Any]],
+    conditions: Iterable[sa.ColumnElement[bool]],
+    row_id: sa.ColumnElement[int],
+    key: sa.ColumnElement[Any],
+    after: tuple[int, Any] | None,
+) -> Sequence[Row[Any]]:
+    """Return the rows of a page.
+
+    Databases do not agree on where null goes; here it is less than every value.
+
+    Args:
+        row_id: The column of ids.
+        key: What the sort key stands for.
+        after: The id and the key of the row that the page begins after.
+    """
+    by_id = paging.sort_key == "id"
+    order = [row_id] if by_id else [key.is_not(None), key, row_id]
+    where = [*conditions] if after is None else [*conditions, _follows(row_id, None if by_id else key, paging, *after)]
+    ordered = (column.desc() if paging.descending else column.asc() for column in order)
+    return db.execute(sa.select(*columns).where(*where).order_by(*ordered).limit(paging.limit)).all()
+
+
+def _follows(
+    column: sa.ColumnElement[int], key: sa.ColumnElement[Any] | None, paging: Paging, row_id: int, value: Any
+) -> sa.ColumnElement[bool]:
+    next_id = column < row_id if paging.descending else column > row_id
+    if key is None:
+        return next_id
+    if value is None:
+        follows = sa.and_(key.is_(None), next_id)
+        return follows if paging.descending else sa.or_(follows, key.is_not(None))
+    same = sa.and_(key == value, next_id)
+    return sa.or_(key < value, key.is_(None), same) if paging.descending else sa.or_(key > value, same)

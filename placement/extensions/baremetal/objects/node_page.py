@@ -12,9 +12,11 @@ import sqlalchemy as sa
 from placement.db.schema.tables import allocations, resource_providers
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal.failures import NodeNotFound
-from placement.extensions.baremetal.objects.keyset import Order
+from placement.extensions.baremetal.objects import keyset
+from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.node import ALLOCATION_UUID, INSTANCE_UUID
 from placement.extensions.baremetal.tables import baremetal_nodes
+from placement.uuids import canonical
 
 _N = baremetal_nodes.c
 #: What a page can show and be sorted by; the rest of a node is in ``details``.
@@ -103,48 +105,30 @@ def _any_of(value: sa.ColumnElement[Any], wanted: Sequence[str | None]) -> sa.Co
     return among if len(texts) == len(wanted) else sa.or_(among, value.is_(None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePage:
-    """Which nodes, in which order, and what of them."""
+def read(db: Reading, paging: Paging, names: Sequence[str], wanted: NodeFilter) -> list[dict[str, Any]]:
+    """Return columns of the nodes that a client asks for, by name.
 
-    limit: int
-    columns: Sequence[str]
-    filter: NodeFilter = field(default_factory=NodeFilter)
-    #: A column, or a name in ``details``.
-    sort_key: str = "id"
-    descending: bool = False
-    #: The uuid of the last node of the page before; None for the first page.
-    marker: str | None = None
+    Args:
+        paging: Its sort key is a column, or a name in ``details``.
+        names: Those of the columns.
 
-    def read(self, db: Reading) -> list[dict[str, Any]]:
-        """Return the columns of the nodes of the page, by name.
-
-        Raises:
-            NodeNotFound: The projects have no node with the uuid of the marker.
-        """
-        key = None if self.sort_key == "id" else COLUMNS.get(self.sort_key, detail(self.sort_key))
-        order = Order(_N.id, key, self.descending)
-        conditions = self.filter.conditions()
-        if self.marker is not None:
-            conditions.append(self._after(db, order))
-        query = (
-            sa.select(*(COLUMNS[name].label(name) for name in self.columns))
-            .select_from(baremetal_nodes)
-            .where(*conditions)
-            .order_by(*order.by)
-            .limit(self.limit)
-        )
-        rows = [dict(zip(self.columns, row, strict=True)) for row in db.execute(query).all()]
-        if "details" in self.columns:
-            for row in rows:
-                row["details"] = _decoded(row["details"])
-        return rows
-
-    def _after(self, db: Reading, order: Order) -> sa.ColumnElement[bool]:
-        shown = sa.select(_N.id, *([] if order.key is None else [order.key])).select_from(baremetal_nodes)
+    Raises:
+        NodeNotFound: The projects have no node with the uuid of the marker.
+    """
+    key = COLUMNS.get(paging.sort_key, detail(paging.sort_key))
+    after = None
+    if paging.marker is not None:
         # Of the filter the projects alone: the node may have changed since its page was shown, but a comparison with a
         # node that the caller may not see would disclose its values.
-        row = db.execute(shown.where(_N.uuid == self.marker, *self.filter.of_projects())).first()
+        marker = canonical(paging.marker)
+        row = db.execute(sa.select(_N.id, key).where(_N.uuid == marker, *wanted.of_projects())).first()
         if row is None:
-            raise NodeNotFound(node=self.marker)
-        return order.after(row[0], row[-1])
+            raise NodeNotFound(node=marker)
+        after = (row[0], row[1])
+    columns = [COLUMNS[name].label(name) for name in names]
+    found = keyset.read(db, paging, columns, wanted.conditions(), _N.id, key, after)
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    if "details" in names:
+        for shown in rows:
+            shown["details"] = _decoded(shown["details"])
+    return rows

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
 from placement.db.writes.transaction import Reading
-from placement.extensions.baremetal.objects.keyset import Order
+from placement.extensions.baremetal.objects import keyset
+from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.record import ACTIVE, ERROR, Record
 from placement.extensions.baremetal.tables import RECORD_IS_LIVE, baremetal_allocations
 
@@ -28,50 +28,29 @@ SORT_KEYS: dict[str, sa.ColumnElement[Any]] = {
 COLUMNS: dict[str, sa.ColumnElement[Any]] = {**{column.name: column for column in _R}, **SORT_KEYS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordPage:
-    """Which records a client asks for; None is no condition."""
+def read(
+    db: Reading,
+    paging: Paging,
+    columns: Iterable[str] = COLUMNS,
+    *,
+    state: str | None = None,
+    after: Record | Row[Any] | None = None,
+    **values: str | None,
+) -> Sequence[Row[Any]]:
+    """Return columns of the records that a client asks for; None is no condition.
 
-    limit: int
-    #: Names in COLUMNS: traits, candidates and ``extra`` of a page can take much memory.
-    columns: Collection[str] = tuple(COLUMNS)
-    node_uuid: str | None = None
-    resource_class: str | None = None
-    state: str | None = None
-    owner: str | None = None
-    #: One of SORT_KEYS; records with the same value are in the order of their creation, which ``descending`` turns too.
-    sort_key: str = "id"
-    descending: bool = False
-    #: The last record of the page before; None for the first page.
-    after: Record | Row[Any] | None = None
-
-    def read(self, db: Reading) -> Sequence[Row[Any]]:
-        """Return the columns of the records of the page."""
-        if self.state not in (None, ACTIVE, ERROR):
-            return []
-        columns = (COLUMNS[name].label(name) for name in self.columns)
-        conditions = (RECORD_IS_LIVE, *self._conditions())
-        return db.execute(
-            sa.select(*columns)
-            .select_from(baremetal_allocations)
-            .where(*conditions)
-            .order_by(*self._order.by)
-            .limit(self.limit)
-        ).all()
-
-    def _conditions(self) -> list[sa.ColumnElement[bool]]:
-        found = [
-            _R[name] == value
-            for name in ("node_uuid", "resource_class", "owner")
-            if (value := getattr(self, name)) is not None
-        ]
-        if self.state is not None:
-            found.append(_IN_ERROR if self.state == ERROR else ~_IN_ERROR)
-        if self.after is not None:
-            found.append(self._order.after(self.after.id, getattr(self.after, self.sort_key)))
-        return found
-
-    @property
-    def _order(self) -> Order:
-        key = None if self.sort_key == "id" else SORT_KEYS[self.sort_key]
-        return Order(_R.id, key, self.descending)
+    Args:
+        columns: Names in COLUMNS: traits, candidates and ``extra`` of a page can take much memory.
+        after: The last record of the page before.
+        values: By column.
+    """
+    if state not in (None, ACTIVE, ERROR):
+        return []
+    conditions = [RECORD_IS_LIVE, *(_R[name] == value for name, value in values.items() if value is not None)]
+    if state is not None:
+        conditions.append(_IN_ERROR if state == ERROR else ~_IN_ERROR)
+    key = paging.sort_key
+    last = None if after is None else (after.id, getattr(after, key))
+    return keyset.read(
+        db, paging, (COLUMNS[name].label(name) for name in columns), conditions, _R.id, SORT_KEYS[key], last
+    )

@@ -9,12 +9,12 @@ from placement import errors
 from placement.extensions.baremetal import versions
 from placement.extensions.baremetal.failures import NotInThisVersion
 from placement.extensions.baremetal.objects import states
-from placement.extensions.baremetal.objects.node_page import COLUMNS, NodeFilter, NodePage
+from placement.extensions.baremetal.objects.keyset import Paging
+from placement.extensions.baremetal.objects.node_page import COLUMNS, NodeFilter
 from placement.extensions.baremetal.schemas.node import InvalidNodeValue, NoChassis, check_visible, truth, uuid_of
 from placement.extensions.baremetal.schemas.node_fields import FIELDS, SHORT, visible
-from placement.extensions.baremetal.schemas.query import PAGING, Arguments, Paging
+from placement.extensions.baremetal.schemas.query import PAGING, Arguments
 from placement.extensions.baremetal.versions import Version
-from placement.uuids import canonical
 
 
 class InvalidProvisionState(errors.BadRequest):
@@ -109,27 +109,19 @@ def paging(arguments: Arguments, version: Version) -> Paging:
     return wanted
 
 
-def page(arguments: Arguments, wanted: Paging, names: Sequence[str], project: str | None) -> NodePage:
-    """Return the page that a query asks for.
+def columns_of(names: Sequence[str]) -> list[str]:
+    """Return the columns of a page that shows these fields."""
+    details = ["details"] if any(FIELDS[name].detail for name in names) else []
+    return [*dict.fromkeys(("uuid", *(name for name in names if name in COLUMNS), *details))]
+
+
+def filtered(arguments: Arguments, project: str | None) -> NodeFilter:
+    """Return which nodes a query asks for.
 
     Args:
-        names: The fields to show.
         project: The project to whose nodes the caller is limited; None for no limit.
     """
-    columns = ["uuid", *(name for name in names if name in COLUMNS and name != "uuid")]
-    if any(FIELDS[name].detail for name in names):
-        columns.append("details")
-    return NodePage(
-        limit=wanted.limit,
-        columns=columns,
-        filter=_filter(arguments, project),
-        sort_key=wanted.sort_key,
-        descending=wanted.descending,
-        marker=wanted.marker and canonical(wanted.marker),
-    )
 
-
-def _filter(arguments: Arguments, project: str | None) -> NodeFilter:
     def given(name: str, convert: Callable[[str, str], Any]) -> Any:
         value = arguments.get(name)
         return None if value is None else convert(name, value)

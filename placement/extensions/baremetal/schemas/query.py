@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
 from placement import errors
+from placement.extensions.baremetal.objects.keyset import Paging
 from placement.uuids import is_uuid
 
 #: The most items of one page, and their number where the client states none.
@@ -45,17 +45,6 @@ class InvalidSortDirection(errors.BadRequest):
 
 class InvalidFields(errors.BadRequest):
     template = "Field(s) %(names)s are not valid"
-
-
-@dataclass(frozen=True, slots=True)
-class Paging:
-    """Which part of a list a client asks for, and its order."""
-
-    limit: int
-    #: The uuid of the last item of the page before; None for the first page.
-    marker: str | None
-    sort_key: str
-    descending: bool
 
 
 class Arguments:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from placement.extensions.baremetal.schemas.query import Paging
+from placement.extensions.baremetal.objects.keyset import Paging
 from placement.http.request import Request
 
 

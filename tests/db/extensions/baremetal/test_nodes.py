@@ -8,10 +8,11 @@ import pytest
 
 from placement import errors
 from placement.extensions.baremetal import failures
-from placement.extensions.baremetal.objects import holding
+from placement.extensions.baremetal.objects import holding, node_page
+from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
-from placement.extensions.baremetal.objects.node_page import NodeFilter, NodePage
+from placement.extensions.baremetal.objects.node_page import NodeFilter
 from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
 from placement.objects.claims.release import end_one
 from placement.objects.consumer import Owner
@@ -70,8 +71,9 @@ def held(database, uuid=NODE):
 
 def listed(database, consumer):
     """Return the nodes that a list limited to this instance shows."""
-    page = NodePage(limit=5, columns=["uuid"], filter=NodeFilter(instance_uuid=consumer))
-    return [row["uuid"] for row in database.read(page.read)]
+    wanted = NodeFilter(instance_uuid=consumer)
+    rows = database.read(lambda db: node_page.read(db, Paging(5), ["uuid"], wanted))
+    return [row["uuid"] for row in rows]
 
 
 def traits(database, uuid=NODE):
