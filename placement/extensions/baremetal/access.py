@@ -10,14 +10,14 @@ POST /v1/allocations   ``owner_of_new(req, owner)`` for the record, ``project_of
 GET /v1/allocations    ``owner_of_list(req, owner)``
 one allocation         ``check_allocation(req, rule, record, missing)``
 GET /v1/nodes          ``project_of_nodes(req)``
-one node               ``find_node(req, db, ident, rule)``, ``check_node(req, rule, node, missing)``, ``may_see``
-its changes            ``lock_node(req, db, ident, rule)``, or ``node_check(req, ident, rule)`` where it is locked later
+one node               ``find_node(req, db, ident, rule)``, ``may_see(req, node)``
+its changes            ``lock_node(req, db, ident, rule)``, or ``check_node(req, rule, node, ident)`` where it is locked
 =====================  ============================================================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from placement import errors
@@ -145,25 +145,15 @@ def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
     if req.version < versions.NODE_NAMES and canonical(ident) is None:
         raise NodeNotFound(node=ident)
     node = Node.get(db, ident)
-    node_check(req, ident, rule)(node)
+    check_node(req, rule, node, ident)
     return node
 
 
 def lock_node(req: Request, db: Transaction, ident: str, rule: str) -> LockedNode:
     """Return the node that ``find_node`` does, locked, to a caller who still may do ``rule`` to it; raises as that."""
     locked = LockedNode.lock(db, find_node(req, db, ident, rule).uuid)
-    node_check(req, ident, rule)(locked.node)
+    check_node(req, rule, locked.node, ident)
     return locked
-
-
-def node_check(req: Request, ident: str, rule: str) -> Callable[[Node], None]:
-    """Return the check that the caller may do ``rule`` to the node that the path names.
-
-    Returns:
-        A function to call with the node as it is read, and again with the locked one.  It raises what ``find_node``
-        does.
-    """
-    return lambda node: check_node(req, rule, node, NodeNotFound(node=ident))
 
 
 def may_see(req: Request, node: Node) -> bool:
@@ -171,20 +161,19 @@ def may_see(req: Request, node: Node) -> bool:
     return may(req, "baremetal:node:get", _of_node(node))
 
 
-def check_node(req: Request, rule: str, node: Node, missing: errors.Failure | None = None) -> None:
+def check_node(req: Request, rule: str, node: Node, ident: str | None = None) -> None:
     """Check that the caller may do ``rule`` to the node.
 
     Args:
         node: Only its owner and lessee are used.
-        missing: Raised if the caller may not see the node: the failure for one that does not exist.  None for
-            NodeNotFound with the uuid of the node, which the request must name then.
+        ident: How the path names it; None if by its uuid.
 
     Raises:
-        Failure: ``missing``.
+        NodeNotFound: The caller may not see the node.
         Forbidden: The caller may see the node, but not do this.
     """
     if not may_see(req, node):
-        raise missing or NodeNotFound(node=node.uuid)
+        raise NodeNotFound(node=ident or node.uuid)
     req.authorize(rule, _of_node(node))
 
 

@@ -301,8 +301,8 @@ def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
         if allocation is not None:
             _insert(db, node, allocation)
 
-    present = Node.get(db, node.uuid)
-    holding.assign(db, present, consumer, owner, any_project=True, unavailable=True, check=check)
+    unit = Node.get(db, node.uuid).inventory_class
+    holding.assign(db, node.uuid, unit, consumer, owner, any_project=True, unavailable=True, check=check)
 
 
 def _record(db: Transaction, node: NodeImport) -> None:

@@ -194,7 +194,7 @@ def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
     if ident is None:
         return None
     schema.check_ident(ident)
-    node = _node(db, ident, AllocationNodeNotFound)
+    node = Node.get(db, ident, AllocationNodeNotFound)
     if not access.may_see(req, node):
         raise AllocationNodeNotFound(node=ident)
     return node.uuid
@@ -306,13 +306,6 @@ def _one_document(req: Request) -> schema.Presentation:
     return schema.Presentation(req, Arguments(req.pairs(), ("fields",)).fields(schema.fields(req.version)))
 
 
-def _node(db: Reading, ident: str, missing: type[errors.Failure]) -> Node:
-    found = Node.find(db, ident)
-    if found is None:
-        raise missing(node=ident)
-    return found
-
-
 def _record_of(req: Request, db: Reading, ident: str, rule: str, missing: type[errors.Failure]) -> Record:
     """Return the allocation of the node, to a caller who may do ``rule`` to it.
 
@@ -321,7 +314,7 @@ def _record_of(req: Request, db: Reading, ident: str, rule: str, missing: type[e
         NodeHasNoRecord: There is none, or the caller may see only the node.
         Forbidden: The caller may see the allocation, but not do this.
     """
-    node = _node(db, ident, missing)
+    node = Node.get(db, ident, missing)
     without = NodeHasNoRecord(node=ident) if access.may_see(req, node) else missing(node=ident)
     try:
         record = Record.of_node(db, node.uuid)

@@ -79,10 +79,9 @@ def update(req: Request, node: str) -> Reply:
     """Change a node by a JSON patch.  What is written to instance_uuid is a consumer that holds the node."""
     Arguments(req.pairs())
     changes_of = schema.changes(req.document, req.version)
-    permit = access.node_check(req, node, "baremetal:node:update")
 
     def permitted(present: Node) -> dict[str, Any]:
-        permit(present)
+        access.check_node(req, "baremetal:node:update", present, node)
         values = changes_of(present)
         if not values.keys().isdisjoint(("owner", "lessee")):
             access.check_node(req, "baremetal:node:update:owner", present)
@@ -101,7 +100,9 @@ def update(req: Request, node: str) -> Reply:
 def delete(req: Request, node: str) -> Reply:
     """Delete a node with its resource provider."""
     Arguments(req.pairs())
-    permit = access.node_check(req, node, "baremetal:node:delete")
+
+    def permit(present: Node) -> None:
+        access.check_node(req, "baremetal:node:delete", present, node)
 
     def work(db: Transaction) -> None:
         node_update.delete(db, access.find_node(req, db, node, "baremetal:node:delete"), permit)

@@ -10,6 +10,7 @@ from placement.extensions.baremetal import access
 from placement.extensions.baremetal.endpoint import endpoint
 from placement.extensions.baremetal.failures import InstanceTraitsMissing
 from placement.extensions.baremetal.objects import node_update
+from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.schemas import state as schema
 from placement.extensions.baremetal.schemas.node import check_ident
 from placement.extensions.baremetal.schemas.query import Arguments
@@ -30,7 +31,9 @@ def set_provision(req: Request, node: str) -> Reply:
     """Bring a node to another provision state, at once; undeployment ends its allocation."""
     Arguments(req.pairs())
     verb = schema.verb(req.document, req.version)
-    permit = access.node_check(req, node, "baremetal:node:set_provision_state")
+
+    def permit(present: Node) -> None:
+        access.check_node(req, "baremetal:node:set_provision_state", present, node)
 
     def work(db: Transaction) -> None:
         present = access.find_node(req, db, node, "baremetal:node:set_provision_state")

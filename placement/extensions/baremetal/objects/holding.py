@@ -30,78 +30,55 @@ _UNIT_REFUSED = (
 
 def assign(
     db: Transaction,
-    node: Node,
+    node_uuid: str,
+    unit: str,
     consumer: str,
     owner: Owner,
     *,
     any_project: bool = False,
     unavailable: bool = False,
-    unit: str | None = None,
-    check: Change | None = None,
+    insert: Callable[[], LockedNode] | None = None,
+    check: Change = lambda _locked: None,
 ) -> LockedNode:
-    """Give the unit of the node to a consumer, and return the locked node.
+    """Give the unit of a node to a consumer, and return the locked node.
 
     Args:
-        node: As this attempt has read it without a lock.
+        unit: The class of the node's unit, once ``check`` has changed the node.
         consumer: A uuid.  What it holds elsewhere it keeps, and an existing one keeps its owner.
         any_project: Whether an existing consumer may be of another project than ``owner``.
         unavailable: Whether the node may be one that is not available: its unit is reserved, before and afterwards.
-        unit: The class of the node's unit once ``check`` has changed the node; None if it does not change.
+        insert: Creates a node that does not exist; it may adopt a provider on which a consumer holds something.
         check: Called with the locked node before anything is written to it; may raise a Failure, and may change it.
 
     Raises:
         NodeTaken: Another consumer holds the node, or it is not available and need be.
         NodeNotFound: There is no such node any more.
         ConsumerHoldsElsewhere: The consumer holds another node, or is of another project.
+        Collision: The unit is of another class; the transaction is run again.
     """
-    wanted = node.inventory_class if unit is None else unit
 
     def prepare() -> LockedNode:
-        locked = LockedNode.lock(db, node.uuid)
+        locked = LockedNode.lock(db, node_uuid) if insert is None else insert()
         _check_free(locked.node, consumer, unavailable=unavailable)
-        if check is not None:
-            check(locked)
-        if locked.node.inventory_class != wanted:
+        check(locked)
+        if locked.node.inventory_class != unit:
             raise Collision
         # A Placement client may have removed the inventory of an available node.
         if not locked.node.available or not locked.has_unit():
             locked.align(reserved=False)
         return locked
 
-    return _give(db, _giving(db, node.uuid, wanted, consumer, owner, any_project=any_project), prepare)
-
-
-def create(
-    db: Transaction,
-    uuid: str,
-    resource_class: str | None,
-    consumer: str,
-    owner: Owner,
-    insert: Callable[[], LockedNode],
-    *,
-    any_project: bool = False,
-) -> LockedNode:
-    """Create a node that a consumer holds, and return it locked.
-
-    Args:
-        uuid: That of the node.
-        consumer: As for ``assign``, with ``any_project``.
-        insert: Creates the node, with this class.
-
-    Raises:
-        NodeTaken: The node has adopted a provider on which another consumer holds something.
-        ConsumerHoldsElsewhere: The consumer holds another node, or is of another project.
-    """
-    claim = _giving(db, uuid, inventory_class(resource_class), consumer, owner, any_project=any_project)
-
-    def prepare() -> LockedNode:
-        locked = insert()
-        _check_free(locked.node, consumer, unavailable=True)
-        if not locked.node.available:
-            locked.align(reserved=False)
-        return locked
-
-    return _give(db, claim, prepare)
+    claim = _giving(db, node_uuid, unit, consumer, owner, any_project=any_project)
+    try:
+        locked = _place(db, claim, prepare)
+    except _UNIT_REFUSED:
+        # A Placement client has reserved the unit, cut the total, or requires larger amounts; or the consumer holds
+        # resources whose inventory was removed.
+        raise failures.NodeUnavailable(node=node_uuid) from None
+    locked.claimed(consumer)
+    if not locked.node.available:
+        locked.align()
+    return locked
 
 
 def release(db: Transaction, node: Node, check: Change) -> LockedNode:
@@ -228,28 +205,6 @@ def _claim(
         return Claim(consumer, resources, owner, generation=None, only_on=node_uuid)
     owner = Owner(held.project, held.user)
     return Claim(consumer, resources, owner, generation=held.consumer_generation, only_on=node_uuid)
-
-
-def _give(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:
-    """Place a claim by which a consumer gets a node, and return the node.
-
-    Args:
-        prepare: Locks or creates the node, and makes its unit ready for the claim.
-
-    Raises:
-        NodeUnavailable: The unit cannot be claimed.
-    """
-    assert claim.only_on is not None
-    try:
-        locked = _place(db, claim, prepare)
-    except _UNIT_REFUSED:
-        # A Placement client has reserved the unit, cut the total, or requires larger amounts; or the consumer holds
-        # resources whose inventory was removed.
-        raise failures.NodeUnavailable(node=claim.only_on) from None
-    locked.claimed(claim.consumer)
-    if not locked.node.available:
-        locked.align()
-    return locked
 
 
 def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:

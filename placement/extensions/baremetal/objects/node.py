@@ -10,6 +10,7 @@ from typing import Any, Self
 import os_resource_classes
 import sqlalchemy as sa
 
+from placement import errors
 from placement.db.schema.tables import allocations, resource_provider_traits, resource_providers, traits
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal import failures
@@ -76,7 +77,7 @@ class Node:
         return None
 
     @classmethod
-    def get(cls, db: Reading, ident: str, missing: type[failures.NodeNotFound] = failures.NodeNotFound) -> Self:
+    def get(cls, db: Reading, ident: str, missing: type[errors.Failure] = failures.NodeNotFound) -> Self:
         """Return the node with this uuid or name.
 
         Raises:

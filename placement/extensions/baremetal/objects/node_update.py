@@ -55,13 +55,17 @@ def create(db: Transaction, uuid: str, values: Values, caller: Caller) -> Locked
     if instance is None:
         return insert()
 
-    def insert_held() -> LockedNode:
-        locked = insert()
-        _delete_ended(db, locked.node, instance)
-        return locked
-
-    owner, resource_class = caller.consumer_owner(values.get("owner")), values.get("resource_class")
-    return holding.create(db, uuid, resource_class, instance, owner, insert_held, any_project=caller.any_consumer)
+    return holding.assign(
+        db,
+        uuid,
+        inventory_class(values.get("resource_class")),
+        instance,
+        caller.consumer_owner(values.get("owner")),
+        any_project=caller.any_consumer,
+        unavailable=True,
+        insert=insert,
+        check=lambda locked: _delete_ended(db, locked.node, instance),
+    )
 
 
 def change(db: Transaction, node: Node, changes_of: Callable[[Node], Values], caller: Caller) -> LockedNode:
@@ -199,12 +203,12 @@ def _change_holding(db: Transaction, node: Node, values: Values, caller: Caller)
         return locked
     return holding.assign(
         db,
-        node,
+        node.uuid,
+        inventory_class(values.get("resource_class", node.resource_class)),
         instance,
         caller.consumer_owner(values.get("owner", node.owner)),
         any_project=caller.any_consumer,
         unavailable=True,
-        unit=inventory_class(values.get("resource_class", node.resource_class)),
         check=change,
     )
 

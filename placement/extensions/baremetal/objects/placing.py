@@ -224,7 +224,8 @@ def backfill(
             raise Collision
         insert(locked)
     else:
-        holding.assign(db, node, wanted.uuid, owner, any_project=any_project, unavailable=True, check=insert)
+        uuid, unit = node.uuid, node.inventory_class
+        holding.assign(db, uuid, unit, wanted.uuid, owner, any_project=any_project, unavailable=True, check=insert)
     record = Record.find(db, wanted.uuid)
     if record is None:
         # The kept holder has ended since it was read: that takes no lock of the node.

@@ -43,7 +43,11 @@ def update(database, ident=NODE, **columns):
 
 
 def assign(database, consumer=ME, ident=NODE, **options):
-    return database.write(lambda db: holding.assign(db, Node.get(db, ident), consumer, OWNER, **options).node)
+    def work(db):
+        node = Node.get(db, ident)
+        return holding.assign(db, node.uuid, node.inventory_class, consumer, OWNER, **options).node
+
+    return database.write(work)
 
 
 def release(database, ident=NODE, check=unchecked):
@@ -257,10 +261,10 @@ def test_a_consumer_of_another_project_gets_a_node_only_where_that_is_allowed(da
     before = database.read(lambda db: ConsumerAllocations.find(db, ME))
     owner = Owner("another", "user", "BAREMETAL")
     with pytest.raises(failures.ConsumerHoldsElsewhere):
-        database.write(lambda db: holding.assign(db, Node.get(db, NODE), ME, owner))
+        database.write(lambda db: holding.assign(db, NODE, Node.get(db, NODE).inventory_class, ME, owner))
     assert database.read(lambda db: ConsumerAllocations.find(db, ME)) == before
     assert held(database) == {}
-    database.write(lambda db: holding.assign(db, Node.get(db, NODE), ME, owner, any_project=True))
+    database.write(lambda db: holding.assign(db, NODE, Node.get(db, NODE).inventory_class, ME, owner, any_project=True))
     after = database.read(lambda db: ConsumerAllocations.find(db, ME))
     assert (after.project, set(after.resources)) == (before.project, {NODE, other})
 
