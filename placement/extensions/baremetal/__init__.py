@@ -9,12 +9,11 @@ schemas             documents and queries, as clients send them
 endpoint            what all endpoints declare
 access              which nodes and allocations a caller may see and change
 policy              the rules, with Ironic's names
-versioning, error_documents, paths, request_ids
-                    how versions are negotiated, failures are reported, paths are spelt, and requests are identified
+versioning, error_documents, spellings
+                    how versions are negotiated, failures are reported, and paths and the id of a request are spelt
 importing           nodes of an Ironic service, recorded here by a command
 objects             nodes, allocation records, and the transactions that change them
 command, ironic     ``placement-manage baremetal``, and the Ironic that nodes are imported from
-json_patch          changes of a document as clients send them
 tables, migration, schema
                     the tables, and the steps that bring them up to date
 extension           what all of it adds to the service

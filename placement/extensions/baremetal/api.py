@@ -1,6 +1,6 @@
 """The Bare Metal API: its route table, path -> {method: endpoint}, and its ``Api`` value.
 
-The layer ``Paths`` makes every spelling of a path the one in the table; ``RequestIds`` names the id of a request twice.
+The layer ``Spellings`` makes every spelling of a path the one in the table.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 from placement.extensions.baremetal import policy, versions
 from placement.extensions.baremetal.error_documents import Envelope
 from placement.extensions.baremetal.handlers import allocation, driver, node, root, state, trait
-from placement.extensions.baremetal.paths import Paths
-from placement.extensions.baremetal.request_ids import RequestIds
+from placement.extensions.baremetal.spellings import Spellings
 from placement.extensions.baremetal.versioning import IronicVersions
 from placement.http.api import Api, Table
 
@@ -45,7 +44,7 @@ BAREMETAL = Api(
     error_documents=Envelope(),
     open_paths=frozenset({"/", "/v1", "/v1/"}),
     rules=policy.RULES,
-    layers=(RequestIds, Paths),
+    layers=(Spellings,),
     anonymous_is_admin=True,
     strict_bodies=False,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid as uuid_module
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -12,7 +11,7 @@ from sqlalchemy.engine import Row
 from placement import errors
 from placement.db.schema.tables import utcnow
 from placement.db.writes.transaction import Reading, Transaction
-from placement.extensions.baremetal import access, json_patch, signals, versions
+from placement.extensions.baremetal import access, signals, versions
 from placement.extensions.baremetal.endpoint import endpoint
 from placement.extensions.baremetal.failures import (
     AllocationNodeNotFound,
@@ -24,11 +23,11 @@ from placement.extensions.baremetal.failures import (
 )
 from placement.extensions.baremetal.objects import placing, record_page
 from placement.extensions.baremetal.objects.candidates import named
-from placement.extensions.baremetal.objects.node import Node
+from placement.extensions.baremetal.objects.node import Node, differ
 from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import ALLOCATING, Record
 from placement.extensions.baremetal.schemas import allocation as schema
-from placement.extensions.baremetal.schemas import free_form
+from placement.extensions.baremetal.schemas import free_form, json_patch
 from placement.extensions.baremetal.schemas.name import is_name
 from placement.extensions.baremetal.schemas.query import Arguments
 from placement.extensions.baremetal.schemas.reply import next_page
@@ -109,7 +108,6 @@ def _checked(req: Request, document: dict[str, Any]) -> Record:
         raise ResourceClassMissing()
     if uuid is not None and not is_uuid(uuid):
         raise schema.InvalidUuid(uuid=uuid)
-    schema.check_count("traits", len(traits), schema.MAX_TRAITS)
     schema.check_traits(traits)
     extra = document.get("extra") or {}
     free_form.check("extra", extra)
@@ -230,7 +228,7 @@ def update(req: Request, allocation: str) -> Reply:
     """Change name and extra by a JSON patch."""
     Arguments(req.pairs())
     schema.check_ident(allocation)
-    patch = json_patch.Patch(req.document, schema.UPDATABLE, free_form.check)
+    patch = json_patch.Patch(req.document, schema.UPDATABLE)
 
     def permit(record: Record) -> None:
         access.check_allocation(req, "baremetal:allocation:update", record, RecordNotFound(allocation=allocation))
@@ -255,10 +253,7 @@ def _updated(db: Transaction, record: Record, patch: json_patch.Patch) -> Record
         extra = {}
     if not isinstance(extra, dict):
         raise schema.InvalidExtra()
-    # As texts: to Python, 1 and true are equal.
-    if json.dumps([name, extra], sort_keys=True) == json.dumps([record.name, record.extra], sort_keys=True):
-        return record
-    return record.update(db, name=name, extra=extra)
+    return record.update(db, name=name, extra=extra) if differ([name, extra], [record.name, record.extra]) else record
 
 
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotWritableInVersion, policy="baremetal:allocation:delete")

@@ -9,7 +9,7 @@ from placement.extensions.baremetal import access, versions
 from placement.extensions.baremetal.endpoint import endpoint
 from placement.extensions.baremetal.failures import NodeHasNoTrait, NotInThisVersion, TooManyTraits
 from placement.extensions.baremetal.objects.node import Node, traits_of
-from placement.extensions.baremetal.schemas import trait as schema
+from placement.extensions.baremetal.schemas import node as schema
 from placement.extensions.baremetal.schemas.node import check_ident
 from placement.extensions.baremetal.schemas.query import Arguments
 from placement.http.failures import MethodNotAllowed
@@ -34,7 +34,7 @@ def list_traits(req: Request, node: str) -> Reply:
     gate=MethodNotAllowed,
     policy="baremetal:node:traits:set",
     check_path=check_ident,
-    body=schema.REPLACE,
+    body=schema.TRAITS,
 )
 def replace(req: Request, node: str) -> Reply:
     """Give a node exactly these traits."""
@@ -49,7 +49,7 @@ def replace(req: Request, node: str) -> Reply:
     gate=MethodNotAllowed,
     policy="baremetal:node:traits:set",
     check_path=check_ident,
-    body=schema.ADD,
+    body=schema.ONE_TRAIT,
 )
 def add(req: Request, node: str, trait: str) -> Reply:
     """Give a node one more trait."""
@@ -89,8 +89,8 @@ def _change(req: Request, ident: str, rule: str, changed: Callable[[Node, set[st
         present = {*traits_of(db, [found.uuid])[found.uuid]}
         wanted = changed(found, present)
         # A Placement client can give the provider more, which can be removed.
-        if len(wanted) > schema.MOST and wanted - present:
-            raise TooManyTraits(node=found.uuid, count=len(wanted), most=schema.MOST)
+        if len(wanted) > schema.MOST_TRAITS and wanted - present:
+            raise TooManyTraits(node=found.uuid, count=len(wanted), most=schema.MOST_TRAITS)
         locked.replace_traits(wanted)
 
     req.write(work)

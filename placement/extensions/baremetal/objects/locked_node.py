@@ -6,7 +6,6 @@ of that moves the provider's generation and is in the feed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -19,7 +18,7 @@ from placement.db.writes.notes import Pair, Path
 from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import states
-from placement.extensions.baremetal.objects.node import Node, inventory_class
+from placement.extensions.baremetal.objects.node import Node, differ, inventory_class
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -132,7 +131,7 @@ class LockedNode:
         changed = {name: value for name, value in columns.items() if value != getattr(was, name)}
         if details is not None:
             merged = {name: value for name, value in {**was.details, **details}.items() if value is not None}
-            if _text(merged) != _text(was.details):
+            if differ(merged, was.details):
                 changed["details"] = merged
         if not changed:
             return
@@ -228,16 +227,11 @@ def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
     changes: dict[Path, Pair] = {(name,): (getattr(was, name, None), getattr(becomes, name, None)) for name in _NOTED}
     before, after = was.details if was else {}, becomes.details if becomes else {}
     for name in sorted({*before, *after}):
-        if _text({name: before.get(name)}) != _text({name: after.get(name)}):
+        if differ(before.get(name), after.get(name)):
             new = (_CHANGED if name in before else _PRESENT) if name in after else None
             changes["details", name] = _PRESENT if name in before else None, new
     uuid = (was or becomes).uuid  # type: ignore[union-attr]
     db.note(_KIND, uuid, changes)
-
-
-def _text(details: Mapping[str, Any]) -> str:
-    """Return the JSON text, which differs for 1 and true; Python compares them as equal."""
-    return json.dumps(details, sort_keys=True)
 
 
 _N = baremetal_nodes.c

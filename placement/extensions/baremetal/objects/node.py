@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -27,6 +28,11 @@ _MANY = 5000
 def inventory_class(resource_class: str | None) -> str:
     """Return the resource class of Placement that stands for a node's class (docs: baremetal-nodes)."""
     return os_resource_classes.normalize_name(resource_class) if resource_class else UNCLASSIFIED
+
+
+def differ(one: Any, other: Any) -> bool:
+    """Whether the JSON texts differ: to Python, 1 and true are equal."""
+    return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

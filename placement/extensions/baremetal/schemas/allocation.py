@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from sqlalchemy.engine import Row
 from placement import errors
 from placement.extensions.baremetal import versions
 from placement.extensions.baremetal.objects.record import Record
-from placement.extensions.baremetal.schemas import trait
+from placement.extensions.baremetal.schemas import json_patch
 from placement.extensions.baremetal.schemas.name import is_name
-from placement.extensions.baremetal.schemas.patch import patch
+from placement.extensions.baremetal.schemas.node import MOST_TRAITS
 from placement.extensions.baremetal.schemas.query import PAGING
 from placement.extensions.baremetal.schemas.reply import Links, date
 from placement.extensions.baremetal.versions import Version
@@ -28,8 +28,6 @@ _STANDARD_TRAITS = frozenset(os_traits.get_traits())
 _CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]+")
 #: The most nodes that a request can be limited to.
 MAX_CANDIDATES = 1000
-#: As many as a node can have.
-MAX_TRAITS = trait.MOST
 
 FIELDS = (
     *("uuid", "name", "node_uuid", "state", "last_error", "owner", "resource_class", "traits", "candidate_nodes"),
@@ -96,7 +94,7 @@ CREATE = Body(
         Field("uuid", nullable(string())),
     )
 )
-UPDATE = patch(_PatchValue())
+UPDATE = json_patch.body(_PatchValue())
 
 
 def check_ident(ident: str) -> None:
@@ -105,8 +103,9 @@ def check_ident(ident: str) -> None:
         raise InvalidIdent(ident=ident)
 
 
-def check_traits(traits: Iterable[str]) -> None:
-    """Raise UnusableTrait for the first of the traits that no node can have."""
+def check_traits(traits: Collection[str]) -> None:
+    """Raise TooMany, or UnusableTrait for the first of the traits that no node can have."""
+    check_count("traits", len(traits), MOST_TRAITS)
     for name in traits:
         if name not in _STANDARD_TRAITS and not _CUSTOM_TRAIT.fullmatch(name):
             raise UnusableTrait(trait=name)

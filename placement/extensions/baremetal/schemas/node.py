@@ -1,23 +1,20 @@
-"""/v1/nodes, /v1/nodes/{node}: what clients write."""
+"""/v1/nodes, /v1/nodes/{node}, /v1/nodes/{node}/traits: what clients write."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from oslo_utils import strutils
 
 from placement import errors
-from placement.extensions.baremetal import json_patch
 from placement.extensions.baremetal.failures import NotInThisVersion
-from placement.extensions.baremetal.objects.node import Node
-from placement.extensions.baremetal.schemas import free_form
+from placement.extensions.baremetal.objects.node import Node, differ
+from placement.extensions.baremetal.schemas import free_form, json_patch
 from placement.extensions.baremetal.schemas.name import is_name
 from placement.extensions.baremetal.schemas.node_fields import FIELDS, UPDATABLE
-from placement.extensions.baremetal.schemas.patch import patch as patch_of
 from placement.extensions.baremetal.versions import Version
-from placement.schemas.declarations import ANYTHING, Field, Object, required
+from placement.schemas.declarations import ANYTHING, Array, Field, Object, required, string
 from placement.schemas.document import Body
 from placement.uuids import canonical
 
@@ -57,7 +54,12 @@ CREATE = Body(
         *(required(field) if field.name == "driver" else field for field in _WRITABLE if FIELDS[field.name].create),
     )
 )
-PATCH = patch_of(ANYTHING)
+PATCH = json_patch.body(ANYTHING)
+TRAITS = Body(Object(required(Field("traits", Array(string())))))
+#: One trait is added without a body.
+ONE_TRAIT = Body(Object())
+#: How many traits a node can have.
+MOST_TRAITS = 50
 _UPDATED = Body(Object(*(field for field in _WRITABLE if FIELDS[field.name].update)))
 
 
@@ -127,7 +129,7 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
         NotInThisVersion: An operation is about a field that came with a later version.
         BadRequest: By the function, too; see ``json_patch.Patch`` and ``written``.
     """
-    patch = json_patch.Patch(operations, UPDATABLE, free_form.check)
+    patch = json_patch.Patch(operations, UPDATABLE)
     for operation in operations:
         check_visible([operation["path"].removeprefix("/").partition("/")[0]], version)
 
@@ -137,14 +139,14 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
         changed: dict[str, Any] = {}
         for name, was in present.items():
             value = patched.get(name, FIELDS[name].default)
-            if _differ(value, was):
+            if differ(value, was):
                 changed[name] = FIELDS[name].default if value is None else value
         if "name" in changed and "name" in patched and patched["name"] is None:
             raise InvalidNodeName(name=None)
         if changed.get("maintenance") is False and patched.get("maintenance", False) is None:
             raise InvalidNodeValue(name="maintenance", reason="it cannot be null")
         _UPDATED.validate(changed, version)
-        found = stored({name: value for name, value in written(changed).items() if _differ(value, present[name])})
+        found = stored({name: value for name, value in written(changed).items() if differ(value, present[name])})
         _check_details(node, found)
         return found
 
@@ -162,11 +164,6 @@ def _check_details(node: Node, changed: Mapping[str, Any]) -> None:
 def _value(node: Node, name: str) -> Any:
     field = FIELDS[name]
     return node.details.get(name, field.default) if field.detail else getattr(node, name)
-
-
-def _differ(one: Any, other: Any) -> bool:
-    """Whether the JSON texts differ: to Python, 1 and true are equal."""
-    return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 
 
 def truth(name: str, value: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement.extensions.baremetal.api import BAREMETAL
-from placement.extensions.baremetal.paths import Paths
+from placement.extensions.baremetal.spellings import Spellings
 from placement.http.environ import API, PATH
 
 VERSION = "HTTP_X_OPENSTACK_IRONIC_API_VERSION"
@@ -19,7 +19,7 @@ def served(path, version="1.115"):
         seen.append(environ[PATH])
         return []
 
-    Paths(application, None)({"PATH_INFO": path, API: BAREMETAL, VERSION: version}, None)
+    Spellings(application, None)({"PATH_INFO": path, API: BAREMETAL, VERSION: version}, None)
     return seen[0]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,9 @@ import jsonpatch
 from jsonpointer import JsonPointer, JsonPointerException
 
 from placement import errors
+from placement.extensions.baremetal.schemas import free_form
+from placement.schemas.declarations import Array, Field, Object, SchemaType, string
+from placement.schemas.document import Body
 
 Operation = Mapping[str, Any]
 
@@ -43,26 +45,34 @@ class NotUpdatable(errors.BadRequest):
     template = "Cannot patch %(path)s. Only the following can be updated: %(names)s"
 
 
+def body(value: SchemaType) -> Body:
+    """Return the schema of a patch with values of this type."""
+    op, path = string(enum=["add", "replace", "remove"]), string()
+    return Body(
+        Array(Object(Field("op", op, required=True), Field("path", path, required=True), Field("value", value)))
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Patch:
     """Operations that are applied one after another, with the limits that keep the time of that small.
 
     It is applied while a transaction is open and others wait for it, so what needs no document is checked before.
 
+    Values are checked when the patch is made, since a copy is made by recursion, and again where they have changed:
+    operations can put their values into each other.
+
     Args:
-        operations: Valid by the schema: they have an ``op`` of the three, and a ``path``.
+        operations: Valid by ``body``: they have an ``op`` of the three, and a ``path``.
         updatable: The names at the top that may be changed, or have changes below them.
-        check: Raises a failure for a value that is too much, of this name.  It is called with the value of each
-            operation when the patch is made, since a copy is made by recursion, and with each that has changed:
-            operations can put their values into each other.
 
     Raises:
         TooManyOperations, PatchTooLarge, PathTooDeep: The patch is larger than any that could be applied.
+        BadRequest: A value cannot be stored (``free_form.check``); by ``apply``, too.
     """
 
     operations: Sequence[Operation]
     updatable: Collection[str]
-    check: Callable[[str, Any], None]
 
     def __post_init__(self) -> None:
         if len(self.operations) > MOST_OPERATIONS:
@@ -72,8 +82,8 @@ class Patch:
             if operation["path"].count("/") > _DEEPEST:
                 raise PathTooDeep(most=_DEEPEST)
             value = operation.get("value")
-            self.check("value", value)
-            size += len(json.dumps(value))
+            free_form.check("value", value)
+            size += free_form.size(value)
             if size > _LARGEST:
                 raise PatchTooLarge(most=_LARGEST)
 
@@ -95,7 +105,7 @@ class Patch:
             except (jsonpatch.JsonPatchException, JsonPointerException) as error:
                 raise PatchNotApplied(operation=dict(operation), reason=error) from None
         for name in sorted(names & changed.keys()):
-            self.check(name, changed[name])
+            free_form.check(name, changed[name])
         return changed
 
 
