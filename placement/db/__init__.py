@@ -1,6 +1,7 @@
 """The database: connections, transactions, the feed of changes, and the tables.
 
 database, connect  a database, and the one that the configuration names
+batches            statements about many values
 dry_run            requests that are rolled back
 shared_run         work that one thread does for all that asked for it before it began
 feed               which providers each transaction changed, for the index

@@ -14,6 +14,7 @@ import os_traits
 import sqlalchemy as sa
 
 from placement import errors
+from placement.db import batches
 from placement.db.database import Database
 from placement.db.schema.tables import allocations, resource_providers, utcnow
 from placement.db.upkeep.standard import CUSTOM_PREFIX
@@ -41,8 +42,6 @@ _DETAILS = (
 _OF_NOVA = "COMPUTE_"
 #: Consumer types of the claims that an import makes.
 _INSTANCE, _BAREMETAL = "INSTANCE", "BAREMETAL"
-#: Values in one statement.
-_MANY = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +128,11 @@ class _Here:
         self.traits = traits_of(db, documents)
         self.names_of = {row.uuid: row.name for row in db.execute(_NAMES)}
         self.names = {name: uuid for uuid, name in self.names_of.items() if name is not None}
-        self.holders = {row.uuid: row.consumer_id for row in _in_batches(db, _HOLDERS, documents)}
+        self.holders = {row.uuid: row.consumer_id for row in batches.rows(db, _HOLDERS, "values", documents)}
         instances = [node["instance_uuid"] for node in documents.values() if node.get("instance_uuid")]
         #: The providers that each instance holds.
         self.providers_of: dict[str, set[str]] = {}
-        for row in _in_batches(db, _HELD_BY, instances):
+        for row in batches.rows(db, _HELD_BY, "values", instances):
             self.providers_of.setdefault(row.consumer_id, set()).add(row.uuid)
         named = {trait for node in documents.values() for trait in node.get("traits") or ()}
         missing = Trait.unknown(db, named) - set(os_traits.get_traits())
@@ -347,12 +346,6 @@ def _details(document: Document, *, set_only: bool) -> dict[str, Any]:
 
 
 # --- statements ------------------------------------------------------------------------------------------------------
-
-
-def _in_batches(db: Reading, statement: sa.Select[Any], values: Iterable[str]) -> Iterator[Any]:
-    listed = [*values]
-    for start in range(0, len(listed), _MANY):
-        yield from db.execute(statement, {"values": listed[start : start + _MANY]})
 
 
 _P, _A = resource_providers.c, allocations.c

@@ -11,12 +11,11 @@ import sqlalchemy as sa
 
 from placement.checks.check import Subject
 from placement.checks.finding import Finding, error
+from placement.db import batches
 from placement.db.schema.tables import resource_providers
 from placement.extensions.doctor.examination import FIX
 from placement.extensions.doctor.lineage import Lineage
 
-#: Ids in one statement.
-_MANY = 5000
 _MOVE = (
     'PUT /resource_providers/<provider> {"name": "<its name>", "parent_provider_uuid": null} at version 1.37, or with '
     "the uuid of its real parent in the place of null"
@@ -57,10 +56,8 @@ def _read(subject: Subject) -> Lineage:
 
 def _named(subject: Subject, ids: Collection[int]) -> tuple[str, ...]:
     """Return the uuids and names of providers, in the order of the ids that are given."""
-    wanted, names = list(dict.fromkeys(ids)), {}
-    for start in range(0, len(wanted), _MANY):
-        for row in subject.rows(_NAMES, {"ids": wanted[start : start + _MANY]}):
-            names[row.id] = row.uuid if row.name is None else f"{row.uuid} ({row.name})"
+    rows = subject.database.read(lambda db: [*batches.rows(db, _NAMES, "ids", dict.fromkeys(ids))])
+    names = {row.id: row.uuid if row.name is None else f"{row.uuid} ({row.name})" for row in rows}
     return tuple(names.get(id_, f"id {id_}") for id_ in ids)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import (
     inventories,
     placement_aggregates,
@@ -17,9 +18,6 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes.transaction import Reading
 from placement.objects.inventory import SELECT, Inventory
-
-#: Ids in one statement.
-_MANY = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +33,13 @@ class ProviderContents:
         """The contents of each of these providers, by its id."""
         ordered = sorted(ids)
         found = {provider_id: cls() for provider_id in ordered}
-        for start in range(0, len(ordered), _MANY):
-            batch = {"ids": ordered[start : start + _MANY]}
-            for *columns, provider_id in db.execute(_INVENTORIES, batch):
-                record = Inventory(*columns)
-                found[provider_id].inventories[record.resource_class] = record
-            for name, provider_id in db.execute(_TRAITS, batch):
-                found[provider_id].traits.add(name)
-            for uuid, provider_id in db.execute(_AGGREGATES, batch):
-                found[provider_id].aggregates.add(uuid)
+        for *columns, provider_id in batches.rows(db, _INVENTORIES, "ids", ordered):
+            record = Inventory(*columns)
+            found[provider_id].inventories[record.resource_class] = record
+        for name, provider_id in batches.rows(db, _TRAITS, "ids", ordered):
+            found[provider_id].traits.add(name)
+        for uuid, provider_id in batches.rows(db, _AGGREGATES, "ids", ordered):
+            found[provider_id].aggregates.add(uuid)
         return found
 
 

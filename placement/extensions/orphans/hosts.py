@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import resource_provider_traits, resource_providers, traits
 from placement.db.writes.transaction import Reading
 
@@ -27,14 +28,11 @@ class Tree(NamedTuple):
 
 def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:
     """Return the trees of these providers by uuid, without those that do not exist."""
-    ordered = sorted(providers)
-    found = {}
-    for start in range(0, len(ordered), _MANY):
-        for row in db.execute(_TREES, {"uuids": ordered[start : start + _MANY]}):
-            # A provider of an older database may have no root yet.
-            root = Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))
-            found[row.uuid] = root
-    return found
+    return {
+        # A provider of an older database may have no root yet.
+        row.uuid: Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))
+        for row in batches.rows(db, _TREES, "uuids", sorted(providers), _MANY)
+    }
 
 
 _P, _ROOT = resource_providers.c, resource_providers.alias("root")

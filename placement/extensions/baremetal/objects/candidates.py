@@ -17,6 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
+from placement.db import batches
 from placement.db.schema.tables import allocations, resource_providers
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal.objects.node import Node, inventory_class
@@ -33,8 +34,6 @@ SAMPLE, LARGER_SAMPLE = 16, 128
 FEW = 1000
 #: How many rows the indexed query returns at first, and then.
 FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
-#: Nodes in one statement.
-_BATCH = 1000
 
 
 def _random() -> random.Random:
@@ -173,13 +172,11 @@ def named(db: Reading, idents: Collection[str], project: str | None = None) -> d
     found: dict[str, str] = {}
     uuids = {ident: uuid for ident in idents if (uuid := canonical(ident)) is not None}
     for column, by_ident in ((_N.uuid, uuids), (_N.name, {ident: ident for ident in idents if ident not in uuids})):
-        keys = sorted({*by_ident.values()})
-        for start in range(0, len(keys), _BATCH):
-            query = sa.select(column.label("key"), _N.uuid).where(column.in_(keys[start : start + _BATCH]))
-            if project is not None:
-                query = query.where(sa.or_(_N.owner == project, _N.lessee == project))
-            known = {row.key: row.uuid for row in db.execute(query)}
-            found |= {ident: known[key] for ident, key in by_ident.items() if key in known}
+        query = sa.select(column.label("key"), _N.uuid).where(column.in_(sa.bindparam("keys", expanding=True)))
+        if project is not None:
+            query = query.where(sa.or_(_N.owner == project, _N.lessee == project))
+        known = {row.key: row.uuid for row in batches.rows(db, query, "keys", sorted({*by_ident.values()}))}
+        found |= {ident: known[key] for ident, key in by_ident.items() if key in known}
     return found
 
 

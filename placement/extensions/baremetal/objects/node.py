@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ import os_resource_classes
 import sqlalchemy as sa
 
 from placement import errors
+from placement.db import batches
 from placement.db.schema.tables import allocations, resource_provider_traits, resource_providers, traits
 from placement.db.writes.transaction import Reading
 from placement.extensions.baremetal import failures
@@ -21,8 +22,6 @@ from placement.uuids import canonical
 
 #: The class of the unit of a node that has no resource class.
 UNCLASSIFIED = "CUSTOM_BAREMETAL_UNCLASSIFIED"
-#: Uuids in one statement.
-_MANY = 5000
 
 
 def inventory_class(resource_class: str | None) -> str:
@@ -97,21 +96,15 @@ class Node:
     @classmethod
     def of_uuids(cls, db: Reading, uuids: Collection[str]) -> dict[str, Self]:
         """Return those of the nodes that exist, by uuid."""
-        return {row.uuid: cls(*row) for batch in _batches(uuids) for row in db.execute(_BY_UUIDS, {"uuids": batch})}
+        return {row.uuid: cls(*row) for row in batches.rows(db, _BY_UUIDS, "uuids", uuids)}
 
 
 def traits_of(db: Reading, uuids: Collection[str]) -> dict[str, list[str]]:
     """Return the sorted traits of nodes, by uuid; a node without traits has an empty list."""
     found: dict[str, list[str]] = {uuid: [] for uuid in uuids}
-    for batch in _batches(uuids):
-        for uuid, name in db.execute(_TRAITS, {"uuids": batch}):
-            found[uuid].append(name)
+    for uuid, name in batches.rows(db, _TRAITS, "uuids", uuids):
+        found[uuid].append(name)
     return {uuid: sorted(names) for uuid, names in found.items()}
-
-
-def _batches(uuids: Collection[str]) -> list[Sequence[str]]:
-    ordered = [*uuids]
-    return [ordered[start : start + _MANY] for start in range(0, len(ordered), _MANY)]
 
 
 _N, _P, _A, _R = baremetal_nodes.c, resource_providers.c, allocations.c, baremetal_allocations.c
