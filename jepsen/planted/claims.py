@@ -16,6 +16,7 @@ from placement.objects import consumer as consumer_module
 from placement.objects.claims import joint_claims, release
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.claims.claimed_inventory import ClaimedInventory
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Consumer
 
 
@@ -81,10 +82,10 @@ def allocations_left() -> None:
     """A deletion of a consumer's allocations deletes the row only: the allocations are of a consumer without a row."""
 
     def end_row(db: Any, uuid: str) -> None:
-        holding = [consumer for consumer in release.lock(db, [uuid]) if consumer.held_on]
+        holding = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
         if not holding:
             raise errors.NoAllocations(uuid=uuid)
-        holding[0].delete(db)
+        Consumer(uuid, holding[0].id, holding[0].generation).delete(db)
 
     release.end_one = end_row
 

@@ -11,17 +11,16 @@ from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.sql import visitors
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.db.schema.tables import LEASE_HAS_EXPIRED, claims, consumers
+from placement.db.schema.tables import claims, consumers
 from placement.db.writes.transaction import Reading, Transaction
-from placement.extensions.v1.claims import claim_record
-from placement.extensions.v1.claims.claim_record import ClaimRecord, HeldClaim
+from placement.extensions.v1.claims import claim_record, engine
+from placement.extensions.v1.claims.claim_record import ClaimRecord, held_claims
 from placement.extensions.v1.handlers import claim as handler
 from placement.objects.claims import leases, release
+from placement.objects.claims.holding import Holding
 from placement.objects.claims.lease_sweep import LeaseSweeper
-from placement.objects.consumer import Consumer
 
 #: Seconds that an extension takes in which its lease may end.
 _LONG = 0.5
@@ -60,7 +59,7 @@ def _sweep_without_look(before: float = 0) -> None:
 
     def end_all(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
         time.sleep(before if uuids else 0)
-        ending = release.lock(db, uuids, skip_locked=skip_locked)
+        ending = Holding.lock(db, uuids, skip_locked=skip_locked)
         release.end(db, ending)
         return len(ending)
 
@@ -92,10 +91,11 @@ def shown_after_its_end() -> None:
     """Reads below /v1 show what a lease holds until it is swept."""
     _sweep_for_claims_only()
 
-    def never(element: Any, **_: Any) -> Any:
-        return sa.false() if element is LEASE_HAS_EXPIRED else None
+    def held_or_over(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+        found = Holding.read_all(db, uuids, with_record=True)
+        return {uuid: held for uuid, held in found.items() if held.id is not None}
 
-    claim_record._HELD = visitors.replacement_traverse(claim_record._HELD, {}, never)
+    claim_record.held_claims = engine.held_claims = handler.held_claims = held_or_over
 
 
 @fault
@@ -103,15 +103,15 @@ def extended_after_its_end() -> None:
     """A lease whose time is over can be extended until it is swept."""
     _sweep_for_claims_only()
 
-    class Unending(Consumer):
+    class Unending(Holding):
         @classmethod
-        def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
-            found = Consumer.read_all(db, uuids)
-            for consumer in found.values():
-                consumer.is_expired = False
+        def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+            found = Holding.read_all(db, uuids)
+            for holding in found.values():
+                holding.is_expired = False
             return found
 
-    leases.Consumer = Unending
+    leases.Holding = Unending
 
 
 @fault
@@ -127,20 +127,18 @@ def stalled_extension_answered_with_404() -> None:
         if seconds == 1 and next(numbers) % 3 == 0:
             time.sleep(seconds + 10 * PAUSE)
 
-    class AnyClaim(HeldClaim):
-        @classmethod
-        def of_consumers(cls, db: Reading, uuids: Collection[str]) -> dict[str, Any]:
-            return {**dict.fromkeys(uuids, _NOTHING), **HeldClaim.of_consumers(db, uuids)}
+    def held_or_nothing(db: Reading, uuids: Collection[str]) -> dict[str, Any]:
+        return {**dict.fromkeys(uuids, _NOTHING), **held_claims(db, uuids)}
 
     present = handler._present
     handler._present = lambda held, consumer: present(None if held is _NOTHING else held, consumer)
-    leases.extend, handler.HeldClaim = extend_late, AnyClaim
+    leases.extend, handler.held_claims = extend_late, held_or_nothing
 
 
 @fault
 def extension_not_written() -> None:
     """An extension is answered with the new end, and the old one stays."""
-    extend, of_consumers, local = leases.extend, HeldClaim.of_consumers.__func__, threading.local()
+    extend, local = leases.extend, threading.local()
 
     def extend_and_undo(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         with db._connection.begin_nested() as undone:
@@ -148,14 +146,14 @@ def extension_not_written() -> None:
             local.told = consumer_uuid, leases.end_after(db, seconds)
             undone.rollback()
 
-    def of_extended(cls: Any, db: Reading, uuids: Collection[str]) -> dict[str, HeldClaim]:
-        found: dict[str, HeldClaim] = of_consumers(cls, db, uuids)
+    def held_until_told(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
+        found = held_claims(db, uuids)
         uuid, end = local.__dict__.pop("told", (None, None))
         if uuid in found:
             found[uuid].expires_at = end
         return found
 
-    leases.extend, HeldClaim.of_consumers = extend_and_undo, classmethod(of_extended)
+    leases.extend, handler.held_claims = extend_and_undo, held_until_told
 
 
 @fault

@@ -9,7 +9,6 @@ from typing import Any
 
 from jepsen.planted.faults import PAUSE, fault
 from placement.extensions.v1.claims import writing
-from placement.extensions.v1.claims.claim_record import HeldClaim
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
@@ -19,6 +18,7 @@ from placement.extensions.v1.handlers import claim as handler
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 
 Resources = Mapping[str, Mapping[str, int]]
 
@@ -61,14 +61,15 @@ def results_in_another_order() -> None:
 @fault
 def mappings_of_an_earlier_place() -> None:
     """What a consumer holds is shown with the mappings of its claim, although another program has changed it."""
-    of_row = HeldClaim._of_row.__func__
+    of_row = Holding._of_row.__func__
 
-    def with_mappings(cls: Any, row: Any) -> HeldClaim:
-        held: HeldClaim = of_row(cls, row)
-        held.mappings = row.mappings if row.content else None
+    def with_mappings(cls: Any, row: Any, *, with_record: bool) -> Holding:
+        held: Holding = of_row(cls, row, with_record=with_record)
+        if with_record and row.content:
+            held.mappings = row.mappings
         return held
 
-    HeldClaim._of_row = classmethod(with_mappings)
+    Holding._of_row = classmethod(with_mappings)
 
 
 @fault

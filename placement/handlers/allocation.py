@@ -9,8 +9,9 @@ from placement import microversion as mv
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, newest, no_content, ok
-from placement.objects.allocation import ConsumerAllocations, ConsumerShare, ProviderAllocations
+from placement.objects.allocation import ConsumerShare, ProviderAllocations
 from placement.objects.claims import joint_claims, release
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import canonical_uuid
 from placement.objects.provider import ResourceProvider
 from placement.schemas import allocation as schema
@@ -20,7 +21,7 @@ from placement.schemas.claim import claims, providers_named
 @endpoint(policy="placement:allocations:list", replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer_uuid: str) -> Reply:
     """Show all allocations of the consumer; a consumer without any is shown with none, not as missing."""
-    held = req.read(lambda db: ConsumerAllocations.find(db, consumer_uuid))
+    held = req.read(lambda db: Holding.find(db, consumer_uuid))
     if held is None:
         return ok({"allocations": {}}, modified=newest([]))
     return ok(_present(held, req.version), modified=newest([held.modified]))
@@ -82,17 +83,16 @@ def of_provider(req: Request, uuid: str) -> Reply:
     return ok(document, modified=newest([held.modified]))
 
 
-def _present(held: ConsumerAllocations, version: mv.Version) -> dict[str, Any]:
+def _present(held: Holding, version: mv.Version) -> dict[str, Any]:
     document: dict[str, Any] = {
         "allocations": {
-            uuid: {"resources": resources, "generation": held.provider_generations[uuid]}
-            for uuid, resources in held.resources.items()
+            uuid: {"resources": on.resources, "generation": on.generation} for uuid, on in held.held.items()
         }
     }
     if version >= mv.ALLOCATIONS_BY_PROVIDER:
         document |= {"project_id": held.project, "user_id": held.user}
     if version >= mv.CONSUMER_GENERATION:
-        document["consumer_generation"] = held.consumer_generation
+        document["consumer_generation"] = held.generation
     if version >= mv.CONSUMER_TYPES:
         document["consumer_type"] = held.consumer_type
     return document

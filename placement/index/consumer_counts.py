@@ -11,7 +11,7 @@ from placement.db.database import Database
 from placement.index.column import Column
 from placement.index.slots import Mask
 from placement.index.snapshot import Snapshot
-from placement.objects.claims import holders
+from placement.objects import usage
 
 Counts = npt.NDArray[np.int64]
 
@@ -54,7 +54,7 @@ class ConsumerCounts:
         """Return the numbers of the providers in these slots by id."""
         slots = np.flatnonzero(changed & snapshot.forest.alive).tolist()
         ids = [snapshot.provider(slot).id for slot in slots]
-        return self._database.read(lambda db: holders.count_by_provider(db, ids)) if ids else {}
+        return self._database.read(lambda db: usage.count_by_provider(db, ids)) if ids else {}
 
 
 def _changed(before: Snapshot, now: Snapshot) -> Mask:

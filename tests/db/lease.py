@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from placement.db.schema.tables import claims, consumers
 from placement.db.writes.notes import CONSUMER
 from placement.objects.claims import leases
-from placement.objects.claims.consumer_state import ConsumerState, written
+from placement.objects.claims.consumer_notes import written
+from placement.objects.claims.holding import Holding
 
 
 def expire(database, consumer, seconds=0):
@@ -20,9 +21,9 @@ def expire(database, consumer, seconds=0):
 
     def work(db):
         ended = leases.now(db) - datetime.timedelta(seconds=seconds)
-        before = ConsumerState.read_all(db, [consumer]).get(consumer)
+        before = Holding.read_all(db, [consumer]).get(consumer)
         if before is not None:
-            db.note(CONSUMER, consumer, {("lease",): (written(before.lease), written(ended))})
+            db.note(CONSUMER, consumer, {("lease",): (written(before.expires_at), written(ended))})
         return db.execute(sa.update(claims).where(of_consumer).values(expires_at=ended)).rowcount
 
     assert database.write(work) == 1

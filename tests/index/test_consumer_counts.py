@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import allocations, resource_providers
 from placement.index.live import LiveIndex
-from placement.objects.claims import holders, release
+from placement.objects import usage
+from placement.objects.claims import release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -101,8 +102,8 @@ def test_only_what_changed_is_read_again(database, monkeypatch):
     for name in NAMES:
         claim(database, name)
     read = []
-    count = holders.count_by_provider
-    monkeypatch.setattr(holders, "count_by_provider", lambda db, ids: (read.append([*ids]), count(db, ids))[1])
+    count = usage.count_by_provider
+    monkeypatch.setattr(usage, "count_by_provider", lambda db, ids: (read.append([*ids]), count(db, ids))[1])
     index = LiveIndex(database)
     assert [*counted(index).values()] == [1, 1, 1, 1]
     counted(index)
@@ -128,14 +129,14 @@ def test_a_consumer_of_several_classes_is_one(database):
 @pytest.mark.parametrize("many", [1, 2, 999])
 def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, many):
     """Providers with ids that follow each other are one range in SQL, others are a list."""
-    monkeypatch.setattr(holders, "MANY", many)
+    monkeypatch.setattr(usage, "MANY", many)
     furnish(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)
     known = database.read(all_ids)
     ids = [known[number - 1] if number < 9 else known[-1] + 95 for number in wanted]
     expected = dict(zip(known, (1, 0, 2, 1), strict=True))
-    assert database.read(lambda db: holders.count_by_provider(db, ids)) == {
+    assert database.read(lambda db: usage.count_by_provider(db, ids)) == {
         provider_id: expected[provider_id] for provider_id in ids if expected.get(provider_id)
     }
 

@@ -116,7 +116,7 @@ def test_unchecked_writes_are_used_only_by_objects_that_check():
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
     assert importers("placement.objects.consumer.Consumer") == REPAIRS | {
-        f"objects/claims/{name}" for name in ("allocation_rows", "claim_set", "leases", "release")
+        f"objects/claims/{name}" for name in ("allocation_rows", "claim_set", "leases")
     }
 
 

@@ -19,7 +19,8 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.doctor.lineage import Lineage
 from placement.objects import provider_rows
 from placement.objects.claims import release
-from placement.objects.claims.consumer_state import ConsumerState, note_end
+from placement.objects.claims.consumer_notes import note_end
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Consumer
 
 
@@ -111,7 +112,7 @@ def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
 
     Their rows are locked, so none of them comes to hold something meanwhile.
     """
-    idle = [consumer for consumer in release.lock(db, uuids) if not consumer.held_on]
+    idle = [consumer for consumer in Holding.lock(db, uuids) if not consumer.held_on]
     for consumer in idle:
         reason: Changes = {("reason",): (None, "idle")}
         db.note(CONSUMER, consumer.uuid, reason, generations=(consumer.generation, None), row=consumer.id)
@@ -128,10 +129,10 @@ def release_lost(db: Transaction, uuids: Collection[str]) -> int:
     if not uuids:
         return 0
     Consumer.lock_named(db, uuids)
-    before = ConsumerState.read_all(db, uuids) if db.has_history else {}
+    before = Holding.read_all(db, uuids) if db.has_history else {}
     lost = _delete_lost(db, uuids)
     Consumer.delete_created(db, uuids)
-    ending = [consumer for consumer in release.lock(db, lost) if not consumer.held_on]
+    ending = [consumer for consumer in Holding.lock(db, lost) if not consumer.held_on]
     release.end(db, ending)
     if before:
         ended = {consumer.uuid for consumer in ending}

@@ -25,7 +25,7 @@ from placement.extensions.orphans.comparison import DiscrepancyKind, Review
 from placement.extensions.orphans.expected import BAREMETAL, INSTANCE, MIGRATION, Expected, InvalidNames, named
 from placement.extensions.orphans.nova import Nova
 from placement.extensions.orphans.reports import Release
-from placement.objects.claims.holders import ConsumerFilter
+from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import canonical
 

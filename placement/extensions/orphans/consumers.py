@@ -11,8 +11,9 @@ from placement.db.database import Database
 from placement.db.writes.transaction import Reading
 from placement.extensions.orphans import hosts
 from placement.extensions.orphans.hosts import Tree
-from placement.objects.claims import holders, leases
-from placement.objects.claims.holders import ConsumerFilter, ConsumerPage, Holder
+from placement.objects.claims import consumer_pages, leases
+from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
+from placement.objects.claims.holding import Holding
 
 #: Consumers of a page.
 PAGE = 1000
@@ -22,7 +23,7 @@ PAGE = 1000
 class AgedHolder:
     """A consumer with what it holds, as one page found it."""
 
-    holder: Holder
+    holder: Holding
     #: How long ago it was created or changed last, by the clock of the database; None if its row does not say.
     age: datetime.timedelta | None
     #: The trees of the providers on which it holds something, by the uuids of these, without shared providers.
@@ -72,11 +73,11 @@ def read(
 
 
 def _page(db: Reading, wanted: ConsumerFilter, after: int) -> tuple[ConsumerPage, dict[str, Tree]]:
-    page = holders.page(db, wanted, PAGE, after)
+    page = consumer_pages.page(db, wanted, PAGE, after)
     return page, hosts.trees_of(db, {provider for holder in page.holders for provider in holder.held})
 
 
-def _aged(holder: Holder, now: datetime.datetime, trees: Mapping[str, Tree]) -> AgedHolder:
+def _aged(holder: Holding, now: datetime.datetime, trees: Mapping[str, Tree]) -> AgedHolder:
     written = [date for date in (holder.created_at, holder.updated_at) if date is not None]
     held = {provider: trees[provider] for provider in holder.held if provider in trees}
     return AgedHolder(

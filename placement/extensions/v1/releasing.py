@@ -10,9 +10,9 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.db.writes.transaction import Transaction
-from placement.objects.claims import holders, release
-from placement.objects.claims.consumer_state import stored_uuids
-from placement.objects.claims.holders import ConsumerFilter
+from placement.objects.claims import consumer_pages, release
+from placement.objects.claims.consumer_pages import ConsumerFilter
+from placement.objects.claims.holding import stored_uuids
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
     deadline = retry.new_deadline()
     done, after = Released(), 0
     while (size := min(release.BATCH, most - len(done.released))) and not retry.is_over(deadline):
-        page = database.read(lambda db: holders.page(db, wanted, size, after))  # noqa: B023
+        page = database.read(lambda db: consumer_pages.page(db, wanted, size, after))  # noqa: B023
         if page.holders:
             ended = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023
             done.released += ended

@@ -32,7 +32,8 @@ from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
 from placement.objects.claims.claim import AnyGeneration, Claim
 from placement.objects.claims.claimed_inventory import ClaimedInventory
-from placement.objects.claims.consumer_state import Advanced, ConsumerState, note_claim
+from placement.objects.claims.consumer_notes import Advanced, note_claim
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Consumer
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
@@ -70,7 +71,7 @@ class ClaimSet:
         self._provider_ids: Mapping[str, int] = {}
         #: These two by consumer, as they were before the claims; the second one only of those that hold something.
         self._consumers: dict[str, Consumer] = {}
-        self._held: Mapping[str, ConsumerState] = {}
+        self._held: Mapping[str, Holding] = {}
 
     def place(
         self,
@@ -191,7 +192,7 @@ class ClaimSet:
         self._check_providers(created)
         holding = [claim.consumer for claim in self._open if self._consumers[claim.consumer].held_on]
         if holding:
-            self._held = ConsumerState.read_all(self._db, holding)
+            self._held = Holding.read_all(self._db, holding)
             for uuid in holding:
                 if uuid not in self._held or self._held[uuid].generation != self._consumers[uuid].generation:
                     raise Collision
@@ -306,7 +307,7 @@ class ClaimSet:
         given_up = Counter[tuple[str, str]]()
         for claim in claims:
             if claim.consumer in self._held:
-                for (uuid, name), amount in self._held[claim.consumer].held.items():
+                for (uuid, name), amount in self._held[claim.consumer].amounts.items():
                     if claim.only_on in (None, uuid):
                         given_up[uuid, name] += amount
         return given_up

@@ -21,7 +21,8 @@ from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, c
 from placement.db.writes.notes import CONSUMER, Pair, Path
 from placement.db.writes.transaction import Prerequisite, Reading, Transaction
 from placement.objects.claims import release
-from placement.objects.claims.consumer_state import ConsumerState, written
+from placement.objects.claims.consumer_notes import written
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Consumer
 
 #: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
@@ -93,7 +94,7 @@ def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
 
 def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
     # An extension may have been committed before the lock was ours.
-    return release.end_expired(db, release.lock(db, uuids, skip_locked=skip_locked))
+    return release.end_expired(db, Holding.lock(db, uuids, skip_locked=skip_locked))
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
@@ -103,19 +104,18 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         NoAllocations: The consumer holds nothing, or the time of its lease is over.
     """
     db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
-    consumer = Consumer.read_all(db, [consumer_uuid])[consumer_uuid]
-    if not consumer.exists:
+    before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid)
+    if before is None or not before.exists:
         raise errors.NoAllocations(uuid=consumer_uuid)
     expires_at = end_after(db, seconds)
     if db.has_history:
-        [before] = ConsumerState.read_all(db, [consumer_uuid]).values()
-        changes: dict[Path, Pair] = {("lease",): (written(before.lease), written(expires_at))}
+        changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
         generations = before.generation, before.generation
-        db.note(CONSUMER, consumer_uuid, changes, generations=generations, row=consumer.id, project=before.project)
-    is_claimed = db.execute(_EXTEND, {"consumer": consumer.id, "ends": expires_at}).rowcount
+        db.note(CONSUMER, consumer_uuid, changes, generations=generations, row=before.id, project=before.project)
+    is_claimed = db.execute(_EXTEND, {"consumer": before.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
         new: dict[str, Any] = {
-            "consumer_id": consumer.id,
+            "consumer_id": before.id,
             "generation": _NO_GENERATION,
             "mappings": [],
             "expires_at": expires_at,

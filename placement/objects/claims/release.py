@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from typing import Any
 
 import sqlalchemy as sa
 
 from placement import errors, signals
 from placement.db.schema.tables import consumers
 from placement.db.writes.transaction import Transaction
-from placement.objects.claims import allocation_rows, holders
-from placement.objects.claims.consumer_state import ConsumerState, note_end
-from placement.objects.claims.holders import Holder
-from placement.objects.consumer import Consumer
+from placement.objects.claims import allocation_rows
+from placement.objects.claims.consumer_notes import note_end
+from placement.objects.claims.holding import Holding
 
 LOG = logging.getLogger(__name__)
 
@@ -26,44 +24,31 @@ LOG = logging.getLogger(__name__)
 BATCH = 500
 
 
-def lock(db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Consumer]:
-    """Lock the rows of consumers in the order of their uuids, and return those that have one, with what they hold.
-
-    Args:
-        skip_locked: Whether to leave out consumers that other transactions have locked, where the server can do so.
-    """
-    statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
-    rows = db.execute(statement, {"uuids": sorted(uuids)}) if uuids else ()
-    locked = [row.uuid for row in rows if row.uuid in uuids]  # some collations find it in another case, too
-    return [*Consumer.read_all(db, locked).values()] if locked else []
-
-
 def release(db: Transaction, uuids: Collection[str]) -> list[str]:
     """End those of the consumers that hold something, and return their uuids."""
-    return _end_holding(db, lock(db, uuids))
+    return _end_holding(db, Holding.lock(db, uuids))
 
 
 def end_one(db: Transaction, uuid: str) -> None:
     """End a consumer, even one whose lease is over; raises NoAllocations if it holds nothing."""
-    ending = [consumer for consumer in lock(db, [uuid]) if consumer.held_on]
+    ending = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
     if not ending:
         raise errors.NoAllocations(uuid=uuid)
     end(db, ending)
 
 
-def release_unchanged(db: Transaction, read: Iterable[Holder]) -> list[str]:
+def release_unchanged(db: Transaction, read: Iterable[Holding]) -> list[str]:
     """End those of the consumers that are what they were when they were read, and return their uuids.
 
     All that was read is compared.  A uuid and a generation are no identity: a consumer that ended, and that another
     project has created again, begins with the same generation.  Neither is an id: SQLite uses the highest one again.
     """
-    expected = {holder.uuid: holder for holder in read}
-    locked = lock(db, expected)
-    present = holders.of_uuids(db, [consumer.uuid for consumer in locked])
-    return _end_holding(db, [one for one in locked if expected.get(one.uuid) == present.get(one.uuid)])
+    before = {holding.uuid: holding for holding in read}
+    locked = Holding.lock(db, before)
+    return _end_holding(db, [one for one in locked if one.is_what_it_was(before[one.uuid])])
 
 
-def _end_holding(db: Transaction, locked: Collection[Consumer]) -> list[str]:
+def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
     """End locked consumers that hold something.
 
     A consumer whose lease is over counts as one that holds nothing, as in every reply; it is given back as expired.
@@ -74,7 +59,7 @@ def _end_holding(db: Transaction, locked: Collection[Consumer]) -> list[str]:
     return [consumer.uuid for consumer in ending]
 
 
-def end_expired(db: Transaction, locked: Collection[Consumer]) -> int:
+def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
     """End those of these locked consumers whose lease is over, and return their number."""
     ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:
@@ -88,7 +73,7 @@ def _publish_expired(ended: int) -> None:
     signals.leases_expired(ended)
 
 
-def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = None) -> None:
+def end(db: Transaction, ending: Collection[Holding], *, reason: str | None = None) -> None:
     """Delete locked consumers with all that they hold, and record it in the feed and in the history.
 
     The row is deleted, and not only locked, because between Galera nodes a lock excludes nothing: of two transactions
@@ -100,17 +85,11 @@ def end(db: Transaction, ending: Collection[Consumer], *, reason: str | None = N
     if not ending:
         return
     if db.has_history:
-        for state in ConsumerState.read_all(db, {consumer.uuid for consumer in ending}).values():
-            note_end(db, state, reason=reason)
+        for consumer in ending:
+            if consumer.held_on:
+                note_end(db, consumer, reason=reason)
     allocation_rows.delete_all(db, ending)
     db.execute(_DELETE_ROWS, {"ids": sorted(consumer.id for consumer in ending if consumer.id is not None)})
 
 
-def _among(name: str) -> sa.BindParameter[Any]:
-    return sa.bindparam(name, expanding=True)
-
-
-_ROWS = sa.select(consumers.c.uuid).where(consumers.c.uuid.in_(_among("uuids"))).order_by(consumers.c.uuid)
-_LOCK = _ROWS.with_for_update()
-_LOCK_FREE = _ROWS.with_for_update(skip_locked=True)
-_DELETE_ROWS = sa.delete(consumers).where(consumers.c.id.in_(_among("ids")))
+_DELETE_ROWS = sa.delete(consumers).where(consumers.c.id.in_(sa.bindparam("ids", expanding=True)))

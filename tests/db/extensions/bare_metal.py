@@ -23,9 +23,9 @@ from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import Record
 from placement.http.service import Service
 from placement.index.live import LiveIndex
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.provider import ResourceProvider
@@ -54,8 +54,8 @@ def claim(
     database: Database, consumer: str, resources: Mapping[str, Mapping[str, int]], owner: Owner = CLIENT_OWNER
 ) -> None:
     """Claim amounts by provider and class, as a Placement client does; no provider ends the consumer."""
-    held = database.read(lambda db: ConsumerAllocations.find(db, consumer))
-    one = Claim(consumer, resources, owner, generation=held.consumer_generation if held else None)
+    held = database.read(lambda db: Holding.find(db, consumer))
+    one = Claim(consumer, resources, owner, generation=held.generation if held else None)
     database.write(lambda db: ClaimSet(db, [one]).place())
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from placement import errors
 from placement.db.writes.transaction import Collision
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims import release
 from placement.objects.claims.claim import ANY_GENERATION, Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -49,7 +49,7 @@ def used(database):
 
 
 def held(database, consumer):
-    found = database.read(lambda db: ConsumerAllocations.find(db, consumer))
+    found = database.read(lambda db: Holding.find(db, consumer))
     return found and found.resources[HOST]["VCPU"]
 
 

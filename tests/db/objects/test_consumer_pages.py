@@ -10,10 +10,10 @@ import sqlalchemy as sa
 
 from placement.db.schema import tables
 from placement.db.schema.tables import allocations, consumers, utcnow
-from placement.objects.claims import holders, leases
+from placement.objects.claims import consumer_pages, leases
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
-from placement.objects.claims.holders import ConsumerFilter
+from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -49,7 +49,7 @@ def pages(database, wanted, limit=100):
     """Return the uuids of each page."""
     found, after = [], 0
     while after is not None:
-        page = database.read(lambda db, after=after: holders.page(db, wanted, limit, after))
+        page = database.read(lambda db, after=after: consumer_pages.page(db, wanted, limit, after))
         found.append([holder.uuid for holder in page.holders])
         assert page.next is None or page.next > after
         after = page.next
@@ -59,8 +59,8 @@ def pages(database, wanted, limit=100):
 @pytest.fixture
 def small(monkeypatch):
     """A page looks at two consumers; three allocations are many."""
-    monkeypatch.setattr(holders, "WINDOW", 2)
-    monkeypatch.setattr(holders, "FEW", 2)
+    monkeypatch.setattr(consumer_pages, "WINDOW", 2)
+    monkeypatch.setattr(consumer_pages, "FEW", 2)
 
 
 def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small):
@@ -136,7 +136,7 @@ def test_consumers_that_hold_nothing_are_passed_over(database, ids, limit):
 def test_a_consumer_has_the_end_of_its_claim(database, ids):
     made = claims(database, 2, host={"VCPU": 1})
     database.write(lambda db: leases.extend(db, made[1], 3600))
-    never, ends = database.read(lambda db: holders.page(db, ConsumerFilter(), 10)).holders
+    never, ends = database.read(lambda db: consumer_pages.page(db, ConsumerFilter(), 10)).holders
     assert never.expires_at is None
     assert ends.expires_at == database.read(lambda db: db.execute(sa.select(tables.claims.c.expires_at)).scalar_one())
     assert (ends.uuid, [*ends.held]) == (made[1], ["host"])

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import allocations, consumers, inventories, resource_providers
 from placement.objects import provider
-from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
+from placement.objects.allocation import ProviderAllocations
+from placement.objects.claims.holding import Holding
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
@@ -96,7 +97,7 @@ def test_a_provider_is_dated_by_a_new_name_only(database, service):
 def test_several_allocations_are_as_old_as_the_newest(database, service):
     newer = sa.update(allocations).where(allocations.c.resource_class_id == 0).values(created_at=LATER)
     database.write(lambda db: db.execute(newer))
-    held = database.read(lambda db: ConsumerAllocations.find(db, CONSUMER))
+    held = database.read(lambda db: Holding.find(db, CONSUMER))
     here = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
     assert (held.modified, here.modified) == (LATER, LATER)
 

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from placement import errors, signals
 from placement.db.schema.tables import claims, consumers
 from placement.index.live import LiveIndex
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims import lease_sweep, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -48,7 +48,7 @@ def claimed(database, seconds=3600):
 
 
 def held(database, consumer):
-    return database.read(lambda db: ConsumerAllocations.find(db, consumer))
+    return database.read(lambda db: Holding.find(db, consumer))
 
 
 def extend(database, consumer):

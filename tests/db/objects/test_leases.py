@@ -11,10 +11,10 @@ import sqlalchemy as sa
 
 from placement import errors, signals
 from placement.db.schema.tables import claims, consumers
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims import lease_sweep, leases, release
 from placement.objects.claims.claim import ANY_GENERATION, Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -102,8 +102,8 @@ def test_only_leases_whose_time_is_over_are_given_back(database):
     assert (database.write(leases.give_back), database.write(leases.give_back)) == (1, 0)
     assert not database.read(leases.any_expired)
     assert used(database) == 4
-    assert database.read(lambda db: ConsumerAllocations.find(db, over)) is None
-    assert database.read(lambda db: ConsumerAllocations.find(db, staying)) is not None
+    assert database.read(lambda db: Holding.find(db, over)) is None
+    assert database.read(lambda db: Holding.find(db, staying)) is not None
     assert lease.count(database) == 2, "the row ends with its consumer, and one that never had an end has none"
 
 
@@ -170,7 +170,7 @@ def test_a_claim_gets_the_room_of_a_lease_whose_time_is_over(database, published
     assert published == [1]
     with pytest.raises(errors.CapacityExceeded):
         claim(database, TOTAL - 1)
-    assert database.read(lambda db: ConsumerAllocations.find(db, staying)) is not None
+    assert database.read(lambda db: Holding.find(db, staying)) is not None
 
 
 @pytest.mark.usefixtures("host")
@@ -229,7 +229,7 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
     with ThreadPoolExecutor(1) as threads:
 
         def hold(db):
-            release.lock(db, [busy])
+            Holding.lock(db, [busy])
             sweeping = threads.submit(lease_sweep.sweep, database)
             if db.skips_locked_rows:
                 assert not sweeping.result(PATIENCE)

@@ -14,9 +14,9 @@ from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node, inventory_class
 from placement.extensions.baremetal.objects.record import Record
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.provider import ResourceProvider
 
@@ -165,9 +165,9 @@ def _check_free(node: Node, consumer: str, *, unavailable: bool) -> None:
         raise failures.NodeUnavailable(node=node.uuid)
 
 
-def _held(db: Transaction, node_uuid: str, consumer: str) -> ConsumerAllocations:
+def _held(db: Transaction, node_uuid: str, consumer: str) -> Holding:
     """Return what a consumer of the node has; raises Collision if it has nothing on the node any more."""
-    held = ConsumerAllocations.find(db, consumer)
+    held = Holding.find(db, consumer)
     if held is None or node_uuid not in held.resources:
         raise Collision
     return held
@@ -179,7 +179,7 @@ def _giving(db: Transaction, node_uuid: str, unit: str, consumer: str, owner: Ow
     Raises:
         ConsumerHoldsElsewhere: The consumer holds another node, or is of another project and may not be.
     """
-    held = ConsumerAllocations.find(db, consumer)
+    held = Holding.find(db, consumer)
     if held is None:
         return _claim(node_uuid, consumer, None, {unit: 1}, owner)
     elsewhere = node_uuid not in held.resources and Node.of_uuids(db, held.resources)
@@ -191,7 +191,7 @@ def _giving(db: Transaction, node_uuid: str, unit: str, consumer: str, owner: Ow
 def _claim(
     node_uuid: str,
     consumer: str,
-    held: ConsumerAllocations | None,
+    held: Holding | None,
     amounts: Mapping[str, int],
     owner: Owner | None = None,
 ) -> Claim:
@@ -203,8 +203,7 @@ def _claim(
     if held is None:
         assert owner is not None
         return Claim(consumer, resources, owner, generation=None, only_on=node_uuid)
-    owner = Owner(held.project, held.user)
-    return Claim(consumer, resources, owner, generation=held.consumer_generation, only_on=node_uuid)
+    return Claim(consumer, resources, held.owner, generation=held.generation, only_on=node_uuid)
 
 
 def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:

@@ -10,7 +10,7 @@ from placement.db.writes.notes import CONSUMER
 from placement.extensions.console import pages, timeline
 from placement.extensions.console.views.cloud import class_names
 from placement.extensions.console.views.query_form import without_blanks
-from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.claim_record import held_claim
 from placement.extensions.v1.failures import NothingKnown
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.schemas import consumer as schema
@@ -18,7 +18,7 @@ from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.request import Request
 from placement.http.response import Reply
-from placement.objects.claims import holders
+from placement.objects.claims import consumer_pages
 from placement.schemas.document import Parameters
 from placement.uuids import canonical, spellings
 from placement.version_history import OLDEST
@@ -54,7 +54,7 @@ def list_consumers(req: Request) -> Reply:
         wanted = schema.consumer_filter(req, _valid(given))
     except errors.BadRequest as refused:
         return pages.show(req, "consumers.html", 400, sentence=refused.sentence, found=[], next="", **shown)
-    found = req.read(lambda db: holders.page(db, wanted, _ROWS, int(given.get("after", 0))))
+    found = req.read(lambda db: consumer_pages.page(db, wanted, _ROWS, int(given.get("after", 0))))
     following = "" if found.next is None else urlencode({**given, "after": found.next})
     return pages.show(req, "consumers.html", sentence="", found=found.holders, next=following, **shown)
 
@@ -65,7 +65,7 @@ def show(req: Request, consumer: str) -> Reply:
     named = canonical(consumer)
     if named is None:
         raise NothingKnown(object=consumer)
-    held = req.read(lambda db: HeldClaim.of_spelling(db, consumer))
+    held = req.read(lambda db: held_claim(db, consumer))
     told = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
     if held is not None:
         return pages.show(req, "consumer.html", page="consumers", held=held, timeline=told)

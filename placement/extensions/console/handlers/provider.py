@@ -19,8 +19,9 @@ from placement.extensions.v1.overview.trees import shared_by, shares_with
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
-from placement.objects.claims import holders
-from placement.objects.claims.holders import ConsumerFilter, ConsumerPage
+from placement.objects import usage
+from placement.objects.claims import consumer_pages
+from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.provider import ResourceProvider
 from placement.schemas.declarations import Field, Object, string
@@ -109,7 +110,7 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
 
     def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
         wanted = ConsumerFilter(providers=members.keys())
-        return holders.count_by_provider(db, [*members]), holders.page(db, wanted, _HOLDERS)
+        return usage.count_by_provider(db, [*members]), consumer_pages.page(db, wanted, _HOLDERS)
 
     counts, held = req.read(work)
     may_try = req.may("placement:resource_providers:inventories:update")

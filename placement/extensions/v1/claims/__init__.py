@@ -4,7 +4,7 @@
     result        what became of each request
     conditions    in which trees places may be
     reasons       why a request has no place, as a failure
-    claim_record  what is known of a claim beside what the consumer holds
+    claim_record  the records of claims, and what is held with them
     guessing      guesses places before the index is brought up to date, where that pays
     uncommitted   what the places of a dry run use
     engine        search, transaction, and again on a newer index where another client was faster

@@ -18,7 +18,7 @@ from placement import errors, signals
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
-from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.claim_record import held_claims
 from placement.extensions.v1.claims.conditions import Conditions, NowhereError
 from placement.extensions.v1.claims.reasons import RecentReasons
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
@@ -30,6 +30,7 @@ from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.picker import Picker, PickRequest
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
+from placement.objects.claims.holding import Holding
 from placement.search.find import Settings
 
 LOG = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ class Claiming:
         self._open = {request.consumer: request for request in call.requests}
         self._results: dict[str, ClaimResult] = {}
         #: What the consumers to be moved hold.
-        self._own: Mapping[str, HeldClaim] = {}
+        self._own: Mapping[str, Holding] = {}
         #: Of a dry run; None for every other call.
         self._uncommitted = UncommittedUsage() if call.dry_run else None
         #: Consumers that were read after a search without a place for them, and held nothing.
@@ -278,9 +279,9 @@ class Claiming:
                 self._end_if_decided(self._open[consumer], found.get(consumer))
         return len(self._open) < before
 
-    def _end_if_decided(self, request: ClaimRequest, held: HeldClaim | None) -> None:
+    def _end_if_decided(self, request: ClaimRequest, held: Holding | None) -> None:
         """End the request if what its consumer holds decides it."""
-        generation = None if held is None else held.consumer_generation
+        generation = None if held is None else held.generation
         if held is not None and held.content == request.content:
             self._end(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
         elif request.generation == generation:
@@ -292,8 +293,8 @@ class Claiming:
             conflict = errors.ConsumerGenerationConflict(expected=shown, given=request.generation)
             self._refuse([request.consumer], conflict)
 
-    def _held(self, consumers: Collection[str]) -> Mapping[str, HeldClaim]:
-        return self._database.read(lambda db: HeldClaim.of_consumers(db, consumers))
+    def _held(self, consumers: Collection[str]) -> Mapping[str, Holding]:
+        return self._database.read(lambda db: held_claims(db, consumers))
 
     # --- results ---
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Self
 
 from placement import errors
-from placement.extensions.v1.claims.claim_record import HeldClaim, Mappings
 from placement.extensions.v1.explain.explanation import Explanation, Relaxation
+from placement.objects.claims.holding import Holding, Mappings
 
 
 class RequestOutcome(StrEnum):
@@ -43,14 +43,14 @@ class Place:
     expires_at: datetime.datetime | None = None
 
     @classmethod
-    def of_held(cls, held: HeldClaim) -> Place:
+    def of_held(cls, held: Holding) -> Place:
         """Return what a consumer holds."""
         return cls(
             resources=held.resources,
-            provider_names=held.provider_names,
-            provider_generations=held.provider_generations,
+            provider_names={uuid: on.name for uuid, on in held.held.items()},
+            provider_generations={uuid: on.generation for uuid, on in held.held.items()},
             mappings=held.mappings,
-            consumer_generation=held.consumer_generation,
+            consumer_generation=held.generation,
             expires_at=held.expires_at,
         )
 

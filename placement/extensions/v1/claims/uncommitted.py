@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from placement.extensions.v1.claims.claim_record import HeldClaim
 from placement.extensions.v1.claims.writing import ChosenPlace
 from placement.index.edit import with_used
 from placement.index.snapshot import Snapshot
+from placement.objects.claims.holding import Holding
 
 
 class UncommittedUsage:
@@ -17,7 +17,7 @@ class UncommittedUsage:
         #: By provider uuid and class.
         self._changes: Counter[tuple[str, str]] = Counter()
 
-    def note(self, place: ChosenPlace, own: HeldClaim | None) -> None:
+    def note(self, place: ChosenPlace, own: Holding | None) -> None:
         """Take into account that a consumer got a place, and gave back what it held."""
         for resources, times in ((place.resources, 1), (own.resources if own else {}, -1)):
             for uuid, amounts in resources.items():

@@ -11,7 +11,7 @@ from placement import errors
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes.transaction import Transaction
-from placement.extensions.v1.claims.claim_record import ClaimRecord, Mappings
+from placement.extensions.v1.claims.claim_record import ClaimRecord
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import Place
 from placement.extensions.v1.pick.picker import Pick
@@ -19,6 +19,7 @@ from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimOutcome, ClaimSet, PlacedClaim
+from placement.objects.claims.holding import Mappings
 
 
 class ChosenPlace(NamedTuple):

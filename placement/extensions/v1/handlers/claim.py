@@ -11,7 +11,7 @@ from placement import errors
 from placement.db.database import Database
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1 import searching
-from placement.extensions.v1.claims.claim_record import HeldClaim
+from placement.extensions.v1.claims.claim_record import held_claim, held_claims
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.guessing import GuessingCalls
 from placement.extensions.v1.claims.reasons import RecentReasons
@@ -26,7 +26,7 @@ from placement.http.response import NOW, Reply, ok
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
-from placement.objects.claims.consumer_state import stored_uuids
+from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import Owner, canonical_uuid
 from placement.search.find import Settings
 from placement.search.query import existence
@@ -111,7 +111,7 @@ def _check_uuid(_req: Request, consumer: str) -> None:
 @endpoint(policy="placement:v1:claims:show", check_path=_check_uuid, replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer: str) -> Reply:
     """Show what a consumer holds, and when that ends."""
-    return _present(req.read(lambda db: HeldClaim.of_spelling(db, consumer)), consumer)
+    return _present(req.read(lambda db: held_claim(db, consumer)), consumer)
 
 
 @endpoint(
@@ -124,13 +124,13 @@ def show(req: Request, consumer: str) -> Reply:
 def extend(req: Request, consumer: str) -> Reply:
     """Give what a consumer holds an end so many seconds from now, or none."""
 
-    def work(db: Transaction) -> HeldClaim:
+    def work(db: Transaction) -> Holding:
         named = stored_uuids(db, [consumer])[consumer]
         try:
             leases.extend(db, named, req.document["expires_in"])
         except errors.NoAllocations:
             raise NothingHeld(consumer=canonical_uuid(consumer)) from None
-        held = HeldClaim.of_consumers(db, [named]).get(named)
+        held = held_claims(db, [named]).get(named)
         if held is None:
             # The database was stalled until the new end was over, too: it counts from the next attempt on.
             raise Collision
@@ -139,7 +139,7 @@ def extend(req: Request, consumer: str) -> Reply:
     return _present(req.write(work), consumer)
 
 
-def _present(held: HeldClaim | None, consumer: str) -> Reply:
+def _present(held: Holding | None, consumer: str) -> Reply:
     """Return the reply about a consumer; raises NothingHeld if it holds nothing."""
     if held is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))

@@ -10,7 +10,7 @@ from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.objects.claims import holders
+from placement.objects.claims import consumer_pages
 
 
 def _project(req: Request) -> dict[str, Any]:
@@ -23,6 +23,6 @@ def list_consumers(req: Request) -> Reply:
     """List the consumers that meet every condition, with all that they hold, a page at a time."""
     wanted = schema.consumer_filter(req, req.parameters)
     limit, after = consumers_of_page(req)
-    shown = req.read(lambda db: holders.page(db, wanted, limit, after))
+    shown = req.read(lambda db: consumer_pages.page(db, wanted, limit, after))
     documents = [schema.document(holder) for holder in shown.holders]
     return ok({"consumers": documents, "next": next_page(req, "/consumers", shown.next)}, modified=NOW)

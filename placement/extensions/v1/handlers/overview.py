@@ -13,7 +13,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import JSON, NOW, Reply, page, stream
 from placement.index.snapshot import Snapshot
-from placement.objects.claims import holders
+from placement.objects import usage
 from placement.schemas.dates import precise
 
 #: The consumers of so many providers are counted by a statement of their own, and the reply is made at once.
@@ -43,6 +43,6 @@ def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mappin
     """Return how many consumers hold something on these providers, by the id of the provider."""
     if len(slots) <= MANY:
         ids = [snapshot.provider(slot).id for slot in slots]
-        return req.read(lambda db: holders.count_by_provider(db, ids))
+        return req.read(lambda db: usage.count_by_provider(db, ids))
     counts = req.index.consumers.of(snapshot).tolist()
     return {snapshot.provider(slot).id: counts[slot] for slot in slots}

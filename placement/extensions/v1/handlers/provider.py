@@ -11,8 +11,9 @@ from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.objects.claims import holders
-from placement.objects.claims.holders import ConsumerFilter, ConsumerPage
+from placement.objects import usage
+from placement.objects.claims import consumer_pages
+from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
 
 
 @endpoint(policy="placement:v1:providers:show", query=schema.SHOW, replies=replies.SHOW_PROVIDER)
@@ -26,8 +27,8 @@ def show(req: Request, provider: str) -> Reply:
     limit, after = consumers_of_page(req)
 
     def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
-        counts = holders.count_by_provider(db, [*members])
-        return counts, holders.page(db, ConsumerFilter(providers=members.keys()), limit, after)
+        counts = usage.count_by_provider(db, [*members])
+        return counts, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), limit, after)
 
     counts, shown = req.read(work)
     tree = schema.documents(snapshot, slots, counts)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from placement.extensions.v1.claims.claim_record import HeldClaim
 from placement.extensions.v1.claims.result import ClaimResult, Place, Reason
 from placement.extensions.v1.pick.strategy import Preference
 from placement.extensions.v1.query_text import query_string
 from placement.extensions.v1.schemas import search
+from placement.objects.claims.holding import Holding
 from placement.schemas import success
 from placement.schemas.dates import precise
 from placement.schemas.declarations import (
@@ -147,10 +147,10 @@ def results(ended: Sequence[ClaimResult]) -> Document:
     }
 
 
-def document(held: HeldClaim) -> Document:
+def document(held: Holding) -> Document:
     """Return the document of what a consumer holds."""
     return {
-        "consumer": held.consumer,
+        "consumer": held.uuid,
         "consumer_type": held.consumer_type,
         "project_id": held.project,
         "user_id": held.user,

@@ -9,7 +9,8 @@ from placement.extensions.v1.schemas import paging
 from placement.extensions.v1.schemas.date import DATE, moment
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
-from placement.objects.claims.holders import ConsumerFilter, Holder
+from placement.objects.claims.consumer_pages import ConsumerFilter
+from placement.objects.claims.holding import Holding
 from placement.schemas.dates import date, precise
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
@@ -79,7 +80,7 @@ def _few_in_use(snapshot: Snapshot, resource_class: str) -> list[int] | None:
     return None if len(slots) > _FEW else [snapshot.provider(slot).id for slot in slots.tolist()]
 
 
-def document(holder: Holder) -> dict[str, Any]:
+def document(holder: Holding) -> dict[str, Any]:
     """Return a consumer with all that it holds."""
     return {
         "uuid": holder.uuid,

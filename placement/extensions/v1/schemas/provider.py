@@ -10,7 +10,7 @@ import numpy as np
 from placement.extensions.v1.schemas import paging
 from placement.index.column import Inventories, without_fractions
 from placement.index.snapshot import Snapshot
-from placement.objects.claims.holders import Holder
+from placement.objects.claims.holding import Holding
 from placement.schemas.dates import date
 from placement.schemas.declarations import Object
 from placement.schemas.document import Query
@@ -87,7 +87,7 @@ def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
         )
 
 
-def holders(found: Iterable[Holder], uuids: frozenset[str]) -> list[dict[str, Any]]:
+def holders(found: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str, Any]]:
     """Return what consumers hold on some providers, with an entry for each consumer and provider.
 
     Args:

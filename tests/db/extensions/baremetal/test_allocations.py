@@ -15,10 +15,10 @@ from placement.extensions.baremetal.objects import candidates, holding, placing
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.objects.record_page import SORT_KEYS
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims import release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -199,10 +199,10 @@ def test_the_holder_of_a_node_in_use_stays(metal):
     node, instance = metal.node(), str(uuid.uuid4())
     metal.claim(instance, node)
     metal.change(node, **IN_USE)
-    before = metal.database.read(lambda db: ConsumerAllocations.find(db, instance))
+    before = metal.database.read(lambda db: Holding.find(db, instance))
     record = metal.backfill(node)
     assert (record.uuid, record.state) == (instance, "active")
-    assert metal.database.read(lambda db: ConsumerAllocations.find(db, instance)) == before
+    assert metal.database.read(lambda db: Holding.find(db, instance)) == before
     with pytest.raises(failures.RecordUuidTaken):
         metal.backfill(node)
     with pytest.raises(failures.NodeTaken, match=instance):
@@ -274,9 +274,9 @@ def test_the_end_beside_another_consumer(metal):
     metal.database.write(lambda db: LockedProvider.lock(db, node).update_inventory(inventory))
     metal.claim(other, node)
     # The allocations of the record are written again, after those of the other consumer.
-    held = metal.database.read(lambda db: ConsumerAllocations.find(db, record.uuid))
+    held = metal.database.read(lambda db: Holding.find(db, record.uuid))
     both = {node: {"CUSTOM_BM": 1}, elsewhere: {"CUSTOM_X": 1}}
-    claim = Claim(record.uuid, both, Owner("project", "user"), held.consumer_generation)
+    claim = Claim(record.uuid, both, Owner("project", "user"), held.generation)
     metal.database.write(lambda db: ClaimSet(db, [claim]).place())
     assert metal.read(node).instance_uuid == other
     metal.change(node, provision_state="active")
@@ -301,7 +301,7 @@ def test_a_record_in_error_ends_alone(metal):
     metal.claim(consumer, metal.node())
     metal.end(record.uuid)
     assert metal.record(record.uuid) is None
-    assert metal.database.read(lambda db: ConsumerAllocations.find(db, consumer)) is not None
+    assert metal.database.read(lambda db: Holding.find(db, consumer)) is not None
 
 
 def test_a_record_in_error_stays_when_the_consumer_of_its_uuid_ends(metal):

@@ -11,10 +11,10 @@ from placement import errors
 from placement.extensions.baremetal import importing
 from placement.extensions.baremetal.objects.node import Node, traits_of
 from placement.extensions.baremetal.objects.record import Record
-from placement.objects.allocation import ConsumerAllocations
 from placement.objects.claims import release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -89,7 +89,7 @@ def read(database, uuid=NODE):
 
 
 def held(database, consumer):
-    return database.read(lambda db: ConsumerAllocations.find(db, consumer))
+    return database.read(lambda db: Holding.find(db, consumer))
 
 
 def made_by_nova(database, traits=()):
@@ -387,7 +387,7 @@ class Guessed:
         """Delete what a consumer holds, as a Placement client does."""
         consumer = self.random.choice(self.CONSUMERS)
         if found := held(database, consumer):
-            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=found.consumer_generation)
+            given_up = Claim(consumer, {}, Owner("blue", "user"), generation=found.generation)
             database.write(lambda db: ClaimSet(db, [given_up]).place())
 
 

@@ -13,7 +13,8 @@ from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import UNCLASSIFIED, Node, traits_of
 from placement.extensions.baremetal.objects.node_page import NodeFilter
-from placement.objects.allocation import ConsumerAllocations, ProviderAllocations
+from placement.objects.allocation import ProviderAllocations
+from placement.objects.claims.holding import Holding
 from placement.objects.claims.release import end_one
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
@@ -252,20 +253,20 @@ def test_what_the_consumer_holds_elsewhere_is_not_judged_again(database):
     assert held(database) == {}
     assert held(database, other) == {ME: {"VCPU": 1}}
     assert provider(database, other) == before
-    assert database.read(lambda db: ConsumerAllocations.find(db, ME)).consumer_generation == 4
+    assert database.read(lambda db: Holding.find(db, ME)).generation == 4
 
 
 def test_a_consumer_of_another_project_gets_a_node_only_where_that_is_allowed(database):
     create(database, **READY)
     other = held_elsewhere(database)
-    before = database.read(lambda db: ConsumerAllocations.find(db, ME))
+    before = database.read(lambda db: Holding.find(db, ME))
     owner = Owner("another", "user", "BAREMETAL")
     with pytest.raises(failures.ConsumerHoldsElsewhere):
         database.write(lambda db: holding.assign(db, NODE, Node.get(db, NODE).inventory_class, ME, owner))
-    assert database.read(lambda db: ConsumerAllocations.find(db, ME)) == before
+    assert database.read(lambda db: Holding.find(db, ME)) == before
     assert held(database) == {}
     database.write(lambda db: holding.assign(db, NODE, Node.get(db, NODE).inventory_class, ME, owner, any_project=True))
-    after = database.read(lambda db: ConsumerAllocations.find(db, ME))
+    after = database.read(lambda db: Holding.find(db, ME))
     assert (after.project, set(after.resources)) == (before.project, {NODE, other})
 
 
@@ -282,9 +283,9 @@ def test_a_consumer_that_holds_the_node_can_be_given_it(database):
     create(database, **READY)
     database.write(lambda db: LockedProvider.lock(db, NODE).add_inventory(Inventory("VCPU", 4)))
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1, "VCPU": 2}})
-    before = database.read(lambda db: ConsumerAllocations.find(db, YOU))
+    before = database.read(lambda db: Holding.find(db, YOU))
     assert assign(database, YOU).instance_uuid == YOU
-    after = database.read(lambda db: ConsumerAllocations.find(db, YOU))
+    after = database.read(lambda db: Holding.find(db, YOU))
     assert (after.resources, after.project, after.consumer_type) == (
         *(before.resources, before.project, before.consumer_type),
     )

@@ -16,7 +16,7 @@ from placement.db.schema.tables import allocations, consumers, provider_changes
 from placement.extensions.orphans import command as command
 from placement.extensions.orphans import consumers as reading
 from placement.extensions.v1.history import event
-from placement.objects.claims import holders, release
+from placement.objects.claims import consumer_pages, release
 from tests.db import sql_hooks
 from tests.db.cloud import FLAVOR, Cloud
 
@@ -111,7 +111,7 @@ class TestAll:
         made = [cloud.claim() for _ in range(5)]
         seen = []
         with sql_hooks.statements(cloud.database.reading_engine, seen.append):
-            found = [one.holder.uuid for one in reading.read(cloud.database, holders.ConsumerFilter())]
+            found = [one.holder.uuid for one in reading.read(cloud.database, consumer_pages.ConsumerFilter())]
         assert found == made
         # The time; then three pages with the names, the bound, the consumers and their trees.
         selects = [one for one in seen if one.startswith("SELECT")]

@@ -8,7 +8,6 @@ import pytest
 
 from placement.db.schema.tables import allocations, claims
 from placement.extensions.v1.claims import engine
-from placement.extensions.v1.claims.claim_record import HeldClaim
 from placement.extensions.v1.pick import allowance
 from placement.search.budget import Budget
 from placement.search.find import Settings
@@ -206,16 +205,16 @@ def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hol
     put(cloud, left, 4, HOLDER)
     there = request(f"resources=VCPU:4&in_tree={entered}", HOLDER, keep=False, consumer_generation=1)
     back = request(f"resources=VCPU:4&in_tree={left}", HOLDER, keep=False, consumer_generation=2)
-    read = HeldClaim.of_consumers
+    read = engine.held_claims
 
     def move_first(db, consumers):
-        monkeypatch.setattr(HeldClaim, "of_consumers", read)
+        monkeypatch.setattr(engine, "held_claims", read)
         assert elsewhere.claim(there).body["results"][0]["outcome"] == "moved"
         return read(db, consumers)
 
-    monkeypatch.setattr(HeldClaim, "of_consumers", move_first)
+    monkeypatch.setattr(engine, "held_claims", move_first)
     [result] = cloud.claim(back).body["results"]
-    assert HeldClaim.of_consumers == read
+    assert engine.held_claims == read
     assert (result["outcome"], roots_of(result)) == ("moved", {left})
 
 

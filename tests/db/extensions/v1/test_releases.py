@@ -9,10 +9,10 @@ import pytest
 from placement import errors
 from placement.db.writes import retry
 from placement.extensions.v1.releasing import release_matching, release_named
-from placement.objects.claims import holders, release
+from placement.objects.claims import consumer_pages, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
-from placement.objects.claims.holders import ConsumerFilter
+from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -100,7 +100,7 @@ def test_a_limit_is_kept(database, consumers):
 
 
 def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_holds(database, consumers, monkeypatch):
-    page, changed = holders.page, []
+    page, changed = consumer_pages.page, []
 
     def then_changed(*arguments):
         found = page(*arguments)
@@ -109,7 +109,7 @@ def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_
             place(database, changed, 5)
         return found
 
-    monkeypatch.setattr(holders, "page", then_changed)
+    monkeypatch.setattr(consumer_pages, "page", then_changed)
     done = release_matching(database, RED, 100)
     assert sorted([*done.released, *changed]) == sorted(consumers)
     assert (done.complete, used(database)) == (False, 5)
@@ -120,7 +120,7 @@ def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_
 @pytest.mark.every_database
 def test_a_consumer_that_ended_and_came_back_is_another_one(database, consumers, monkeypatch):
     """It has the uuid and the generation that were read and, where ids are used again, the id."""
-    page, again = holders.page, []
+    page, again = consumer_pages.page, []
 
     def then_changed(*arguments):
         found = page(*arguments)
@@ -131,7 +131,7 @@ def test_a_consumer_that_ended_and_came_back_is_another_one(database, consumers,
             place(database, again, 5, project="blue")
         return found
 
-    monkeypatch.setattr(holders, "page", then_changed)
+    monkeypatch.setattr(consumer_pages, "page", then_changed)
     done = release_matching(database, RED, 100)
     assert sorted([*done.released, *again]) == sorted(consumers)
     assert (done.complete, used(database)) == (False, 5)

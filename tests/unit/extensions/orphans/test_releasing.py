@@ -10,16 +10,12 @@ import pytest
 from placement.extensions.orphans.comparison import Review
 from placement.extensions.orphans.consumers import AgedHolder
 from placement.extensions.orphans.releasing import is_most
-from placement.objects.claims.holders import Holder
+from placement.objects.claims.holding import Holding
 
 
 def orphans(**numbers):
     age = datetime.timedelta(days=2)
-    return [
-        AgedHolder(Holder(0, "", 0, None, None, kind, None, None), age, {})
-        for kind, number in numbers.items()
-        for _ in range(number)
-    ]
+    return [AgedHolder(Holding("", type_name=kind), age, {}) for kind, number in numbers.items() for _ in range(number)]
 
 
 def test_a_consumer_as_old_as_the_bound_is_old_enough():

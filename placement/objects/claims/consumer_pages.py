@@ -1,29 +1,19 @@
-"""Who holds what: consumers with all that they hold, page by page, and how many hold something on each provider."""
+"""Pages of consumers with all that they hold, by their owners, types, dates, and what they hold where."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import (
-    allocations,
-    claims,
-    consumer_types,
-    consumers,
-    projects,
-    resource_classes,
-    resource_providers,
-    users,
-)
+from placement.db.schema.tables import allocations, consumer_types, consumers, projects, users
 from placement.db.writes.transaction import Reading
+from placement.objects.claims.holding import Holding, joined
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Providers in one statement; MariaDB makes a table of a list of a thousand or more.
-MANY = 999
 #: Rows of an index up to which all of them are read for a page.
 FEW = 10_000
 #: How many consumers a page looks at otherwise.
@@ -54,44 +44,10 @@ class ConsumerFilter:
         return {"project": self.project, "user": self.user, "consumer_type": typed}
 
 
-@dataclass(slots=True)
-class HeldAmounts:
-    """What a consumer holds on one provider."""
-
-    provider: str
-    #: That of the provider, which is nothing of the consumer's.
-    name: str | None = field(compare=False)
-    #: Amounts by class.
-    resources: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Holder:
-    """A consumer with all that it holds."""
-
-    id: int
-    uuid: str
-    generation: int
-    #: None if another implementation has left no row of the project, or of the user.
-    project: str | None
-    user: str | None
-    consumer_type: str
-    #: Since when it holds something, if that was recorded: naive, UTC.
-    created_at: datetime.datetime | None
-    #: When its claim ends, by the clock of the database: naive, UTC; None for never.
-    expires_at: datetime.datetime | None
-    #: When its row was last written: naive, UTC; also by a claim that only relies on what it holds.
-    updated_at: datetime.datetime | None = field(default=None, compare=False)
-    #: By provider uuid.
-    held: dict[str, HeldAmounts] = field(default_factory=dict)
-    #: Whether it holds anything, also of a provider or a class that does not exist.
-    holds: bool = False
-
-
 class ConsumerPage(NamedTuple):
     """Some consumers, and where the next page begins."""
 
-    holders: list[Holder]
+    holders: list[Holding]
     #: The id after which it begins; None if this is the last page.
     next: int | None
 
@@ -122,73 +78,15 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
     conditions = [*owned, *_created(wanted), *_holding(wanted, by_holding)]
     if beyond is not None:
         conditions.append(_C.id < beyond)
-    found = _read(db, conditions, limit + 1, after)
+    found = [*Holding.collect(db.execute(_statement(conditions, limit + 1), {"after": after})).values()]
     shown = found[:limit]
     following = None if beyond is None else beyond - 1
     if len(found) > limit:
         following = shown[-1].id
-    return ConsumerPage([holder for holder in shown if holder.holds], following)
+    return ConsumerPage([holder for holder in shown if holder.held_on], following)
 
 
-def of_uuids(db: Reading, uuids: Collection[str]) -> dict[str, Holder]:
-    """Return those of the consumers that have a row, by uuid."""
-    found = _read(db, [_C.uuid.in_(list(uuids))], len(uuids), 0) if uuids else []
-    return {holder.uuid: holder for holder in found}
-
-
-def _read(db: Reading, conditions: Iterable[sa.ColumnElement[bool]], limit: int, after: int) -> list[Holder]:
-    """Return consumers in the order of their ids, by one statement, so that all that one holds is of one moment."""
-    found: dict[int, Holder] = {}
-    for row in db.execute(_statement(conditions, limit), {"after": after}):
-        holder = found.get(row.id)
-        if holder is None:
-            holder = found[row.id] = Holder(
-                *(row.id, row.uuid, row.generation, row.project, row.user),
-                *(row.consumer_type or UNKNOWN_TYPE, row.created_at, row.expires_at, row.updated_at),
-            )
-        holder.holds |= row.resource_class_id is not None
-        if row.provider is not None and row.resource_class is not None:
-            held = holder.held.setdefault(row.provider, HeldAmounts(row.provider, row.name))
-            held.resources[row.resource_class] = row.used
-    return [*found.values()]
-
-
-def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
-    """Return how many consumers hold something on each of these providers, by its id.
-
-    Providers on which nothing is held are left out.  A consumer has one allocation of a class on a provider.  So where
-    one class is held an index has the number, for example of a pool that all consumers use.  Elsewhere all allocations
-    are read, by several statements, of which none takes long (docs: performance-overview).
-    """
-    ordered = sorted(ids)
-    counts: dict[int, int] = {}
-    for start in range(0, len(ordered), MANY):
-        batch = ordered[start : start + MANY]
-        wanted = frozenset(batch)
-        held = [row for row in db.execute(_HELD.where(_among(batch))) if row.provider in wanted]
-        counts |= {row.provider: row.held for row in held if row.first == row.last}
-        several = sorted(row.provider for row in held if row.first != row.last)
-        if several:
-            found = {row.provider: row.consumers for row in db.execute(_COUNTS.where(_among(several)))}
-            counts |= {provider_id: found[provider_id] for provider_id in several if provider_id in found}
-    return counts
-
-
-def _among(ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Return the condition for these providers, ascending, and perhaps for others between them."""
-    dense = ids[-1] - ids[0] < 2 * len(ids)
-    return _PROVIDER.between(ids[0], ids[-1]) if dense else _PROVIDER.in_(ids)
-
-
-_A, _C, _P = allocations.c, consumers.c, resource_providers.c
-_PROVIDER = _A.resource_provider_id
-_COUNTS = sa.select(_PROVIDER.label("provider"), sa.func.count(sa.distinct(_A.consumer_id)).label("consumers"))
-_COUNTS = _COUNTS.group_by(_PROVIDER)
-#: The number of allocations, and the least and the greatest class.
-_HELD = sa.select(
-    *(_PROVIDER.label("provider"), sa.func.count().label("held")),
-    *(sa.func.min(_A.resource_class_id).label("first"), sa.func.max(_A.resource_class_id).label("last")),
-).group_by(_PROVIDER)
+_A, _C = allocations.c, consumers.c
 _CONSUMERS = sa.select(consumers).where(_C.id > sa.bindparam("after")).order_by(_C.id)
 #: The ids of the rows of names, and the names as they have them; NULL where there is none.
 _IDS = sa.select(
@@ -223,34 +121,12 @@ def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
 
 
 def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.Select[Any]:
-    """Return the statement of a page: a row for each allocation of its consumers, and one for those without.
+    """Return the statement of a page.
 
     Names are joined to the page, and not to the table of consumers: MariaDB would begin with the projects.
-    Each join is an outer one: SQLite would read all allocations for an inner join among them.
     """
     shown = _CONSUMERS.where(*conditions).limit(count).subquery("page")
-    return (
-        sa.select(
-            *(shown.c.id, shown.c.uuid, shown.c.generation, shown.c.created_at, shown.c.updated_at),
-            projects.c.external_id.label("project"),
-            users.c.external_id.label("user"),
-            consumer_types.c.name.label("consumer_type"),
-            claims.c.expires_at,
-            _P.uuid.label("provider"),
-            _P.name.label("name"),
-            resource_classes.c.name.label("resource_class"),
-            *(_A.resource_class_id, _A.used),
-        )
-        .select_from(shown)
-        .outerjoin(projects, projects.c.id == shown.c.project_id)
-        .outerjoin(users, users.c.id == shown.c.user_id)
-        .outerjoin(consumer_types, consumer_types.c.id == shown.c.consumer_type_id)
-        .outerjoin(claims, claims.c.consumer_id == shown.c.id)
-        .outerjoin(allocations, _A.consumer_id == shown.c.uuid)
-        .outerjoin(resource_providers, _P.id == _A.resource_provider_id)
-        .outerjoin(resource_classes, resource_classes.c.id == _A.resource_class_id)
-        .order_by(shown.c.id, _A.id)
-    )
+    return joined(shown).order_by(shown.c.id, _A.id)
 
 
 def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:

@@ -1,0 +1,121 @@
+"""What the history is told of consumers: what a claim changes, and that they end."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from placement.db.writes.notes import CONSUMER, PROVIDER, Pair, Path
+from placement.db.writes.transaction import Transaction
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.holding import Holding
+
+#: An amount of one class on one provider, by the provider's uuid and the name of the class.
+_Key = tuple[str, str]
+#: A consumer that holds nothing.
+_ABSENT = Holding("")
+
+
+class Advanced(NamedTuple):
+    """An object whose generation a transaction moves, by the id of its row; None where there is none."""
+
+    row: int | None
+    before: int | None
+    after: int | None
+
+    @property
+    def generations(self) -> tuple[int | None, int | None]:
+        return self.before, self.after
+
+
+def note_claim(
+    db: Transaction,
+    claim: Claim,
+    before: Holding | None,
+    generation: int,
+    row: int | None,
+    advanced: Mapping[str, Advanced],
+) -> None:
+    """Note for the history what a claim changes of its consumer and of providers.
+
+    Args:
+        before: None for a consumer that held nothing.
+        generation: The generation that the consumer has with the claim, if it holds anything then.
+        row: The id of the consumer's row.
+        advanced: The providers that the claim advances, by uuid.
+    """
+    was = before or _ABSENT
+    holds = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
+    if claim.only_on is not None:
+        holds |= {key: amount for key, amount in was.amounts.items() if key[0] != claim.only_on}
+    if not holds:
+        if before is not None:
+            note_end(db, before, advanced, claim=claim)
+        return
+    owner = claim.owner
+    changes: dict[Path, Pair] = {("project",): (was.project, owner.project), ("user",): (was.user, owner.user)}
+    if owner.consumer_type is not None:
+        changes["type",] = (was.type_name, owner.consumer_type)
+    step = Advanced(row, was.generation, generation)
+    _note(db, claim.consumer, changes, was.amounts, holds, step, advanced, owner.project, claim)
+
+
+def note_end(
+    db: Transaction,
+    before: Holding,
+    advanced: Mapping[str, Advanced] | None = None,
+    *,
+    claim: Claim | None = None,
+    reason: str | None = None,
+) -> None:
+    """Note for the history that a consumer gives back all that it holds.
+
+    Args:
+        advanced: As of ``note_claim``.
+        claim: The claim that ends it, if one does.
+        reason: Why, if nobody asked for it.
+    """
+    changes: dict[Path, Pair] = {
+        ("project",): (before.project, None),
+        ("user",): (before.user, None),
+        ("type",): (before.type_name, None),
+        ("lease",): (written(before.expires_at), None),
+        ("reason",): (None, reason),
+    }
+    step = Advanced(before.id, before.generation, None)
+    _note(db, before.uuid, changes, before.amounts, {}, step, advanced or {}, before.project, claim)
+
+
+def _note(
+    db: Transaction,
+    consumer: str,
+    changes: dict[Path, Pair],
+    held: Mapping[_Key, int],
+    holds: Mapping[_Key, int],
+    step: Advanced,
+    advanced: Mapping[str, Advanced],
+    project: str | None,
+    claim: Claim | None,
+) -> None:
+    by = None if claim is None else claim.author
+    of_providers: dict[str, dict[Path, Pair]] = {} if claim is None else {uuid: {} for uuid in claim.resources}
+    for provider, name in dict.fromkeys([*held, *holds]):
+        pair = held.get((provider, name)), holds.get((provider, name))
+        changes["allocations", provider, name] = pair
+        if pair[0] != pair[1] or provider in advanced:
+            of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
+    db.note(CONSUMER, consumer, changes, generations=step.generations, row=step.row, project=project, by=by)
+    before, after = {key[0] for key in held}, {key[0] for key in holds}
+    for provider, of_provider in of_providers.items():
+        of_provider["consumers", consumer] = provider in before, provider in after
+        of = advanced.get(provider)
+        if of is None:
+            db.note(PROVIDER, provider, of_provider, by=by)
+        else:
+            db.note(PROVIDER, provider, of_provider, generations=of.generations, row=of.row, by=by)
+
+
+def written(lease: datetime.datetime | None) -> str | None:
+    """Return the text of the end of a lease, as events have it."""
+    return None if lease is None else lease.isoformat(timespec="microseconds") + "Z"
