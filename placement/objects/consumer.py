@@ -31,7 +31,7 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes import names
 from placement.db.writes.names import Name
-from placement.db.writes.transaction import Collision, Reading, Transaction
+from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import ResourceProvider
 from placement.uuids import canonical
 
@@ -77,24 +77,19 @@ _NO_OWNER: dict[str, int | None] = {"project_id": 0, "user_id": 0, "consumer_typ
 
 @dataclass(slots=True)
 class Consumer:
-    """A consumer as an attempt found it: its row, if it has one, and the providers on which it holds something."""
+    """The row of a consumer, as an attempt found it and writes it; without an id it has none."""
 
     uuid: str
     id: int | None = None
     generation: int | None = None
-    #: Ids of providers.
-    held_on: set[int] = field(default_factory=set)
+    #: Whether there are allocations of it, also where it has no row.
+    holds: bool = False
     #: Whether the time of its lease is over, so that it has to be given back before anything else is done about it.
     is_expired: bool = False
     #: The id of a row that this transaction has inserted for it, where the history needs that.
     inserted: int | None = None
     #: The columns of the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
-
-    @property
-    def exists(self) -> bool:
-        """Whether clients can see it."""
-        return self.id is not None and bool(self.held_on) and not self.is_expired
 
     @property
     def row(self) -> int | None:
@@ -107,19 +102,18 @@ class Consumer:
         return 1 if self.generation is None else self.generation + 1
 
     def check_generation(self, given: int | None) -> None:
-        """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer)."""
-        if self.exists and given != self.generation:
+        """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer).
+
+        Its lease must not be over.
+        """
+        exists = self.id is not None and self.holds
+        if exists and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected=self.generation, given=given)
         # A row that holds nothing is invisible; a client that states its generation all the same may use it.
-        if not self.exists and given is not None and given != self.generation:
+        if not exists and given is not None and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected="null", given=given)
 
     # --- reading ---
-
-    @classmethod
-    def read_all(cls, db: Reading, uuids: Collection[str]) -> dict[str, Consumer]:
-        """Return a consumer for each uuid, absent ones included: its row and what it holds, as of one moment."""
-        return cls._collected(uuids, db.execute(_read(), {"uuids": list(uuids)}))
 
     @classmethod
     def read_for_claims(
@@ -132,7 +126,7 @@ class Consumer:
             providers: Uuids of providers.
 
         Returns:
-            What ``read_all`` does, with the columns of the owners; and the ids of those providers that exist, by uuid.
+            A consumer for each uuid, absent ones included; and the ids of those providers that exist, by uuid.
         """
         wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
         if len(wanted) <= _FEW_NAMES and len(providers) <= _FEW_PROVIDERS:
@@ -147,7 +141,8 @@ class Consumer:
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
             }
         else:
-            found, known = cls.read_all(db, owners), names.find(db, wanted)
+            found = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
+            known = names.find(db, wanted)
             provider_ids = ResourceProvider.ids(db, providers)
         ids = names.ensure(db, wanted, known)
         for uuid, owner in owners.items():
@@ -165,8 +160,7 @@ class Consumer:
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
                 consumer.is_expired = bool(row.is_expired)
-            if row.provider_id is not None:
-                consumer.held_on.add(row.provider_id)
+            consumer.holds = bool(row.holds)
         return found
 
     # --- writing ---
@@ -236,7 +230,7 @@ class Consumer:
         """Delete the row, if there is one; raises like ``advance``."""
         if self.id is not None:
             self._write(db, _DELETE, {})
-        elif self.held_on:
+        elif self.holds:
             # A row that is inserted and deleted keeps others from inserting one, and from claiming, until we commit.
             self.columns = _NO_OWNER
             self.insert_all(db, [self])
@@ -279,28 +273,24 @@ def _number(number: int) -> sa.ColumnElement[int]:
     return sa.literal_column(str(number)).label("number")
 
 
+_IS_OF_ROW = allocations.c.consumer_id == consumers.c.uuid
 _WITH_ROW = (
     sa.select(
         _number(_CONSUMER),
         consumers.c.id.label("id"),
         consumers.c.uuid.label("uuid"),
         consumers.c.generation.label("generation"),
-        allocations.c.resource_provider_id.label("provider_id"),
+        sa.exists().where(_IS_OF_ROW).label("holds"),
         sa.null().label("provider"),
         LEASE_HAS_EXPIRED.label("is_expired"),
     )
     .select_from(consumers)
     .outerjoin(claims, claims.c.consumer_id == consumers.c.id)
-    .outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid)
     .where(consumers.c.uuid.in_(_UUIDS))
 )
 _WITHOUT_ROW = sa.select(
-    *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), allocations.c.resource_provider_id),
-    *[sa.null()] * 2,
-).where(
-    allocations.c.consumer_id.in_(_UUIDS),
-    ~sa.exists().where(consumers.c.uuid == allocations.c.consumer_id),
-)
+    *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), sa.true(), *[sa.null()] * 2)
+).where(allocations.c.consumer_id.in_(_UUIDS), ~sa.exists().where(_IS_OF_ROW))
 # In a column of its own: the columns of uuids may have different collations.
 _PROVIDERS = sa.select(
     _number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid, sa.null()

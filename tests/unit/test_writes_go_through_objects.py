@@ -116,7 +116,7 @@ def test_unchecked_writes_are_used_only_by_objects_that_check():
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
     assert importers("placement.objects.consumer.Consumer") == REPAIRS | {
-        f"objects/claims/{name}" for name in ("allocation_rows", "claim_set", "leases")
+        f"objects/claims/{name}" for name in ("claim_set", "leases")
     }
 
 
@@ -135,4 +135,4 @@ def test_a_locked_provider_has_no_public_method_of_a_partial_change():
 
 def test_a_claim_set_has_no_public_method_of_a_single_step():
     public = {name for name in vars(ClaimSet) if not name.startswith("_")}
-    assert public == {"place", "place_each", "providers_of"}
+    assert public == {"place", "place_each"}

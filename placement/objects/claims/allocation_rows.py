@@ -13,7 +13,6 @@ from placement.db.writes.transaction import Transaction
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claimed_inventory import ClaimedInventory
 from placement.objects.claims.holding import Holding
-from placement.objects.consumer import Consumer
 
 
 def insert(
@@ -45,7 +44,7 @@ def insert(
         db.execute(_INSERT, rows)
 
 
-def delete_all(db: Transaction, consumers: Collection[Consumer | Holding]) -> None:
+def delete_all(db: Transaction, consumers: Collection[Holding]) -> None:
     """Delete all that these consumers hold, and record it in the feed."""
     holders = [consumer for consumer in consumers if consumer.held_on]
     if holders:

@@ -27,13 +27,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
-from placement.db.writes.transaction import Collision, Reading, Transaction
+from placement.db.writes.transaction import Collision, Transaction
 from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
 from placement.objects.claims.claim import AnyGeneration, Claim
 from placement.objects.claims.claimed_inventory import ClaimedInventory
 from placement.objects.claims.consumer_notes import Advanced, note_claim
-from placement.objects.claims.holding import Holding
+from placement.objects.claims.holding import Holding, providers_of
 from placement.objects.consumer import Consumer
 from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
@@ -69,9 +69,9 @@ class ClaimSet:
         #: Why claims are refused, by consumer; None where the first refusal is raised.
         self._refused: dict[str, errors.Failure] | None = None
         self._provider_ids: Mapping[str, int] = {}
-        #: These two by consumer, as they were before the claims; the second one only of those that hold something.
+        #: These two by consumer, as they were before the claims; the second one is empty where nothing is held.
         self._consumers: dict[str, Consumer] = {}
-        self._held: Mapping[str, Holding] = {}
+        self._held: dict[str, Holding] = {claim.consumer: Holding(claim.consumer) for claim in claims}
 
     def place(
         self,
@@ -155,11 +155,6 @@ class ClaimSet:
         after = self._generations(inventories)
         return [refused.get(claim.consumer) or self._placed(claim, after) for claim in self._claims]
 
-    @staticmethod
-    def providers_of(db: Reading, consumers: Collection[str]) -> dict[str, set[int]]:
-        """Return the ids of the providers on which each of these consumers holds something."""
-        return {uuid: consumer.held_on for uuid, consumer in Consumer.read_all(db, consumers).items()}
-
     # --- step 1 ---
 
     def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
@@ -180,8 +175,8 @@ class ClaimSet:
             Consumer.create_and_lock(self._db, unchecked)
         owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
         unknown = self._named_providers if provider_ids is None else ()
-        self._consumers, found = Consumer.read_for_claims(self._db, owners, unknown)
-        self._provider_ids = found if provider_ids is None else provider_ids
+        self._consumers, ids = Consumer.read_for_claims(self._db, owners, unknown)
+        self._provider_ids = ids if provider_ids is None else provider_ids
         leases.require_none_expired(self._consumers.values())
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
@@ -190,12 +185,12 @@ class ClaimSet:
                 except errors.ConsumerGenerationConflict as failure:
                     self._refuse(claim, failure)
         self._check_providers(created)
-        holding = [claim.consumer for claim in self._open if self._consumers[claim.consumer].held_on]
-        if holding:
-            self._held = Holding.read_all(self._db, holding)
-            for uuid in holding:
-                if uuid not in self._held or self._held[uuid].generation != self._consumers[uuid].generation:
-                    raise Collision
+        holding = [consumer for claim in self._open if (consumer := self._consumers[claim.consumer]).holds]
+        expected = {consumer.uuid: consumer.generation for consumer in holding}
+        found = Holding.read_all(self._db, expected)
+        if {uuid: held.generation for uuid, held in found.items()} != expected:
+            raise Collision
+        self._held |= found
 
     def _check_providers(self, created: Collection[str] = ()) -> None:
         for claim in self._open:
@@ -223,7 +218,7 @@ class ClaimSet:
                 if claim.resources or self._kept_on(claim):
                     consumer.advance(self._db)
                 else:
-                    if self._db.has_history and claim.consumer in self._held:
+                    if self._db.has_history and consumer.holds:
                         self._held[claim.consumer].lock_lease(self._db)
                     consumer.delete(self._db)
 
@@ -247,7 +242,7 @@ class ClaimSet:
                     self._consumers[uuid].lock_as_read(self._db)
         Consumer.delete_created(self._db, relied_on.keys() - own)
         if relied_on:
-            held_on = self.providers_of(self._db, relied_on)
+            held_on = providers_of(self._db, relied_on)
             if any(held_on[uuid] != {*ids} for uuid, ids in relied_on.items()):
                 for claim in self._open:
                     self._refuse(claim, errors.AllocationsChanged())
@@ -306,18 +301,16 @@ class ClaimSet:
         """Return what the claims take away from their consumers or replace, by provider uuid and class name."""
         given_up = Counter[tuple[str, str]]()
         for claim in claims:
-            if claim.consumer in self._held:
-                for (uuid, name), amount in self._held[claim.consumer].amounts.items():
-                    if claim.only_on in (None, uuid):
-                        given_up[uuid, name] += amount
+            for (uuid, name), amount in self._held[claim.consumer].amounts.items():
+                if claim.only_on in (None, uuid):
+                    given_up[uuid, name] += amount
         return given_up
 
     # --- step 5 ---
 
     def _replace(self, inventories: _Inventories) -> None:
         placed = self._open
-        about_all = [self._consumers[claim.consumer] for claim in placed if claim.only_on is None]
-        allocation_rows.delete_all(self._db, about_all)
+        allocation_rows.delete_all(self._db, [self._held[claim.consumer] for claim in placed if claim.only_on is None])
         for claim in placed:
             if claim.only_on is not None:
                 allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
@@ -332,7 +325,7 @@ class ClaimSet:
             moved |= {one.uuid: (one.id, one.generation) for one in ResourceProvider.of_ids(self._db, ended)}
         advanced = {uuid: Advanced(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
         for claim in self._open:
-            consumer, held = self._consumers[claim.consumer], self._held.get(claim.consumer)
+            consumer, held = self._consumers[claim.consumer], self._held[claim.consumer]
             note_claim(self._db, claim, held, consumer.next_generation, consumer.row, advanced)
 
     def _generations(self, inventories: _Inventories) -> dict[str, int]:
@@ -346,7 +339,7 @@ class ClaimSet:
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
             existed=not self._is_new(claim),
-            moved=bool(consumer.held_on),
+            moved=consumer.holds,
             provider_generations={uuid: generations[uuid] for uuid in claim.resources},
         )
 
@@ -381,13 +374,13 @@ class ClaimSet:
 
     def _replaced_on(self, claim: Claim) -> set[int]:
         """Return the providers on which the consumer holds something that the claim takes away or replaces."""
-        return self._consumers[claim.consumer].held_on - self._kept_on(claim)
+        return self._held[claim.consumer].held_on - self._kept_on(claim)
 
     def _kept_on(self, claim: Claim) -> set[int]:
         """Return the providers on which the consumer holds something that the claim is not about."""
         if claim.only_on is None:
             return set()
-        return self._consumers[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
+        return self._held[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
 
 
 def _may_stay(claim: Claim) -> bool:

@@ -13,8 +13,6 @@ from placement.objects.claims.holding import Holding
 
 #: An amount of one class on one provider, by the provider's uuid and the name of the class.
 _Key = tuple[str, str]
-#: A consumer that holds nothing.
-_ABSENT = Holding("")
 
 
 class Advanced(NamedTuple):
@@ -32,7 +30,7 @@ class Advanced(NamedTuple):
 def note_claim(
     db: Transaction,
     claim: Claim,
-    before: Holding | None,
+    before: Holding,
     generation: int,
     row: int | None,
     advanced: Mapping[str, Advanced],
@@ -40,25 +38,24 @@ def note_claim(
     """Note for the history what a claim changes of its consumer and of providers.
 
     Args:
-        before: None for a consumer that held nothing.
+        before: Empty for a consumer that held nothing.
         generation: The generation that the consumer has with the claim, if it holds anything then.
         row: The id of the consumer's row.
         advanced: The providers that the claim advances, by uuid.
     """
-    was = before or _ABSENT
     holds = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
     if claim.only_on is not None:
-        holds |= {key: amount for key, amount in was.amounts.items() if key[0] != claim.only_on}
+        holds |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
     if not holds:
-        if before is not None:
+        if before.held_on:
             note_end(db, before, advanced, claim=claim)
         return
     owner = claim.owner
-    changes: dict[Path, Pair] = {("project",): (was.project, owner.project), ("user",): (was.user, owner.user)}
+    changes: dict[Path, Pair] = {("project",): (before.project, owner.project), ("user",): (before.user, owner.user)}
     if owner.consumer_type is not None:
-        changes["type",] = (was.type_name, owner.consumer_type)
-    step = Advanced(row, was.generation, generation)
-    _note(db, claim.consumer, changes, was.amounts, holds, step, advanced, owner.project, claim)
+        changes["type",] = (before.type_name, owner.consumer_type)
+    step = Advanced(row, before.generation, generation)
+    _note(db, claim.consumer, changes, before.amounts, holds, step, advanced, owner.project, claim)
 
 
 def note_end(

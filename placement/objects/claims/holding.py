@@ -240,6 +240,15 @@ def stored_uuids(db: Reading, texts: Collection[str]) -> dict[str, str]:
     }
 
 
+def providers_of(db: Reading, uuids: Collection[str]) -> dict[str, set[int]]:
+    """Return the ids of the providers on which each of these consumers holds something."""
+    found: dict[str, set[int]] = {uuid: set() for uuid in uuids}
+    for row in db.execute(_HELD_ON, {"uuids": list(uuids)}):
+        if row.consumer_id in found:  # some collations find it in another case, too
+            found[row.consumer_id].add(row.resource_provider_id)
+    return found
+
+
 def joined(consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation: bool = False) -> sa.Select[Any]:
     """Return the statement that reads consumers with what they hold: one, so that all of it is of one moment.
 
@@ -283,6 +292,7 @@ _A, _C, _P = allocations.c, consumers.c, resource_providers.c
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _NAMED = sa.select(_C.uuid).where(_C.uuid.in_(_UUIDS))
 _STORED = CompiledStatement(_NAMED)
+_HELD_ON = CompiledStatement(sa.select(_A.consumer_id, _A.resource_provider_id).where(_A.consumer_id.in_(_UUIDS)))
 _LOCK = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update())
 _LOCK_FREE = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update(skip_locked=True))
 

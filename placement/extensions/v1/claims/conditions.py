@@ -11,7 +11,7 @@ from placement.extensions.v1.claims.writing import ChosenPlace
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.picker import Picker
 from placement.index.snapshot import SHARES, Snapshot
-from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.holding import providers_of
 from placement.search.find import Settings
 
 
@@ -42,7 +42,7 @@ class Conditions:
 
     def read(self, db: Reading) -> None:
         """Read what these consumers hold.  An index that is read later knows the providers."""
-        self.relied_on = ClaimSet.providers_of(db, self.named)
+        self.relied_on = providers_of(db, self.named)
         if self._call.dry_run:
             self.relied_on |= {consumer: ids for consumer, ids in self._taken.items() if consumer in self.relied_on}
 
