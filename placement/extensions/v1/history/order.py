@@ -31,7 +31,6 @@ from placement import errors
 from placement.db.database import Database
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.schema.tables import change_writers
-from placement.db.shared_run import SharedRun
 from placement.db.writes import retry
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1 import signals

@@ -17,9 +17,9 @@ from sqlalchemy.engine import Connection
 from placement import errors
 from placement.db.database import Database
 from placement.db.engine import driver_errors
+from placement.db.shared_run import SharedRun
 from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
-from placement.db.writes.shared_run import SharedRun
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history import event, order, pruning, usage_samples
 from placement.extensions.v1.history.notes import EventNotes

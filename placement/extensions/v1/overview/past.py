@@ -25,7 +25,7 @@ from placement.index import load
 from placement.index.build import build, matrix
 from placement.index.records import Rows
 from placement.index.snapshot import Snapshot
-from placement.objects.claims import holders
+from placement.objects import usage
 from placement.objects.inventory import AMOUNTS
 from placement.schemas.dates import precise
 
@@ -60,7 +60,7 @@ def _read(db: Connection, moment: datetime.datetime, most: int) -> _State:
     # Before anything else is read: a time that is refused costs four rows.
     first, end = _positions_since(db, moment, most)
     rows = load.everything(db)
-    consumers = holders.count_by_provider(db, [row[0] for row in rows.providers])
+    consumers = usage.count_by_provider(db, [row[0] for row in rows.providers])
     state = _State(rows, load.class_names(db), consumers)
     for event in _newest_first(db, first, end):
         state.undo(event)
