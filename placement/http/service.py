@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oslo_config import cfg
 
@@ -13,6 +14,8 @@ from placement.policy import Policy
 
 if TYPE_CHECKING:
     from placement.http.api import Api
+
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,12 @@ class Service:
     policy: Policy
     index: LiveIndex
     apis: tuple[Api, ...]
+    _kept: dict[object, Any] = field(default_factory=dict)
+
+    def kept(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Kept]) -> Kept:
+        """Return what ``make`` returns, which is called once: what the requests of an extension share."""
+        kept: Kept = self._kept.get(make) or self._kept.setdefault(make, make(self.conf, self.database, self.index))
+        return kept
 
     @property
     def pages(self) -> str | None:

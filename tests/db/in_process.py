@@ -24,7 +24,16 @@ def with_a_consumer(service: caller.Caller, host: str, consumer: str, project: s
     return service
 
 
+def service(database: Database, index: LiveIndex | None = None) -> Service:
+    """Return a service on a database."""
+    return Service(_CONF, database, _POLICY, index or LiveIndex(database), apis.ALL)
+
+
+def caller_of(of_service: Service) -> caller.Caller:
+    """Calls a service with all its layers."""
+    return caller.inside(deploy.assemble(of_service))
+
+
 def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:
     """Calls the service with all its layers."""
-    service = Service(_CONF, database, _POLICY, index or LiveIndex(database), apis.ALL)
-    return caller.inside(deploy.assemble(service))
+    return caller_of(service(database, index))

@@ -20,15 +20,14 @@ from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.extensions.v1.claims.claim_record import held_claims
 from placement.extensions.v1.claims.conditions import Conditions, NowhereError
-from placement.extensions.v1.claims.reasons import RecentReasons
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
+from placement.extensions.v1.claims.shared import Shared
 from placement.extensions.v1.claims.uncommitted import UncommittedUsage
-from placement.extensions.v1.claims.writing import ChosenPlace, TakenPlace, Written, write
+from placement.extensions.v1.claims.writing import ChosenPlace, Written, write
 from placement.extensions.v1.failures import HeldOtherwise, NoRoom, NothingPlaced, Undecided
 from placement.extensions.v1.pick.allowance import Allowance
-from placement.extensions.v1.pick.picker import Picker, PickRequest
-from placement.index.live import LiveIndex
+from placement.extensions.v1.pick.picker import PickRequest
 from placement.index.snapshot import Snapshot
 from placement.objects.claims.holding import Holding
 from placement.search.find import Settings
@@ -54,34 +53,22 @@ class Claiming:
     """One call, while it is carried out."""
 
     def __init__(
-        self,
-        call: ClaimCall,
-        database: Database | DryRun[object],
-        index: LiveIndex,
-        settings: Settings,
-        *,
-        attempts: int,
-        snapshot: Snapshot | None = None,
-        reasons: RecentReasons | None = None,
+        self, call: ClaimCall, shared: Shared, database: Database | DryRun[object], snapshot: Snapshot
     ) -> None:
         """Prepare a call.
 
         Args:
             database: Takes the writes.
-            settings: Of the searches.
-            attempts: The largest number of attempts at one transaction.
-            snapshot: One that the index gave for this call, for the first round; None: none yet.
-            reasons: Those of requests that were refused a moment ago.
+            snapshot: One that the index gave for this call: the current one, or for ``guess`` a recent one.
         """
         self._call = call
+        self._shared = shared
         self._database = database
-        self._index = index
-        self._settings = settings
+        self._settings = Settings.of(shared.conf)
         #: Of all rounds.
-        self._allowance = Allowance(settings.operations, len(call.requests))
-        self._attempts = attempts
-        self._snapshot = snapshot
-        self._reasons = reasons or RecentReasons()
+        self._allowance = Allowance(self._settings.operations, len(call.requests))
+        #: Until it is used.
+        self._snapshot: Snapshot | None = snapshot
         #: Whether all places are taken by one transaction, or none.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
         self._conditions = Conditions(call)
@@ -113,9 +100,11 @@ class Claiming:
         results = [self._results[request.consumer] for request in self._call.requests]
         if not self._call.dry_run:
             _publish(results)
+        if self._call.may_guess and results[0].outcome is RequestOutcome.CLAIMED:
+            signals.written_jointly(1)
         return results
 
-    def guess(self, snapshot: Snapshot) -> tuple[Mapping[str, ClaimResult], int]:
+    def guess(self) -> tuple[Mapping[str, ClaimResult], int]:
         """Try once to claim places that were there a moment ago, on single providers that have not changed since.
 
         To bring the index up to date takes as many statements as half of a claim.
@@ -128,13 +117,12 @@ class Claiming:
             Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
         """
         # A search that needs more than a request's own operations is not to be done twice.
-        few = Allowance(0, len(self._open))
-        chosen, _ = self._choose(self._conditions.picker(snapshot, self._settings, few, self._open.keys()), snapshot)
+        chosen, _ = self._choose(self._next_snapshot(), Allowance(0, len(self._open)))
         guessed = [place for place in chosen if place.depends_on_one_provider]
         if guessed:
             written = self._written(guessed, unchanged=True, skip_locked=True)
             for place, outcome in zip(guessed, written, strict=True):
-                if isinstance(outcome, TakenPlace):
+                if isinstance(outcome, ClaimResult):
                     self._end_taken(place, outcome)
         _publish(self._results.values())
         return self._results, len(chosen)
@@ -147,12 +135,11 @@ class Claiming:
             return
         snapshot = self._next_snapshot()
         try:
-            picker = self._conditions.picker(snapshot, self._settings, self._allowance, self._open.keys())
+            chosen, cut_short = self._choose(snapshot, self._allowance)
         except NowhereError:
             if not self._end_held(self._open):
                 self._refuse(self._open, NoRoom(reason=_NOBODY_TO_JOIN))
             return
-        chosen, cut_short = self._choose(picker, snapshot)
         missing = self._open.keys() - {place.request.consumer for place in chosen}
         if missing and self._call.all_or_nothing:
             self._end_missing(self._open, missing, cut_short, snapshot)
@@ -178,8 +165,8 @@ class Claiming:
         """
         if self._end_held(concerned):
             return
-        current = self._index.current()
-        if self._index.has_leases_left:
+        current = self._shared.index.current()
+        if self._shared.index.has_leases_left:
             return
         # Those for which the search was cut short are not searched for again: the rounds have one allowance.
         if current is searched or self._without_holding.issuperset(set(missing).difference(cut_short)):
@@ -192,7 +179,7 @@ class Claiming:
         In a dry run it shows what was taken and given back so far.
         """
         given, self._snapshot = self._snapshot, None
-        current = self._index.current() if given is None or self._own or self._conditions.named else given
+        current = self._shared.index.current() if given is None or self._own or self._conditions.named else given
         return current if self._uncommitted is None else self._uncommitted.beside(current)
 
     def _read_present(self) -> None:
@@ -206,8 +193,13 @@ class Claiming:
             self._database.read(self._conditions.read)
 
     @signals.timed("pick")
-    def _choose(self, picker: Picker, snapshot: Snapshot) -> tuple[list[ChosenPlace], set[str]]:
-        """Return a place for each request that has one, and the consumers for which the search was cut short."""
+    def _choose(self, snapshot: Snapshot, allowance: Allowance) -> tuple[list[ChosenPlace], set[str]]:
+        """Return a place for each request that has one, and the consumers for which the search was cut short.
+
+        Raises:
+            NowhereError: No tree meets the conditions of the call.
+        """
+        picker = self._conditions.picker(snapshot, self._settings, allowance, self._open.keys())
         requests = list(self._open.values())
         listed = self._call.apart_from
         picks = picker.pick(
@@ -237,10 +229,10 @@ class Claiming:
             batch = [place for place in chosen[start : start + size] if place.request.consumer in self._open]
             written = self._written(batch, skip_locked=skip_locked) if batch else []
             for place, outcome in zip(batch, written, strict=True):
-                if isinstance(outcome, TakenPlace):
+                if isinstance(outcome, ClaimResult):
                     self._end_taken(place, outcome)
                     # What a consumer that moved gave back is room for those without a place.
-                    complete = complete and not outcome.moved
+                    complete = complete and outcome.outcome is not RequestOutcome.MOVED
                     continue
                 complete = False
                 if not isinstance(outcome, (errors.ConsumerGenerationConflict, errors.AllocationsChanged)):
@@ -258,12 +250,11 @@ class Claiming:
             together=self._together,
             unchanged=unchanged,
             skip_locked=skip_locked,
-            attempts=self._attempts,
+            attempts=self._shared.conf.placement.allocation_conflict_retry_count,
         )
 
-    def _end_taken(self, place: ChosenPlace, taken: TakenPlace) -> None:
-        outcome = RequestOutcome.MOVED if taken.moved else RequestOutcome.CLAIMED
-        self._end(ClaimResult(place.request.consumer, outcome, taken.place))
+    def _end_taken(self, place: ChosenPlace, result: ClaimResult) -> None:
+        self._end(result)
         self._conditions.note_taken(place)
         if self._uncommitted is not None:
             self._uncommitted.note(place, self._own.get(place.request.consumer))
@@ -327,7 +318,7 @@ class Claiming:
                 continue
             reason = None
             if request.query.canonical not in said and len(said) < EXPLAINED:
-                reason = self._reasons.find(request, snapshot, self._settings, self._allowance)
+                reason = self._shared.reasons.find(request, snapshot, self._settings, self._allowance)
                 if reason is not None:
                     said[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.summary
             why = said.get(request.query.canonical, _UNEXPLAINED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from placement import errors
@@ -13,7 +12,7 @@ from placement.db.dry_run import DryRun
 from placement.db.writes.transaction import Transaction
 from placement.extensions.v1.claims.claim_record import ClaimRecord
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
-from placement.extensions.v1.claims.result import Place
+from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome
 from placement.extensions.v1.pick.picker import Pick
 from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
@@ -94,16 +93,8 @@ class NothingWrittenError(Exception):
         self.outcomes = outcomes
 
 
-@dataclass(frozen=True, slots=True)
-class TakenPlace:
-    """A chosen place that its consumer has now."""
-
-    place: Place
-    moved: bool
-
-
 #: What became of a chosen place: its consumer has it, or this is why not.
-Written = TakenPlace | errors.Failure
+Written = ClaimResult | errors.Failure
 
 
 def write(
@@ -179,7 +170,8 @@ def _write_records(
             consumer_generation=outcome.consumer_generation,
             expires_at=record.expires_at,
         )
-        written.append(TakenPlace(shown, outcome.moved))
+        how = RequestOutcome.MOVED if outcome.moved else RequestOutcome.CLAIMED
+        written.append(ClaimResult(place.request.consumer, how, shown))
     ClaimRecord.insert_all(db, new)
     return written
 

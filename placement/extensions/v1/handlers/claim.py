@@ -4,48 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import json
-import weakref
 from typing import Any
 
 from placement import errors
-from placement.db.database import Database
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1 import searching
 from placement.extensions.v1.claims.claim_record import held_claim, held_claims
 from placement.extensions.v1.claims.engine import Claiming
-from placement.extensions.v1.claims.guessing import GuessingCalls
-from placement.extensions.v1.claims.reasons import RecentReasons
+from placement.extensions.v1.claims.guessing import guess
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult
+from placement.extensions.v1.claims.shared import Shared
 from placement.extensions.v1.failures import InvalidClaim, NothingHeld
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.extensions.v1.schemas import claim as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import Owner, canonical_uuid
-from placement.search.find import Settings
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
-
-#: Seconds: how old the snapshot of a guess may be.
-GUESS_AGE = 0.5
-
-
-class _Shared:
-    """What the calls of all threads share."""
-
-    def __init__(self, database: Database) -> None:
-        self.guessing = GuessingCalls(database)
-        self.reasons = RecentReasons()
-
-
-#: By index.
-_SHARED: weakref.WeakKeyDictionary[LiveIndex, _Shared] = weakref.WeakKeyDictionary()
 
 
 @endpoint(
@@ -72,35 +53,16 @@ def create(req: Request) -> Reply:
 
 
 def _results(req: Request) -> list[ClaimResult]:
-    """Carry out the call of a request."""
-    shared = _SHARED.get(req.index) or _SHARED.setdefault(req.index, _Shared(req.database))
-
-    def prepare(call: ClaimCall, snapshot: Snapshot | None = None) -> Claiming:
-        return Claiming(
-            *(call, req.writes_to, req.index, Settings.of(req.conf)),
-            attempts=req.conf.placement.allocation_conflict_retry_count,
-            snapshot=snapshot,
-            reasons=shared.reasons,
-        )
-
-    def prepare_alone() -> Claiming:
-        snapshot = req.index.current()
-        return prepare(_call(req, snapshot), snapshot)
-
-    call = _guessing_call(req)
-    if call is None:
-        return prepare_alone().run()
-    return shared.guessing.carry_out(call, prepare, lambda: req.index.recent(GUESS_AGE), prepare_alone)
-
-
-def _guessing_call(req: Request) -> ClaimCall | None:
-    """Return what a request asks for if its place may be guessed, and its names were known a moment ago."""
-    if len(req.document["requests"]) == 1:
+    """Carry out the call of a request: by a guess, or as the index is now."""
+    shared = req.service.kept(Shared)
+    if len(req.document["requests"]) == 1 and shared.guesses.is_due():
         # What a query names may have been created since.
         with contextlib.suppress(errors.BadRequest):
-            call = _call(req, req.index.recent(GUESS_AGE))
-            return call if call.may_guess else None
-    return None
+            call = _call(req, shared.recent())
+            if call.may_guess and (result := guess(call, shared)):
+                return [result]
+    snapshot = req.index.current()
+    return Claiming(_call(req, snapshot), shared, req.writes_to, snapshot).run()
 
 
 def _check_uuid(_req: Request, consumer: str) -> None:
@@ -154,8 +116,8 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         BadRequest: A query is wrong, or names what does not exist.
     """
     document = req.document
-    queries = _Queries(req, snapshot)
-    requests = [_request(each, number, queries) for number, each in enumerate(document["requests"])]
+    queries: dict[str, SearchQuery] = {}
+    requests = [_request(req, snapshot, number, queries) for number in range(len(document["requests"]))]
     named = set()
     for number, request in enumerate(requests):
         if request.consumer in named:
@@ -173,16 +135,22 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     )
 
 
-def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequest:
+def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, SearchQuery]) -> ClaimRequest:
+    """Return the request of a number; each query is read once, and kept by its text."""
+    given = req.document["requests"][number]
     keep, generation = given.get("keep", True), given.get("consumer_generation")
     if not keep and "consumer_generation" not in given:
         raise InvalidClaim(number=number, reason="keep: false needs the consumer_generation")
     if keep and generation is not None:
         raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
+    consumer, text = canonical_uuid(given["consumer"]), json.dumps(given["query"])
+    if text not in queries:
+        with errors.prefixed(f"requests[{number}].query: "):
+            queries[text] = _query(req, snapshot, given["query"])
     return ClaimRequest(
-        consumer=canonical_uuid(given["consumer"]),
+        consumer=consumer,
         owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
-        query=queries.of(given["query"], number),
+        query=queries[text],
         count=given.get("count", 1),
         keep=keep,
         generation=generation,
@@ -190,31 +158,13 @@ def _request(given: dict[str, Any], number: int, queries: _Queries) -> ClaimRequ
     )
 
 
-class _Queries:
-    """The queries of a call: each is read once, however many requests have it."""
-
-    def __init__(self, req: Request, snapshot: Snapshot) -> None:
-        self._req = req
-        self._snapshot = snapshot
-        self._known: dict[str, SearchQuery] = {}
-
-    def of(self, given: Any, number: int) -> SearchQuery:
-        """Return a query; ``number`` is that of the request."""
-        key = json.dumps(given)
-        known = self._known.get(key)
-        if known is None:
-            with errors.prefixed(f"requests[{number}].query: "):
-                known = self._known[key] = self._read(given)
-        return known
-
-    def _read(self, given: Any) -> SearchQuery:
-        snapshot, conf = self._snapshot, self._req.conf
-        if isinstance(given, str):
-            query = searching.parsed(schema.query_parameters(given), snapshot, conf)
-        else:
-            query = searching.of_document(given, snapshot, conf)
-        existence.check(query, snapshot, self._req.database)
-        return searching.avoiding(query, conf)
+def _query(req: Request, snapshot: Snapshot, given: Any) -> SearchQuery:
+    if isinstance(given, str):
+        query = searching.parsed(schema.query_parameters(given), snapshot, req.conf)
+    else:
+        query = searching.of_document(given, snapshot, req.conf)
+    existence.check(query, snapshot, req.database)
+    return searching.avoiding(query, req.conf)
 
 
 def _strategy(given: Any) -> Strategy:

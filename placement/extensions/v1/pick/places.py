@@ -76,7 +76,7 @@ class Places:
         budget: Budget,
         seed: int,
     ) -> None:
-        """Begin to search.
+        """Narrow a sample of the trees, if there are many; all of them, if few of the sample remain.
 
         Args:
             own: What the consumers give up.
@@ -109,7 +109,13 @@ class Places:
         self.total = Requirements.of(query).total
         #: Whether only a sample of the trees was narrowed.
         self._sampled = False
-        self._begin(picks)
+        forest = overlay.snapshot({}).forest
+        size = sample_size(picks)
+        if area.within is None and strategy.may_sample and forest.all_roots.count > MANY * size:
+            self._narrow(forest.sample(size, self._generator))
+            self._sampled = self.roots.count >= ENOUGH + 2 * picks
+        if not self._sampled:
+            self._narrow(area.all)
 
     @property
     def may_borrow(self) -> bool:
@@ -120,16 +126,6 @@ class Places:
     def gives_up(self) -> bool:
         """Whether the consumers give up something."""
         return bool(self._own)
-
-    def _begin(self, picks: int) -> None:
-        """Narrow a sample of the trees, if there are many; all of them, if few of the sample remain."""
-        forest = self._overlay.snapshot({}).forest
-        size = sample_size(picks)
-        if self._area.within is None and self._strategy.may_sample and forest.all_roots.count > MANY * size:
-            self._narrow(forest.sample(size, self._generator))
-            self._sampled = self.roots.count >= ENOUGH + 2 * picks
-        if not self._sampled:
-            self._narrow(self._area.all)
 
     def _narrow(self, among: SlotSet | None) -> None:
         """Narrow the query with the present usage, among all trees or some."""

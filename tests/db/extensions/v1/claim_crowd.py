@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from placement.db.writes import retry
-from placement.extensions.v1.handlers import claim
-from placement.index.live import LiveIndex
+from placement.extensions.v1.claims import shared
+from tests.db import in_process
 from tests.db.crowd import Crowd
 from tests.db.extensions.v1.test_claims import Cloud, request
 from tests.db.faults import Plan, planted
-from tests.db.in_process import placement
 from tests.load.soundness import flaws
 
 #: What the first call asks for, on a host of its own: it is changed by it, and the others are not to notice.
@@ -22,11 +21,10 @@ class ClaimCrowd(Cloud, Crowd):
 
     def __init__(self, database):
         Cloud.__init__(self, database)
-        self.index = LiveIndex(database)
-        self.call = placement(database, self.index)
-        shared = claim._SHARED[self.index] = claim._Shared(database)
-        self._guesses = shared.guessing._guesses
-        Crowd.__init__(self, database, shared.guessing._queue)
+        service = in_process.service(database)
+        self.call = in_process.caller_of(service)
+        self.shared = service.kept(shared.Shared)
+        Crowd.__init__(self, database, self.shared.queue)
 
     def read(self):
         """Bring the index up to date; guesses rely on it from here on."""
@@ -39,7 +37,7 @@ class ClaimCrowd(Cloud, Crowd):
             calls: Bodies of POST /v1/claims, in the order in which they come to wait.
             plan: Faults from there on.
         """
-        self._guesses.note(won=True)  # guesses that were lost before do not count
+        self.shared.guesses.note(won=True)  # guesses that were lost before do not count
         bodies = [call(request(f"resources={FIRST}:1")), *calls]
         with planted(self.database, plan or Plan()):
             first, *answers = self.together(*(lambda body=body: self("POST", "/v1/claims", body) for body in bodies))
@@ -50,7 +48,7 @@ class ClaimCrowd(Cloud, Crowd):
 @contextlib.contextmanager
 def waiting_calls(database, monkeypatch):
     """Provide a crowd that guesses from the index as it was when the test read it, with a host for the first call."""
-    monkeypatch.setattr(claim, "GUESS_AGE", 3600)
+    monkeypatch.setattr(shared, "GUESS_AGE", 3600)
     monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
     crowd = ClaimCrowd(database)
     crowd.host("first", **{FIRST: 100})

@@ -9,8 +9,7 @@ import uuid
 
 import pytest
 
-from placement.extensions.v1.claims import engine
-from placement.extensions.v1.handlers import claim
+from placement.extensions.v1.claims import engine, shared
 from tests.db.extensions.v1.writes import claims, request
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
@@ -37,7 +36,7 @@ def budget(own_insert):
 @pytest.fixture(autouse=True)
 def _no_snapshot_is_too_old(monkeypatch):
     """On a slow machine the index would be read again instead of guessed from, or guessed from twice."""
-    monkeypatch.setattr(claim, "GUESS_AGE", 3600)
+    monkeypatch.setattr(shared, "GUESS_AGE", 3600)
 
 
 @pytest.fixture

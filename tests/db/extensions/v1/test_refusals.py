@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from placement.extensions.v1.claims import reasons
-from placement.extensions.v1.handlers import claim
 from tests.clock import Clock
 from tests.db.extensions.v1.claim_crowd import waiting_calls
 from tests.db.extensions.v1.test_claims import Cloud, request
@@ -105,7 +104,7 @@ def test_a_limited_number_is_remembered_and_none_that_is_old(crowd, clock, monke
     amounts = range(2, 11)
     crowd.read()
     first = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
-    remembered = claim._SHARED[crowd.index].reasons
+    remembered = crowd.shared.reasons
     assert len(remembered._found) == 8
     stock(crowd, host, 20)
     put(crowd, host, 19)

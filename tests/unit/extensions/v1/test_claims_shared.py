@@ -1,6 +1,6 @@
 """Guesses are skipped where they are lost."""
 
-from placement.extensions.v1.claims.guessing import Guesses
+from placement.extensions.v1.claims.shared import Guesses
 
 
 def tried(guesses, won, calls):
