@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jepsen.planted.faults import PAUSE, fault
+from placement.extensions.v1 import claiming
 from placement.extensions.v1.claims import writing
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
 from placement.extensions.v1.claims.writing import ChosenPlace
 from placement.extensions.v1.failures import NothingPlaced
-from placement.extensions.v1.handlers import claim as handler
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -109,12 +109,12 @@ def held_by_another() -> None:
 
 def _change_calls(**changes: Any) -> None:
     """Carry out all calls as if they had said something else."""
-    call = handler._call
+    call = claiming._call
 
     def other(*arguments: Any) -> ClaimCall:
         return dataclasses.replace(call(*arguments), **changes)
 
-    handler._call = other
+    claiming._call = other
 
 
 @fault

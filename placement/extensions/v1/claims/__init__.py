@@ -5,7 +5,8 @@
     conditions    in which trees places may be
     reasons       why a request has no place, as a failure
     claim_record  the records of claims, and what is held with them
-    guessing      guesses places before the index is brought up to date, where that pays
+    shared        what all calls of a service share
+    guessing      a call for one consumer, by a guess, perhaps with those of other threads
     uncommitted   what the places of a dry run use
     engine        search, transaction, and again on a newer index where another client was faster
     writing       the transactions

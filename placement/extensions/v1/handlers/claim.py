@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from typing import Any
-
 from placement import errors
 from placement.db.writes.transaction import Collision, Transaction
-from placement.extensions.v1 import searching
+from placement.extensions.v1 import claiming
 from placement.extensions.v1.claims.claim_record import held_claim, held_claims
-from placement.extensions.v1.claims.engine import Claiming
-from placement.extensions.v1.claims.guessing import guess
-from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
-from placement.extensions.v1.claims.result import ClaimResult
-from placement.extensions.v1.claims.shared import Shared
-from placement.extensions.v1.failures import InvalidClaim, NothingHeld
-from placement.extensions.v1.pick.strategy import Preference, Strategy
+from placement.extensions.v1.failures import NothingHeld
 from placement.extensions.v1.schemas import claim as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.index.snapshot import Snapshot
 from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
-from placement.objects.consumer import Owner, canonical_uuid
-from placement.search.query import existence
-from placement.search.query.query import SearchQuery
+from placement.objects.consumer import canonical_uuid
 
 
 @endpoint(
@@ -39,7 +26,7 @@ from placement.search.query.query import SearchQuery
 )
 def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
-    results = _results(req)
+    results = claiming.carry_out(req)
     document = schema.results(results)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
@@ -50,19 +37,6 @@ def create(req: Request) -> Reply:
     assert failure is not None
     failure.members = document
     raise failure
-
-
-def _results(req: Request) -> list[ClaimResult]:
-    """Carry out the call of a request: by a guess, or as the index is now."""
-    shared = req.service.kept(Shared)
-    if len(req.document["requests"]) == 1 and shared.guesses.is_due():
-        # What a query names may have been created since.
-        with contextlib.suppress(errors.BadRequest):
-            call = _call(req, shared.recent())
-            if call.may_guess and (result := guess(call, shared)):
-                return [result]
-    snapshot = req.index.current()
-    return Claiming(_call(req, snapshot), shared, req.writes_to, snapshot).run()
 
 
 def _check_uuid(_req: Request, consumer: str) -> None:
@@ -106,68 +80,3 @@ def _present(held: Holding | None, consumer: str) -> Reply:
     if held is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))
     return ok(schema.document(held), modified=NOW)
-
-
-def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
-    """Return what a request asks for.
-
-    Raises:
-        InvalidClaim: Its requests contradict each other, or themselves.
-        BadRequest: A query is wrong, or names what does not exist.
-    """
-    document = req.document
-    queries: dict[str, SearchQuery] = {}
-    requests = [_request(req, snapshot, number, queries) for number in range(len(document["requests"]))]
-    named = set()
-    for number, request in enumerate(requests):
-        if request.consumer in named:
-            raise InvalidClaim(number=number, reason=f"consumer {request.consumer} is named by another request, too")
-        named.add(request.consumer)
-    return ClaimCall(
-        requests=requests,
-        strategy=_strategy(document.get("strategy", "spread")),
-        all_or_nothing=document.get("all_or_nothing", False),
-        expires_in=document.get("expires_in"),
-        sets_end="expires_in" in document,
-        apart_from=frozenset(map(canonical_uuid, document.get("apart_from", ()))),
-        together_with=frozenset(map(canonical_uuid, document.get("together_with", ()))),
-        dry_run=req.dry_run is not None,
-    )
-
-
-def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, SearchQuery]) -> ClaimRequest:
-    """Return the request of a number; each query is read once, and kept by its text."""
-    given = req.document["requests"][number]
-    keep, generation = given.get("keep", True), given.get("consumer_generation")
-    if not keep and "consumer_generation" not in given:
-        raise InvalidClaim(number=number, reason="keep: false needs the consumer_generation")
-    if keep and generation is not None:
-        raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
-    consumer, text = canonical_uuid(given["consumer"]), json.dumps(given["query"])
-    if text not in queries:
-        with errors.prefixed(f"requests[{number}].query: "):
-            queries[text] = _query(req, snapshot, given["query"])
-    return ClaimRequest(
-        consumer=consumer,
-        owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
-        query=queries[text],
-        count=given.get("count", 1),
-        keep=keep,
-        generation=generation,
-        dry_run=given.get("dry_run", False),
-    )
-
-
-def _query(req: Request, snapshot: Snapshot, given: Any) -> SearchQuery:
-    if isinstance(given, str):
-        query = searching.parsed(schema.query_parameters(given), snapshot, req.conf)
-    else:
-        query = searching.of_document(given, snapshot, req.conf)
-    existence.check(query, snapshot, req.database)
-    return searching.avoiding(query, req.conf)
-
-
-def _strategy(given: Any) -> Strategy:
-    if isinstance(given, str):
-        return Strategy(Preference(given))
-    return Strategy(spread_over=given["spread_over"])

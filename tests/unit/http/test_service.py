@@ -1,0 +1,35 @@
+"""What requests of an extension share is kept by the service."""
+
+from __future__ import annotations
+
+from placement.http.service import Service
+
+
+class Shared:
+    """What is made for each service, once."""
+
+    def __init__(self, conf, database, index):
+        self.made_of = conf, database, index
+
+
+class Other(Shared):
+    pass
+
+
+def service(conf="conf"):
+    return Service(conf, "database", "policy", "index", ())
+
+
+def test_what_is_kept_is_made_once_of_what_the_service_has():
+    one = service()
+    kept = one.kept(Shared)
+    assert kept.made_of == ("conf", "database", "index")
+    assert one.kept(Shared) is kept
+
+
+def test_each_kind_and_each_service_has_its_own():
+    one, two = service(), service("other conf")
+    assert type(one.kept(Other)) is Other
+    assert type(one.kept(Shared)) is Shared
+    assert two.kept(Shared).made_of == ("other conf", "database", "index")
+    assert one.kept(Shared).made_of == ("conf", "database", "index")
