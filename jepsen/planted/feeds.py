@@ -32,30 +32,32 @@ def usage_not_in_the_feed() -> None:
 @fault
 def number_used_twice() -> None:
     """Two transactions in a row of a writer have one number, unless they concern the same provider."""
-    record = feed.Writer.record
+    record = Transaction.record
 
-    def record_twice(self: feed.Writer, connection: Any, changes: dict[int, str]) -> int:
-        numbered: tuple[int, set[int]] = getattr(self, "numbered", (0, set()))
-        if numbered[0] == self.seq > 0 and numbered[1].isdisjoint(changes):
-            self.seq -= 1
-            self.numbered = self.seq + 1, numbered[1] | changes.keys()
+    def record_twice(self: Transaction, writer: Any) -> int:
+        changes = self.changed_providers
+        numbered: tuple[int, set[int]] = getattr(writer, "numbered", (0, set()))
+        if numbered[0] == writer.seq > 0 and numbered[1].isdisjoint(changes):
+            writer.seq -= 1
+            self._notes = None  # the table of events has each number once
+            writer.numbered = writer.seq + 1, {*numbered[1], *changes}
         else:
-            self.numbered = self.seq + 1, {*changes}
-        return record(self, connection, changes)
+            writer.numbered = writer.seq + 1, {*changes}
+        return record(self, writer)
 
-    feed.Writer.record = record_twice
+    Transaction.record = record_twice
 
 
 @fault
 def number_left_out() -> None:
     """Every tenth number of a writer is left out."""
-    record = feed.Writer.record
+    record = Transaction.record
 
-    def record_after_gap(self: feed.Writer, connection: Any, changes: dict[int, str]) -> int:
-        self.seq += self.seq % 10 == 9
-        return record(self, connection, changes)
+    def record_after_gap(self: Transaction, writer: Any) -> int:
+        writer.seq += writer.seq % 10 == 9
+        return record(self, writer)
 
-    feed.Writer.record = record_after_gap
+    Transaction.record = record_after_gap
 
 
 @fault
@@ -86,10 +88,10 @@ def refresh_shared_that_began_earlier() -> None:
     current = LiveIndex.current
 
     def shared(self: LiveIndex) -> Any:
-        running = self._begun > self._ended
-        if not running or self._indexed is None:
+        run = self._shared
+        if run._begun == run._ended or self._indexed is None:
             return current(self)
-        with self._lock:
+        with run._lock:
             return self._indexed.snapshot
 
     LiveIndex.current = shared

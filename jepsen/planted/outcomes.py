@@ -9,7 +9,7 @@ from typing import Any
 
 from jepsen.planted.faults import fault
 from placement import errors
-from placement.db.writes import attempt
+from placement.db.engine import dialects
 from placement.db.writes.attempt import Attempts
 from placement.http import failures
 from placement.objects import consumer
@@ -25,7 +25,7 @@ _RARE = 30
 def answered_before_commit() -> None:
     """A write is answered as done a moment before it is committed."""
     commit_attempt, local = Attempts.commit, threading.local()
-    commit = attempt._commit
+    commit = dialects.commit
 
     def commit_late(connection: Any) -> None:
         answered = getattr(local, "answered", None)
@@ -56,13 +56,13 @@ def answered_before_commit() -> None:
             raise outcome[0]
         return outcome[0]
 
-    attempt._commit, Attempts.commit = commit_late, commit_behind
+    dialects.commit, Attempts.commit = commit_late, commit_behind
 
 
 @fault
 def answered_without_commit() -> None:
     """One write of many is answered as done, and rolled back."""
-    commit, numbers = attempt._commit, itertools.count(1)
+    commit, numbers = dialects.commit, itertools.count(1)
 
     def commit_most(connection: Any) -> None:
         if next(numbers) % _RARE == 0:
@@ -70,7 +70,7 @@ def answered_without_commit() -> None:
         else:
             commit(connection)
 
-    attempt._commit = commit_most
+    dialects.commit = commit_most
 
 
 @fault
@@ -131,9 +131,9 @@ def statement_in_the_error() -> None:
     """The error of a conflict has the statement that showed it."""
     respond = failures.respond
 
-    def respond_with_statement(failure: errors.Failure, environ: Any, start_response: Any) -> Any:
+    def respond_with_statement(failure: errors.Failure, *more: Any) -> Any:
         if isinstance(failure, errors.Conflict):
             failure.sentence += f" [SQL: {consumer._LOCK}]"
-        return respond(failure, environ, start_response)
+        return respond(failure, *more)
 
     failures.respond = respond_with_statement

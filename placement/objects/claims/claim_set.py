@@ -1,7 +1,7 @@
 """The engine of claims: by it consumers take, move and give back what providers have.
 
 One transaction places the claims of several consumers: all of them or none (``place``), or each that fits
-(``place_each``).  The order of the steps makes it correct (docs/architecture.rst, "A claim"):
+(``place_each``).  The order of the steps makes it correct (docs/claims.rst):
 
 1. read the consumers with what they hold, and find the providers;
 2. lock the consumers' rows in the order of their uuids, each only if it is still as it was read: from here on no other

@@ -71,7 +71,9 @@ def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
 
 
 def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]:
-    """Return which of the claims one attempt can place; if it can place all of them, they are committed.
+    """Commit the claims by one attempt if it can place all of them, and return which it can place.
+
+    All are true only if they are committed.
 
     Raises:
         Unavailable: What concerns all of them; OutcomeUnknown if the connection was lost during COMMIT.
@@ -79,7 +81,7 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
     placed: list[bool] = []
 
     def work(db: Transaction) -> None:
-        placed[:] = [False] * len(claims)
+        placed[:] = [False] * len(claims)  # what an earlier attempt has placed was rolled back
         if db.attempt > 1:
             raise _NotAllPlaced
         different = len({frozenset(claim.resources) for claim in claims}) > 1
@@ -106,4 +108,4 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
 
 
 class _NotAllPlaced(Exception):
-    """Ends a transaction that cannot place all of its claims, or that would be run again."""
+    """Ends an attempt that does not place all of its claims, so that it is neither committed nor run again."""
