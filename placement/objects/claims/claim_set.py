@@ -47,6 +47,8 @@ class PlacedClaim:
     """A claim that was placed."""
 
     consumer_generation: int
+    #: The id of the consumer's row; None where the row is new and nothing has needed its id.
+    row: int | None
     #: Whether the consumer had a row before, and whether it held something.
     existed: bool
     moved: bool
@@ -338,6 +340,7 @@ class ClaimSet:
         consumer = self._consumers[claim.consumer]
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
+            row=consumer.row,
             existed=not self._is_new(claim),
             moved=consumer.holds,
             provider_generations={uuid: generations[uuid] for uuid in claim.resources},

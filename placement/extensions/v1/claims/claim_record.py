@@ -32,6 +32,8 @@ class ClaimRecord:
     expires_at: datetime.datetime | None = None
     #: Who claims.
     author: Author | None = field(default=None, compare=False)
+    #: The id of the consumer's row, if it is known.
+    row: int | None = field(default=None, compare=False)
 
     @property
     def _columns(self) -> dict[str, Any]:
@@ -48,12 +50,14 @@ class ClaimRecord:
 
         Their rows are locked by this transaction, as all rows of consumers whose records are written.
         """
-        if len(records) == 1:
+        ids = {record.consumer: record.row for record in records}
+        unknown = [consumer for consumer, row in ids.items() if row is None]
+        if len(records) == len(unknown) == 1:
             # The statement that looks up the id is saved.  Of many rows it would make many statements.
             db.execute(_INSERT_ONE, {"consumer": records[0].consumer, **records[0]._columns})
         elif records:
-            found = db.execute(_IDS, {"uuids": [record.consumer for record in records]})
-            ids = {row.uuid: row.id for row in found}
+            if unknown:
+                ids |= {row.uuid: row.id for row in db.execute(_IDS, {"uuids": unknown})}
             db.execute(_INSERT, [{"consumer_id": ids[one.consumer], **one._columns} for one in records])
         for record in records:
             record._note_end(db, None)
