@@ -124,7 +124,7 @@ def test_a_provider_record_has_only_methods_that_read():
     methods = {name for name in vars(ResourceProvider) if not name.startswith("_")}
     fields = set(ResourceProvider.__dataclass_fields__)
     derived = {"tree_id", "modified"}
-    reads = {"find", "get", "ids", "of_ids", "named", "count", "newest_change", "changed_last"}
+    reads = {"find", "get", "get_with", "ids", "of_ids", "named", "count", "newest_change", "changed_last"}
     assert methods - fields - derived == reads
     assert ResourceProvider.__dataclass_params__.frozen
 

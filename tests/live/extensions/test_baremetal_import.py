@@ -122,7 +122,8 @@ def test_what_differs_is_shown_and_written(there, here, run):
 def test_a_holder_that_differs_is_reported(there, here, run):
     run("--endpoint", there)
     node = nodes(here)["n3"]
-    here.write(lambda db: holding.assign(db, Node.get(db, node.uuid), OTHER, Owner("red", "ann", "INSTANCE")))
+    unit, owner = here.read(lambda db: Node.get(db, node.uuid).inventory_class), Owner("red", "ann", "INSTANCE")
+    here.write(lambda db: holding.assign(db, node.uuid, unit, OTHER, owner))
     done = run("--endpoint", there)
     assert done.code == 1
     assert f"{node.uuid} (n3): held here by {OTHER}, free there\n" in done.out

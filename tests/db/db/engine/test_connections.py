@@ -165,7 +165,7 @@ def test_statements_say_where_they_come_from_if_they_shall(connected):
     with contextlib.suppress(errors.TablesMissing):
         database.read(lambda db: ResourceProvider.get(db, "c" * 36))
     with contextlib.suppress(errors.TablesMissing):
-        database.read(lambda db: ClaimedInventory.read(db, [1], ["VCPU"], ["a consumer"]))
+        database.read(lambda db: ClaimedInventory.read(db, {1: "c" * 36}, ["VCPU"]))
     database.read(lambda db: db.execute(sa.select(1)).scalar())
     assert "/* placement/objects/provider.py:" in seen[0]
     assert "/* placement/objects/claims/claimed_inventory.py:" in seen[1]
