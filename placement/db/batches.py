@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-
 if TYPE_CHECKING:
     from placement.db.writes.transaction import Reading
 
@@ -14,13 +12,16 @@ if TYPE_CHECKING:
 MANY = 5000
 
 
-def rows(db: Reading, statement: sa.Select[Any], name: str, values: Iterable[Any], most: int = MANY) -> Iterator[Any]:
+def rows(
+    db: Reading, statement: Any, name: str, values: Iterable[Any], most: int = MANY, **others: Any
+) -> Iterator[Any]:
     """Yield the rows of a statement for all of the values.
 
     Args:
         name: Of the expanding parameter that takes them.
         most: Values in one statement.
+        others: Parameters that are the same in each statement.
     """
     ordered = [*values]
     for start in range(0, len(ordered), most):
-        yield from db.execute(statement, {name: ordered[start : start + most]})
+        yield from db.execute(statement, {name: ordered[start : start + most], **others})

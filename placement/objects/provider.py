@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 import sqlalchemy as sa
 
 from placement import errors
+from placement.db import batches
 from placement.db.schema.tables import resource_providers
 from placement.db.writes.transaction import Reading
 
@@ -80,9 +81,7 @@ class ResourceProvider:
         """The ids of these providers by uuid, without those that do not exist.  An id never changes."""
         if not uuids:
             return {}
-        texts = list(uuids)
-        batches = [texts[start : start + MANY] for start in range(0, len(texts), MANY)]
-        rows = [row for batch in batches for row in db.execute(_IDS_BY_UUID, {"uuids": batch})]
+        rows = batches.rows(db, _IDS_BY_UUID, "uuids", uuids, MANY)
         return {row.uuid: row.id for row in rows if row.uuid in uuids}
 
     @classmethod
@@ -93,10 +92,8 @@ class ResourceProvider:
     @classmethod
     def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
         """The providers with one of these uuids or names; some collations find other cases, too."""
-        texts = list(uuids_or_names)
-        batches = [texts[start : start + MANY] for start in range(0, len(texts), MANY)]
-        found = {row.id: cls(*row) for batch in batches for row in db.execute(_BY_UUID_OR_NAME, {"texts": batch})}
-        return list(found.values())
+        rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names, MANY)
+        return list({row.id: cls(*row) for row in rows}.values())
 
     @staticmethod
     def count(db: Reading) -> int:
@@ -115,8 +112,7 @@ class ResourceProvider:
         if ids is None:
             newest: datetime.datetime | None = db.execute(_NEWEST).scalar()
             return newest
-        batches = [list(ids)[start : start + MANY] for start in range(0, len(ids), MANY)]
-        found = [db.execute(_NEWEST_OF, {"ids": batch}).scalar() for batch in batches]
+        found = (row[0] for row in batches.rows(db, _NEWEST_OF, "ids", ids, MANY))
         return max((date for date in found if date is not None), default=None)
 
 

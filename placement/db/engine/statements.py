@@ -19,7 +19,14 @@ _PACKAGE = Path(__file__).parents[2]
 #: Paths that every statement passes through, so that their lines do not show its source.
 _INTERNALS = tuple(
     str(_PACKAGE / name)
-    for name in ("signals.py", "db/database.py", "db/engine", "db/writes/retry.py", "db/writes/transaction.py")
+    for name in (
+        "signals.py",
+        "db/batches.py",
+        "db/database.py",
+        "db/engine",
+        "db/writes/retry.py",
+        "db/writes/transaction.py",
+    )
 )
 #: When this thread's statement was sent; a thread sends one at a time.
 _sent = threading.local()

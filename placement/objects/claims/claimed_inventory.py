@@ -9,6 +9,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from placement import errors
+from placement.db import batches
 from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.db.writes.transaction import Reading
@@ -47,8 +48,7 @@ class ClaimedInventory:
         Args:
             providers: Uuids by id.
         """
-        ids = list(providers)
-        batches = [ids[start : start + _MANY] for start in range(0, len(ids), _MANY)]
+        rows = batches.rows(db, _READ, "providers", providers, _MANY, names=list(class_names))
         return {
             (providers[row.provider_id], row.name): cls(
                 provider=providers[row.provider_id],
@@ -61,8 +61,7 @@ class ClaimedInventory:
                 used=int(row.used),
                 provider_generation=row.generation,
             )
-            for batch in batches
-            for row in db.execute(_READ, {"providers": batch, "names": list(class_names)})
+            for row in rows
         }
 
     def check(self, amount: int, total: int, used_by_others: int, given_up: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import (
     LEASE_HAS_EXPIRED,
@@ -180,13 +181,10 @@ class Holding:
     def _read(
         cls, db: Reading, statement: CompiledStatement, uuids: Collection[str], *, with_record: bool = False
     ) -> dict[str, Self]:
-        found: dict[str, Self] = {}
-        wanted, ordered = frozenset(uuids), sorted(uuids)
-        for start in range(0, len(ordered), _MANY):
-            rows = db.execute(statement, {"uuids": ordered[start : start + _MANY]})
-            # Some collations find it in another case, too.
-            found |= cls.collect((row for row in rows if row[0] in wanted), with_record=with_record)
-        return found
+        wanted = frozenset(uuids)
+        rows = batches.rows(db, statement, "uuids", sorted(wanted), _MANY)
+        # Some collations find it in another case, too.
+        return cls.collect((row for row in rows if row[0] in wanted), with_record=with_record)
 
     @classmethod
     def _of_row(cls, row: Any, *, with_record: bool) -> Self:
