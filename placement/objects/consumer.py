@@ -177,15 +177,12 @@ class Consumer:
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
         """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
         rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
-        if len(rows) == 1 and db.has_history:
-            [consumer] = new
-            consumer.inserted = db.insert(_INSERT, rows[0])
-        elif rows:
+        if not db.has_history:
             db.execute(_INSERT, rows)
-            if db.has_history:
-                ids = {row.uuid: row.id for row in db.execute(_IDS, {"uuids": [consumer.uuid for consumer in new]})}
-                for consumer in new:
-                    consumer.inserted = ids[consumer.uuid]
+            return
+        ids = db.insert(_INSERT, rows, key="uuid")
+        for consumer in new:
+            consumer.inserted = ids[consumer.uuid]
 
     @staticmethod
     def delete_new(db: Transaction, uuids: Collection[str]) -> None:
@@ -259,7 +256,6 @@ _DELETE = CompiledStatement(sa.delete(consumers).where(*_AS_READ))
 _COLUMNS = "uuid", "project_id", "user_id", "generation", "consumer_type_id"
 _INSERT = CompiledInsert(consumers, *_COLUMNS, created_at=CLOCK)
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_IDS = sa.select(consumers.c.uuid, consumers.c.id).where(consumers.c.uuid.in_(_UUIDS))
 _TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
 _DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
 _DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)

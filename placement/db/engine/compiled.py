@@ -63,23 +63,27 @@ class CompiledInsert:
         """Take the columns of which each row has a value, and what the database computes for others, without values."""
         self._table, self._columns, self._expressions = table, columns, expressions
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
-        self._ones = weakref.WeakKeyDictionary[Dialect, _Text]()
-
-    def execute_one(self, connection: Connection, row: Row) -> int:
-        """Insert a row, and return the id that the database gives it; raises what SQLAlchemy raises."""
-        dialect = connection.dialect
-        if dialect not in self._ones:
-            # Other drivers say the id without being asked.
-            asked = self._one_row.returning(self._table.c.id) if dialect.name == "postgresql" else self._one_row
-            self._ones[dialect] = _Text(asked, dialect, dict.fromkeys(self._columns))
-        text = self._ones[dialect]
-        result = connection.exec_driver_sql(text.sql, text.arranged(text.values(row)))
-        return int(result.scalar_one() if result.returns_rows else result.lastrowid)
 
     def execute(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Insert the rows, in their order; raises what SQLAlchemy raises."""
         for start in range(0, len(rows), _MANY):
             connection.exec_driver_sql(*self._form(connection.dialect)(rows[start : start + _MANY]))
+
+    def execute_returning_ids(self, connection: Connection, rows: Sequence[Row], key: str) -> dict[Any, int]:
+        """Insert the rows, and return their ids by the values of the column ``key``, of which none is null."""
+        if connection.dialect.insert_returning and connection.dialect.name != "sqlite":
+            ids: dict[Any, int] = {}
+            for start in range(0, len(rows), _MANY):
+                text, values = self._form(connection.dialect)(rows[start : start + _MANY])
+                ids |= {row[0]: row[1] for row in connection.exec_driver_sql(f"{text} RETURNING {key}, id", values)}
+            return ids
+        if len(rows) == 1:  # the driver knows the id
+            text, values = self._form(connection.dialect)(rows)
+            return {rows[0][key]: connection.exec_driver_sql(text, values).lastrowid}
+        self.execute(connection, rows)
+        column = self._table.c[key]
+        inserted = sa.select(column, self._table.c.id).where(column.in_([row[key] for row in rows]))
+        return {row[0]: row[1] for row in connection.execute(inserted)}
 
     @classmethod
     def execute_together(cls, connection: Connection, inserts: Sequence[tuple[CompiledInsert, Sequence[Row]]]) -> None:

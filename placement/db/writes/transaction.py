@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sqlalchemy.engine import Connection, CursorResult
@@ -72,9 +72,9 @@ class Transaction(Reader):
         #: The number of this attempt, from 1; after a prerequisite was committed it is 1 again.
         self.attempt = attempt
 
-    def insert(self, statement: CompiledInsert, row: Mapping[str, Any]) -> int:
-        """Insert a row, and return the id that the database gives it."""
-        return statement.execute_one(self._connection, row)
+    def insert(self, statement: CompiledInsert, rows: Sequence[Mapping[str, Any]], *, key: str) -> dict[Any, int]:
+        """Insert rows, and return the ids that the database gives them, by the values of a column."""
+        return statement.execute_returning_ids(self._connection, rows, key)
 
     @property
     def dialect(self) -> str:

@@ -42,10 +42,25 @@ def test_any_number_of_rows_is_inserted_and_found(connection, number):
     assert [(row.name, row.created_at) for row in found] == [(name, NOW) for name in names]
 
 
-def test_the_id_of_a_row_is_known_once_it_is_inserted(connection):
-    ids = [INSERT.execute_one(connection, row) for row in rows("CUSTOM_A", "CUSTOM_B")]
-    query = sa.select(traits.c.id).where(traits.c.name.in_(["CUSTOM_A", "CUSTOM_B"])).order_by(traits.c.name)
-    assert connection.execute(query).scalars().all() == ids
+@pytest.mark.parametrize("number", [1, 2, 1001])
+def test_the_ids_of_rows_are_known_once_they_are_inserted(connection, number):
+    check_ids(connection, number)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
+def test_a_server_that_returns_no_rows_of_an_insertion_is_asked_for_the_ids(connection, number, monkeypatch):
+    """MySQL, and MariaDB before 10.5."""
+    monkeypatch.setattr(connection.dialect, "insert_returning", False)
+    check_ids(connection, number)
+
+
+def check_ids(connection, number):
+    names = [f"CUSTOM_{row:05}" for row in range(number)]
+    ids = INSERT.execute_returning_ids(connection, rows(*reversed(names)), "name")
+    found = connection.execute(sa.select(traits.c.name, traits.c.id).where(traits.c.name.like("CUSTOM%"))).all()
+    assert sorted(ids.items()) == sorted(map(tuple, found))
+    assert sorted(ids) == names
 
 
 @pytest.mark.parametrize("number", [1, 16, 17, 1001])
