@@ -77,24 +77,24 @@ _NO_OWNER: dict[str, int | None] = {"project_id": 0, "user_id": 0, "consumer_typ
 
 @dataclass(slots=True)
 class Consumer:
-    """The row of a consumer, as an attempt found it and writes it; without an id it has none."""
+    """The row of a consumer, as an attempt found it and writes it."""
 
     uuid: str
+    #: None as long as it has no row.
     id: int | None = None
+    #: Of the row that was found.
     generation: int | None = None
     #: Whether there are allocations of it, also where it has no row.
     holds: bool = False
     #: Whether the time of its lease is over, so that it has to be given back before anything else is done about it.
     is_expired: bool = False
-    #: The id of a row that this transaction has inserted for it, where the history needs that.
-    inserted: int | None = None
     #: The columns of the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
 
     @property
-    def row(self) -> int | None:
-        """The id of its row; None if there is none, or if it is new and the history does not need its id."""
-        return self.inserted if self.id is None else self.id
+    def is_new(self) -> bool:
+        """Whether it had no row when it was read."""
+        return self.generation is None
 
     @property
     def next_generation(self) -> int:
@@ -106,7 +106,7 @@ class Consumer:
 
         Its lease must not be over.
         """
-        exists = self.id is not None and self.holds
+        exists = not self.is_new and self.holds
         if exists and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected=self.generation, given=given)
         # A row that holds nothing is invisible; a client that states its generation all the same may use it.
@@ -177,12 +177,9 @@ class Consumer:
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
         """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
         rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
-        if not db.has_history:
-            db.execute(_INSERT, rows)
-            return
         ids = db.insert(_INSERT, rows, key="uuid")
         for consumer in new:
-            consumer.inserted = ids[consumer.uuid]
+            consumer.id = ids[consumer.uuid]
 
     @staticmethod
     def delete_new(db: Transaction, uuids: Collection[str]) -> None:
@@ -225,7 +222,7 @@ class Consumer:
 
     def delete(self, db: Transaction) -> None:
         """Delete the row, if there is one; raises like ``advance``."""
-        if self.id is not None:
+        if not self.is_new:
             self._write(db, _DELETE, {})
         elif self.holds:
             # A row that is inserted and deleted keeps others from inserting one, and from claiming, until we commit.

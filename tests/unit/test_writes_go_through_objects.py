@@ -115,9 +115,7 @@ def test_unchecked_writes_are_used_only_by_objects_that_check():
         *("objects/claims/claim_set", "objects/claims/release"),
     }
     assert importers("placement.objects.tree") == {"objects/locked_provider"}
-    assert importers("placement.objects.consumer.Consumer") == REPAIRS | {
-        f"objects/claims/{name}" for name in ("claim_set", "leases")
-    }
+    assert importers("placement.objects.consumer.Consumer") == REPAIRS | {"objects/claims/claim_set"}
 
 
 def test_a_provider_record_has_only_methods_that_read():

@@ -7,7 +7,7 @@ What changed is noted while the transaction works, as pairs of old and new value
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.writes.author import Author
@@ -29,6 +29,15 @@ Changes = Mapping[Path, Pair]
 MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
+class Step(NamedTuple):
+    """A move of an object's generation; null before it exists, and after."""
+
+    #: The id of the object's row: a uuid that comes again has another row.
+    row: int | None
+    before: int | None
+    after: int | None
+
+
 class Notes(Protocol):
     """What one transaction has changed so far."""
 
@@ -39,8 +48,7 @@ class Notes(Protocol):
         author: Author | None,
         changes: Changes,
         *,
-        generations: tuple[int | None, int | None] | None = None,
-        row: int | None = None,
+        step: Step | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object.
@@ -50,8 +58,7 @@ class Notes(Protocol):
             key: The uuid; the name of a resource class or trait.
             author: In whose name.
             changes: Pairs by path; a name is under ``("name",)``.
-            generations: Before and after; None if the generation does not move.
-            row: The id of the object's row, where the generation moves: a uuid that comes again has another row.
+            step: None if the generation does not move.
             project: The owner's, for consumers.
         """
 

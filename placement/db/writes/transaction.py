@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -11,10 +12,12 @@ from placement.db import feed
 from placement.db.engine import dialects
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.writes import author
-from placement.db.writes.notes import Changes, Notes
+from placement.db.writes.notes import Changes, Notes, Step
 
 if TYPE_CHECKING:
     Rows = CursorResult[*tuple[Any, ...]]
+
+LOG = logging.getLogger(__name__)
 
 
 class Reading(Protocol):
@@ -106,8 +109,7 @@ class Transaction(Reader):
         key: str,
         changes: Changes,
         *,
-        generations: tuple[int | None, int | None] | None = None,
-        row: int | None = None,
+        step: Step | None = None,
         project: str | None = None,
         by: author.Author | None = None,
     ) -> None:
@@ -118,7 +120,7 @@ class Transaction(Reader):
         """
         if self._notes is not None:
             by = by or author.current()
-            self._notes.add(kind, key, by, changes, generations=generations, row=row, project=project)
+            self._notes.add(kind, key, by, changes, step=step, project=project)
 
     @property
     def changed_providers(self) -> Collection[int]:
@@ -130,9 +132,12 @@ class Transaction(Reader):
         self._on_commit.append(call)
 
     def committed(self) -> None:
-        """Call what waits for the COMMIT."""
+        """Call what waits for the COMMIT; what fails there is only logged, since the transaction is in effect."""
         for call in self._on_commit:
-            call()
+            try:
+                call()
+            except Exception:
+                LOG.exception("The transaction is committed, and what is counted of it is not.")
 
     def require(self, work: Callable[[Transaction], object]) -> None:
         """Have ``work`` committed in a transaction of its own, and this attempt run again after it.

@@ -41,8 +41,3 @@ class Claim:
     def is_first(self) -> bool:
         """Whether the client states that the consumer holds nothing yet, and claims something."""
         return self.generation is None and bool(self.resources) and self.only_on is None
-
-    @property
-    def checks_generation(self) -> bool:
-        """Whether the client states a generation."""
-        return self.generation is not ANY_GENERATION

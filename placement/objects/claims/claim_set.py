@@ -27,12 +27,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
+from placement.db.writes.notes import Step
 from placement.db.writes.transaction import Collision, Transaction
 from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
 from placement.objects.claims.claim import AnyGeneration, Claim
 from placement.objects.claims.claimed_inventory import ClaimedInventory
-from placement.objects.claims.consumer_notes import Advanced, note_claim
+from placement.objects.claims.consumer_notes import note_claim
 from placement.objects.claims.holding import Holding, providers_of
 from placement.objects.consumer import Consumer
 from placement.objects.provider import ResourceProvider
@@ -47,8 +48,8 @@ class PlacedClaim:
     """A claim that was placed."""
 
     consumer_generation: int
-    #: The id of the consumer's row; None where the row is new and nothing has needed its id.
-    row: int | None
+    #: The id of the consumer's row.
+    row: int
     #: Whether the consumer had a row before, and whether it held something.
     existed: bool
     moved: bool
@@ -137,6 +138,10 @@ class ClaimSet:
             What became of each claim, in order.  Refusals are those that ``place`` raises, of a class that does not
             exist NoInventoryToAllocate; and AllocationsChanged: of all, if what other consumers hold is not what is
             relied on; of those on providers that are locked, or have other generations.
+
+        Raises:
+            Prerequisite: The lease of a consumer has expired.
+            Collision: A consumer has changed since it was read.
         """
         refused: dict[str, errors.Failure] = {}
         self._refused = refused
@@ -171,7 +176,7 @@ class ClaimSet:
             Prerequisite: The lease of a consumer has expired.
             Collision: A consumer has changed between the two statements.
         """
-        unchecked = [claim.consumer for claim in self._claims if not claim.checks_generation]
+        unchecked = [claim.consumer for claim in self._claims if isinstance(claim.generation, AnyGeneration)]
         if unchecked:
             # Any generation will do, so these claims must not collide with those who write the same consumers.
             Consumer.create_and_lock(self._db, unchecked)
@@ -179,7 +184,7 @@ class ClaimSet:
         unknown = self._named_providers if provider_ids is None else ()
         self._consumers, ids = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = ids if provider_ids is None else provider_ids
-        leases.require_none_expired(self._consumers.values())
+        leases.require_ended([consumer.uuid for consumer in self._consumers.values() if consumer.is_expired])
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 try:
@@ -231,7 +236,7 @@ class ClaimSet:
             Collision: A row is no longer as it was read.
         """
         own = {claim.consumer for claim in self._open}
-        new = {uuid for uuid in own if self._consumers[uuid].id is None}
+        new = {uuid for uuid in own if self._consumers[uuid].is_new}
         for (is_own, is_new), several in itertools.groupby(
             sorted(own | relied_on.keys()), lambda uuid: (uuid in own, uuid in new)
         ):
@@ -325,22 +330,26 @@ class ClaimSet:
         moved = {uuid: (self._provider_ids[uuid], after) for uuid, after in self._generations(inventories).items()}
         if ended := self._ended_provider_ids:
             moved |= {one.uuid: (one.id, one.generation) for one in ResourceProvider.of_ids(self._db, ended)}
-        advanced = {uuid: Advanced(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
+        advanced = {uuid: Step(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
         for claim in self._open:
             consumer, held = self._consumers[claim.consumer], self._held[claim.consumer]
-            note_claim(self._db, claim, held, consumer.next_generation, consumer.row, advanced)
+            note_claim(self._db, claim, held, consumer.next_generation, consumer.id, advanced)
 
     def _generations(self, inventories: _Inventories) -> dict[str, int]:
-        """Return the generations that the providers have by the claims, by uuid."""
+        """Return the generations that the providers have by the claims that are placed, by uuid."""
         # Where all claims are placed or none, the lock has advanced them before the inventories were read.
         later = self._refused is not None
-        return {uuid: inventory.provider_generation + later for (uuid, _), inventory in inventories.items()}
+        named = {uuid for claim in self._open for uuid in claim.resources}
+        return {
+            uuid: inventory.provider_generation + later for (uuid, _), inventory in inventories.items() if uuid in named
+        }
 
     def _placed(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
         consumer = self._consumers[claim.consumer]
+        assert consumer.id is not None  # it was inserted, unless it was there
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
-            row=consumer.row,
+            row=consumer.id,
             existed=not self._is_new(claim),
             moved=consumer.holds,
             provider_generations={uuid: generations[uuid] for uuid in claim.resources},
@@ -356,7 +365,7 @@ class ClaimSet:
         self._refused.setdefault(claim.consumer, failure)
 
     def _is_new(self, claim: Claim) -> bool:
-        return bool(claim.resources) and self._consumers[claim.consumer].id is None
+        return bool(claim.resources) and self._consumers[claim.consumer].is_new
 
     @property
     def _named_providers(self) -> Collection[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import NamedTuple
 
-from placement.db.writes.notes import CONSUMER, PROVIDER, Pair, Path
+from placement.db.writes.notes import CONSUMER, PROVIDER, Pair, Path, Step
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.holding import Holding
@@ -15,25 +14,13 @@ from placement.objects.claims.holding import Holding
 _Key = tuple[str, str]
 
 
-class Advanced(NamedTuple):
-    """An object whose generation a transaction moves, by the id of its row; None where there is none."""
-
-    row: int | None
-    before: int | None
-    after: int | None
-
-    @property
-    def generations(self) -> tuple[int | None, int | None]:
-        return self.before, self.after
-
-
 def note_claim(
     db: Transaction,
     claim: Claim,
     before: Holding,
     generation: int,
     row: int | None,
-    advanced: Mapping[str, Advanced],
+    advanced: Mapping[str, Step],
 ) -> None:
     """Note for the history what a claim changes of its consumer and of providers.
 
@@ -54,14 +41,14 @@ def note_claim(
     changes: dict[Path, Pair] = {("project",): (before.project, owner.project), ("user",): (before.user, owner.user)}
     if owner.consumer_type is not None:
         changes["type",] = (before.type_name, owner.consumer_type)
-    step = Advanced(row, before.generation, generation)
+    step = Step(row, before.generation, generation)
     _note(db, claim.consumer, changes, before.amounts, holds, step, advanced, owner.project, claim)
 
 
 def note_end(
     db: Transaction,
     before: Holding,
-    advanced: Mapping[str, Advanced] | None = None,
+    advanced: Mapping[str, Step] | None = None,
     *,
     claim: Claim | None = None,
     reason: str | None = None,
@@ -80,7 +67,7 @@ def note_end(
         ("lease",): (written(before.expires_at), None),
         ("reason",): (None, reason),
     }
-    step = Advanced(before.id, before.generation, None)
+    step = Step(before.id, before.generation, None)
     _note(db, before.uuid, changes, before.amounts, {}, step, advanced or {}, before.project, claim)
 
 
@@ -90,8 +77,8 @@ def _note(
     changes: dict[Path, Pair],
     held: Mapping[_Key, int],
     holds: Mapping[_Key, int],
-    step: Advanced,
-    advanced: Mapping[str, Advanced],
+    step: Step,
+    advanced: Mapping[str, Step],
     project: str | None,
     claim: Claim | None,
 ) -> None:
@@ -102,15 +89,11 @@ def _note(
         changes["allocations", provider, name] = pair
         if pair[0] != pair[1] or provider in advanced:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
-    db.note(CONSUMER, consumer, changes, generations=step.generations, row=step.row, project=project, by=by)
+    db.note(CONSUMER, consumer, changes, step=step, project=project, by=by)
     before, after = {key[0] for key in held}, {key[0] for key in holds}
     for provider, of_provider in of_providers.items():
         of_provider["consumers", consumer] = provider in before, provider in after
-        of = advanced.get(provider)
-        if of is None:
-            db.note(PROVIDER, provider, of_provider, by=by)
-        else:
-            db.note(PROVIDER, provider, of_provider, generations=of.generations, row=of.row, by=by)
+        db.note(PROVIDER, provider, of_provider, step=advanced.get(provider), by=by)
 
 
 def written(lease: datetime.datetime | None) -> str | None:

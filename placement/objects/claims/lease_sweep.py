@@ -13,8 +13,7 @@ from collections.abc import Callable
 from placement import errors, signals
 from placement.db.database import Database
 from placement.db.engine import driver_errors
-from placement.db.writes import author, retry
-from placement.db.writes.author import Author
+from placement.db.writes import retry
 from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
@@ -81,10 +80,6 @@ class LeaseSweeper:
     def sweep(self) -> bool:
         """Give back what expired leases hold, within its time; return whether that was tried."""
         self.is_behind = False
-        with author.acting(Author(api="placement", route="leases")):
-            return self._sweep()
-
-    def _sweep(self) -> bool:
         now = time.monotonic()
         if now < self._not_before:
             return False

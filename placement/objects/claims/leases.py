@@ -10,7 +10,7 @@ on it.  So of an extension and the end of the time exactly one takes effect, and
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,12 +18,11 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumers, touch_of, touched
-from placement.db.writes.notes import CONSUMER, Pair, Path
+from placement.db.writes.notes import CONSUMER, Pair, Path, Step
 from placement.db.writes.transaction import Prerequisite, Reading, Transaction
 from placement.objects.claims import release
 from placement.objects.claims.consumer_notes import written
 from placement.objects.claims.holding import Holding
-from placement.objects.consumer import Consumer
 
 #: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
 _NO_GENERATION = -1
@@ -76,13 +75,12 @@ def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None
         raise Prerequisite(lambda first: _give_back_on(first, providers))
 
 
-def require_none_expired(found: Iterable[Consumer]) -> None:
-    """Have an attempt run again once those of these consumers whose lease has expired are ended, if there are any.
+def require_ended(expired: Collection[str]) -> None:
+    """Have an attempt run again once these consumers, whose leases have expired, are ended.
 
     Raises:
-        Prerequisite: There is an expired lease.
+        Prerequisite: There is one.
     """
-    expired = [consumer.uuid for consumer in found if consumer.is_expired]
     if expired:
         raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
 
@@ -110,8 +108,8 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     expires_at = end_after(db, seconds)
     if db.has_history:
         changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
-        generations = before.generation, before.generation
-        db.note(CONSUMER, consumer_uuid, changes, generations=generations, row=before.id, project=before.project)
+        step = Step(before.id, before.generation, before.generation)
+        db.note(CONSUMER, consumer_uuid, changes, step=step, project=before.project)
     is_claimed = db.execute(_EXTEND, {"consumer": before.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
         new: dict[str, Any] = {

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 
 from placement import errors, signals
 from placement.db.schema.tables import consumers
+from placement.db.writes import author
+from placement.db.writes.author import Author
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims import allocation_rows
 from placement.objects.claims.consumer_notes import note_end
@@ -60,10 +62,14 @@ def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
 
 
 def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
-    """End those of these locked consumers whose lease is over, and return their number."""
+    """End those of these locked consumers whose lease is over, and return their number.
+
+    The request that notices it has not asked for it, and may be another project's.
+    """
     ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:
-        end(db, ending, reason="expired")
+        with author.acting(Author(api="placement", route="leases")):
+            end(db, ending, reason="expired")
         db.on_commit(lambda: _publish_expired(len(ending)))
     return len(ending)
 

@@ -34,7 +34,7 @@ def test_a_body_of_the_first_version_states_no_owner_and_no_generation():
     body = {"allocations": [{"resource_provider": {"uuid": "host"}, "resources": {"VCPU": 1}}]}
     (claim,) = claims({"c": body}, SETTINGS)
     assert claim == Claim("c", {"host": {"VCPU": 1}}, Owner("no-project", "no-user"), ANY_GENERATION)
-    assert not claim.checks_generation
+    assert claim.generation is ANY_GENERATION
 
 
 def bodies(*amounts_of_each):

@@ -9,11 +9,12 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from placement.db.engine.compiled import CompiledInsert, CompiledStatement
-from placement.db.schema.tables import claims, consumers
+from placement.db.engine.compiled import CompiledInsert
+from placement.db.schema.tables import LEASE_HAS_EXPIRED, claims
 from placement.db.writes.author import Author
 from placement.db.writes.notes import CONSUMER, Pair, Path
 from placement.db.writes.transaction import Reading, Transaction
+from placement.objects.claims import leases
 from placement.objects.claims.consumer_notes import written
 from placement.objects.claims.holding import Holding, Mappings, stored_uuids
 
@@ -23,6 +24,8 @@ class ClaimRecord:
     """The record of a claim that was placed for a request."""
 
     consumer: str
+    #: The id of the consumer's row, which the transaction that writes the record has locked.
+    row: int
     #: The digest of the request.
     content: str
     #: The generation that the claim gave the consumer.
@@ -32,12 +35,11 @@ class ClaimRecord:
     expires_at: datetime.datetime | None = None
     #: Who claims.
     author: Author | None = field(default=None, compare=False)
-    #: The id of the consumer's row, if it is known.
-    row: int | None = field(default=None, compare=False)
 
     @property
     def _columns(self) -> dict[str, Any]:
         return {
+            "consumer_id": self.row,
             "content": self.content,
             "generation": self.generation,
             "mappings": self.mappings,
@@ -46,19 +48,8 @@ class ClaimRecord:
 
     @classmethod
     def insert_all(cls, db: Transaction, records: Sequence[Self]) -> None:
-        """Insert the records of consumers that have none.
-
-        Their rows are locked by this transaction, as all rows of consumers whose records are written.
-        """
-        ids = {record.consumer: record.row for record in records}
-        unknown = [consumer for consumer, row in ids.items() if row is None]
-        if len(records) == len(unknown) == 1:
-            # The statement that looks up the id is saved.  Of many rows it would make many statements.
-            db.execute(_INSERT_ONE, {"consumer": records[0].consumer, **records[0]._columns})
-        elif records:
-            if unknown:
-                ids |= {row.uuid: row.id for row in db.execute(_IDS, {"uuids": unknown})}
-            db.execute(_INSERT, [{"consumer_id": ids[one.consumer], **one._columns} for one in records])
+        """Insert the records of consumers that have none."""
+        db.execute(_INSERT, [record._columns for record in records])
         for record in records:
             record._note_end(db, None)
 
@@ -67,14 +58,19 @@ class ClaimRecord:
 
         Args:
             keep_end: Whether the end of the present record stays.
+
+        Raises:
+            Prerequisite: Its time was over before this transaction had the lock of the consumer's row, so that the
+                consumer has ended.
         """
-        of_consumer = {"consumer": self.consumer}
-        present = db.execute(_END, of_consumer).first()
+        present = db.execute(_END, {"row": self.row}).first()
         if present is None:
             self.insert_all(db, [self])
             return self
+        if present.is_expired:
+            leases.require_ended([self.consumer])
         record = replace(self, expires_at=present.expires_at) if keep_end else self
-        db.execute(_UPDATE.values(record._columns), of_consumer)
+        db.execute(_UPDATE.values(record._columns), {"row": self.row})
         record._note_end(db, present.expires_at)
         return record
 
@@ -96,14 +92,7 @@ def held_claim(db: Reading, text: str) -> Holding | None:
     return next(iter(held_claims(db, [*stored_uuids(db, [text]).values()]).values()), None)
 
 
-_C = consumers.c
-_ID_OF = sa.select(_C.id).where(_C.uuid == sa.bindparam("consumer")).scalar_subquery()
-_OF_CONSUMER = claims.c.consumer_id == _ID_OF
-_END = sa.select(claims.c.expires_at).where(_OF_CONSUMER)
+_OF_CONSUMER = claims.c.consumer_id == sa.bindparam("row")
+_END = sa.select(claims.c.expires_at, LEASE_HAS_EXPIRED.label("is_expired")).where(_OF_CONSUMER)
 _UPDATE = sa.update(claims).where(_OF_CONSUMER)
-_COLUMNS = ("content", "generation", "mappings", "expires_at")
-_INSERT_ONE = CompiledStatement(
-    sa.insert(claims).values(consumer_id=_ID_OF, **{name: sa.bindparam(name) for name in _COLUMNS}).inline()
-)
-_INSERT = CompiledInsert(claims, "consumer_id", *_COLUMNS)
-_IDS = CompiledStatement(sa.select(_C.id, _C.uuid).where(_C.uuid.in_(sa.bindparam("uuids", expanding=True))))
+_INSERT = CompiledInsert(claims, "consumer_id", "content", "generation", "mappings", "expires_at")

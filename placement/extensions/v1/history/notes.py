@@ -15,7 +15,7 @@ import orjson
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.schema.clock import CLOCK
 from placement.db.writes.author import Author
-from placement.db.writes.notes import MEMBERS, RESOURCE_CLASS, TRAIT, Changes, Pair, Path
+from placement.db.writes.notes import MEMBERS, RESOURCE_CLASS, TRAIT, Changes, Pair, Path, Step
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history.tables import events
 
@@ -28,8 +28,7 @@ class _Noted:
     kind: str
     key: str
     changes: dict[Path, Pair]
-    generations: tuple[int | None, int | None] | None
-    row: int | None
+    step: Step | None
     project: str | None
 
 
@@ -50,22 +49,20 @@ class EventNotes:
         author: Author | None,
         changes: Changes,
         *,
-        generations: tuple[int | None, int | None] | None = None,
-        row: int | None = None,
+        step: Step | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object; arguments as of ``placement.db.writes.notes.Notes``."""
         place = id(author), kind, key
         noted = self._noted.get(place)
         if noted is None:
-            self._noted[place] = _Noted(author, kind, key, dict(changes), generations, row, project)
+            self._noted[place] = _Noted(author, kind, key, dict(changes), step, project)
             return
         for path, pair in changes.items():
             before, _ = noted.changes.get(path, pair)
             noted.changes[path] = (before, pair[1])
-        if generations is not None:
-            noted.generations = generations if noted.generations is None else (noted.generations[0], generations[1])
-            noted.row = row
+        if step is not None:
+            noted.step = step if noted.step is None else step._replace(before=noted.step.before)
         noted.project = project or noted.project
 
     def __bool__(self) -> bool:
@@ -77,7 +74,7 @@ class EventNotes:
         first: dict[int, int] = {}
         for noted in self._noted.values():
             changes = document(noted.changes)
-            before, after = noted.generations or (None, None)
+            row, before, after = noted.step or _NO_STEP
             if not changes and before == after:
                 continue
             ordinal = len(rows)
@@ -95,7 +92,7 @@ class EventNotes:
                     "project": noted.project,
                     "before_generation": before,
                     "generation": after,
-                    "row_id": noted.row,
+                    "row_id": row,
                     "changes": orjson.dumps(changes).decode(),
                     "request": _request(noted.author) if request_ordinal == ordinal else None,
                     "request_ordinal": request_ordinal,
@@ -137,6 +134,7 @@ def _request(author: Author | None) -> str | None:
     return orjson.dumps(known).decode()
 
 
+_NO_STEP = Step(None, None, None)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Author))
 #: Inserts the rows of a transaction.
 INSERT = CompiledInsert(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import database as databases
 from placement.db.engine import timeouts
+from placement.db.schema.tables import traits
 from placement.db.writes import attempt, retry
 from placement.db.writes.transaction import Collision
 from tests import children, made
@@ -47,6 +48,21 @@ def tried(run, work, refused, **options):
     with pytest.raises(refused):
         run(attempt, **options)
     return len(attempts)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_what_is_counted_fails_no_write_that_is_in_effect(database, caplog):
+    counted = []
+
+    def work(db):
+        db.execute(sa.insert(traits), {"name": "CUSTOM_COUNTED"})
+        db.on_commit(lambda: 1 / 0)
+        db.on_commit(lambda: counted.append(True))
+        return "done"
+
+    assert database.write(work) == "done"
+    assert counted == [True]
+    assert "ZeroDivisionError" in caplog.text
 
 
 def again(db):

@@ -158,14 +158,20 @@ def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
     assert database.read(lambda db: subject.named(db, "other")) is None
 
 
+def named(database, uuid, new, generation):
+    """Write the event of a provider that was called "old"."""
+    step = events_of.Step(None, generation, generation)
+    database.write(lambda db: db.note(events_of.PROVIDER, uuid, {("name",): ("old", new)}, step=step))
+
+
 def test_a_name_that_was_given_up_is_found(database):
     """A name from before the history is in the rename only."""
-    database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("old", "new")}, generations=(4, 4)))
+    named(database, key(1), "new", 4)
     [one] = read(database).events
     assert (one.name, one.changes) == ("new", {"name": ["old", "new"]})
     assert database.read(lambda db: subject.named(db, "old")) == key(1)
     write(database, (key(2), None, 0))
-    database.write(lambda db: db.note(events_of.PROVIDER, key(2), {("name",): ("old", "other")}, generations=(0, 0)))
+    named(database, key(2), "other", 0)
     database.recorder.order()
     assert database.read(lambda db: subject.named(db, "old")) == key(2), "it had the name last"
 

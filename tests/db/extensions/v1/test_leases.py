@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from placement.db.schema.tables import claims
 from placement.index import live
 from placement.objects.claims import lease_sweep, leases, release
-from tests.db import lease
+from tests.db import interleaving, lease
+from tests.db.extensions import event_rows
 from tests.db.extensions.v1.test_claims import Cloud, request
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -72,6 +76,29 @@ def test_it_cannot_be_moved_and_keeps_nobody_away(cloud, over):
     assert outcomes(beside) == [(200, "claimed")]
     with_it = cloud.claim(request("resources=VCPU:2"), together_with=[over["consumer"]])
     assert outcomes(with_it) == [(409, "refused")]
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_it_is_not_moved_once_its_time_is_over_for_readers(cloud):
+    """Its time ends after the claim has read its row, and before the claim has locked it."""
+    cloud.host("h", VCPU=2)
+    asked = request("resources=VCPU:2")
+    assert cloud.claim(asked, expires_in=3600).body["claimed"] == 1
+    move = {**asked, "query": "resources=VCPU:1", "keep": False, "consumer_generation": 1}
+    with opened(cloud.database.url) as elsewhere:
+        over = functools.partial(lease.expire, elsewhere, asked["consumer"])
+        with interleaving.just_before(cloud.database, interleaving.holding_consumers, over):
+            moved = cloud.claim(move, expires_in=3600)
+    assert outcomes(moved) == [(409, "refused")]
+    assert cloud("GET", f"/v1/claims/{asked['consumer']}").status == 404
+    assert cloud.count(claims) == 0
+
+
+def test_its_end_is_nobodys_request(cloud, over):
+    """A request of another project gives it back."""
+    assert outcomes(cloud.claim(request("resources=VCPU:2", project_id="another"))) == [(200, "claimed")]
+    [end] = [one for one in event_rows.following(cloud.database) if one.changes.get("reason") == [None, "expired"]]
+    assert (end.uuid, end.request) == (over["consumer"], {"api": "placement", "route": "leases"})
 
 
 @pytest.mark.parametrize("dry", ["", "&dry_run=true"], ids=["released", "tried"])

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from unittest import mock
 
 import pytest
 
-from placement import routes
+from placement import errors, routes
 from placement.db.writes.transaction import Transaction
+from placement.objects.claims.claim import Claim
+from placement.objects.claims.claim_set import ClaimSet, PlacedClaim
+from placement.objects.consumer import Owner
+from placement.objects.inventory import Inventory
+from placement.objects.locked_provider import LockedProvider
 from tests import apis
 from tests.db.extensions import event_rows, replay
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
 
+OWNER = Owner("project", "user")
 each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 
 
@@ -50,6 +57,24 @@ def test_replaying_the_events_gives_the_state(database, write):
             assert one.request["route"].startswith(f"{method} {api.prefix}/"), one
             assert one.request["request_id"].startswith("req-")
             assert one.request["api"] == api.name
+
+
+def test_a_refused_claim_moves_no_generation(database):
+    """A consumer leaves the provider that the refused claim of the same transaction is on."""
+    left, taken, consumer = (str(uuid.uuid4()) for _ in range(3))
+    for host in (left, taken):
+        database.write(
+            lambda db, host=host: LockedProvider.create(db, uuid=host, name=host).replace_inventories(
+                [Inventory("VCPU", 8)]
+            )
+        )
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, {left: {"VCPU": 4}}, OWNER, None)]).place())
+    move = Claim(consumer, {taken: {"VCPU": 4}}, OWNER, 1)
+    too_much = Claim(str(uuid.uuid4()), {left: {"VCPU": 9}}, OWNER, None)
+    moved, refused = database.write(lambda db: ClaimSet(db, [move, too_much]).place_each())
+    assert isinstance(moved, PlacedClaim)
+    assert isinstance(refused, errors.CapacityExceeded)
+    assert replay.differences(replay.replayed(database), replay.read(database)) == {}
 
 
 @pytest.mark.parametrize("write", every_tenth(write for write in (*ALL, *VARIANTS) if write.changes))
