@@ -1,7 +1,7 @@
 """The claims of a request, placed by a transaction of their own or with those of other threads (docs/adr/0036).
 
-Only claims of consumers that hold nothing yet are placed together.  They give nothing back that the others could take,
-so claims that fit together fit one after another, too, in any order, and each reply is one that the request could have
+Only claims of consumers that hold nothing yet are placed together: no other transaction has locked their rows, for
+which the batch would have to wait.  They are judged one after another, so each reply is one that the request could have
 had alone.
 """
 
