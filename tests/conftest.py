@@ -51,7 +51,7 @@ _CHANCES = [
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=_CHANCES, print_blob=True)
 # A short run tries the same examples each time, so what fails is the change; `make check` tries fewer, and
 # `make test-long` searches at random.
-hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=35)
 hypothesis.settings.register_profile("check", hypothesis.settings.get_profile("short"), max_examples=20)
 hypothesis.settings.register_profile("long", PATIENT, max_examples=1000)
 hypothesis.settings.load_profile("short")
@@ -140,14 +140,14 @@ def pytest_collection_modifyitems(config, items):
 
 
 #: The weights of the kinds of database in a draw, where one is not 1.
-_TICKETS = {servers.SQLite.kind: 3}
+_TICKETS = {servers.SQLite.kind: 8}
 
 
 def _of_a_short_run(items):
     """Return the tests of a short run: none marked ``long``, and one database for each not marked ``every_database``.
 
     A hash of the test's id selects the database, so it is the same in each run, whatever other tests there are.  SQLite
-    has three tests of five: they depend on no dialect, and the same test costs three to five times as much on a server.
+    has eight tests of ten: they depend on no dialect, and the same test costs three to five times as much on a server.
     """
     kinds = defaultdict(list)
     for item in items:

@@ -16,9 +16,9 @@ from placement import extension
 from tests import caller, children, running, servers
 from tools import copy_core
 
-#: What a short run runs in the copy: the gabbits, in process on SQLite, and the units that serve requests.
+#: What a short run runs in the copy: gabbits of each kind, in process on SQLite, and the units that serve requests.
 SHORT = (
-    "tests/gabbi",
+    *("tests/gabbi", "-k", "not test_gabbits or client or dry_run or policy or protocol or reshaper"),
     *(f"tests/unit/{name}" for name in ("conf", "handlers", "http", "middleware", "objects", "policy")),
 )
 #: What a long run runs there, each in turn.

@@ -73,7 +73,10 @@ class Queue(Generic[Item, Result]):
     @property
     def line(self) -> _Line[Item, Result]:
         """What waits in this process: a forked child does not have the threads that wait in its parent."""
-        return self._lines.setdefault(os.getpid(), _Line())
+        process = os.getpid()
+        if process not in self._lines:
+            self._lines.setdefault(process, _Line())
+        return self._lines[process]
 
     @contextlib.contextmanager
     def turn(

@@ -184,7 +184,8 @@ class ClaimSet:
         unknown = self._named_providers if provider_ids is None else ()
         self._consumers, ids = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = ids if provider_ids is None else provider_ids
-        leases.require_ended([consumer.uuid for consumer in self._consumers.values() if consumer.is_expired])
+        if expired := [consumer.uuid for consumer in self._consumers.values() if consumer.is_expired]:
+            leases.require_ended(expired)
         for claim in self._claims:
             if not isinstance(claim.generation, AnyGeneration):
                 try:
@@ -194,10 +195,11 @@ class ClaimSet:
         self._check_providers(created)
         holding = [consumer for claim in self._open if (consumer := self._consumers[claim.consumer]).holds]
         expected = {consumer.uuid: consumer.generation for consumer in holding}
-        found = Holding.read_all(self._db, expected)
-        if {uuid: held.generation for uuid, held in found.items()} != expected:
-            raise Collision
-        self._held |= found
+        if expected:
+            found = Holding.read_all(self._db, expected)
+            if {uuid: held.generation for uuid, held in found.items()} != expected:
+                raise Collision
+            self._held |= found
 
     def _check_providers(self, created: Collection[str] = ()) -> None:
         for claim in self._open:

@@ -76,13 +76,8 @@ def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None
 
 
 def require_ended(expired: Collection[str]) -> None:
-    """Have an attempt run again once these consumers, whose leases have expired, are ended.
-
-    Raises:
-        Prerequisite: There is one.
-    """
-    if expired:
-        raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
+    """Have an attempt run again once these consumers, whose leases have expired, are ended: raises Prerequisite."""
+    raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
 
 
 def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
