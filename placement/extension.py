@@ -60,7 +60,7 @@ class Extension:
             configuration, and returns the exit code.
         checks: Returns checks of the doctor.
         metrics: Creates its metrics, and returns what changes them: events, each with a function for its facts.
-        schema: Returns its tables, their migration, and what of them ``db release`` would lose.
+        schema: Returns its tables, and what of them ``db release`` would lose.
         attach: Called with each database that a program opens for requests or commands, before its first write, with
             the number of threads that serve requests; None if it is not known, as in commands.
         swept: Removes rows that are of no use any more, for ``placement-manage db sweep``.

@@ -24,12 +24,6 @@ def drop_table(name: str) -> None:
         op.drop_table(name)
 
 
-def add_column(table: str, column: sa.Column[Any]) -> None:
-    """Add a column, unless the table has one of this name."""
-    if not has_column(column.name, table):
-        op.add_column(table, column)
-
-
 def create_index(name: str, table: str, columns: list[str]) -> None:
     """Create the index, unless the table has one of this name."""
     if not has_index(name, table):

@@ -1,4 +1,4 @@
-"""The revisions of the schema, kept by alembic.
+"""The revisions of the schema, kept by alembic, and what is added without one.
 
 ``schema`` imports this module only where it needs it: importing alembic takes a tenth of a start, and a schema that is
 current needs no alembic.
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
+from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Connection
 
 from placement import errors
-
-#: Idempotent steps (placement/db/migrations/steps.py).
-Migration = Callable[[], None]
+from placement.db.schema import tables
 
 
 def upgrade(connection: Connection, revision: str) -> None:
@@ -30,12 +31,43 @@ def upgrade(connection: Connection, revision: str) -> None:
         command.upgrade(configuration(connection), revision)
 
 
-def migrate(connection: Connection, migrations: Iterable[Migration]) -> None:
-    """Take the steps of migrations that have no revision, those of extensions."""
-    context = MigrationContext.configure(connection)
-    with Operations.context(context):
-        for each in migrations:
-            each()
+def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
+    """Add the tables, columns and indexes that the database lacks of tables that have no revision."""
+    alembic = Operations(MigrationContext.configure(connection))
+    with _collated(connection, additions):
+        tables.metadata.create_all(connection, additions)
+        for table in additions:
+            found = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in found:
+                    alembic.add_column(table.name, column)
+            for index in table.indexes:
+                index.create(connection, checkfirst=True)
+
+
+@contextlib.contextmanager
+def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator[None]:
+    """Give columns that are joined with others the collation of those, while the block creates them.
+
+    The database's default may be another by now, since a backup was restored into a new database or the default was
+    changed, and MySQL does not compare columns of two collations of one character set ("Illegal mix of collations").
+    """
+    types: dict[sa.Column[Any], Any] = {
+        column: column.type for table in additions for column in table.columns if "like" in column.info
+    }
+    found = sa.text(
+        "SELECT character_set_name, collation_name FROM information_schema.columns "
+        "WHERE table_schema = DATABASE() AND table_name = :table AND column_name = :column"
+    )
+    try:
+        for column in types if connection.dialect.name in ("mysql", "mariadb") else ():
+            like = column.info["like"]
+            charset, collation = connection.execute(found, {"table": like.table.name, "column": like.name}).one()
+            column.type = mysql.VARCHAR(types[column].length, charset=charset, collation=collation)
+        yield
+    finally:
+        for column, kind in types.items():
+            column.type = kind
 
 
 def downgrade(connection: Connection, revision: str) -> None:

@@ -55,18 +55,17 @@ _FINDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """The tables of an extension.
+    """The tables of an extension; :func:`sync` adds the tables, columns and indexes that the database lacks.
 
     Args:
-        tables: Those of ``placement.db.schema.tables.metadata``.
-        migrate: Creates what is missing of them: steps (``placement/db/migrations/steps.py``) taken where the database
-            lacks a table, a column or an index.  Each must do nothing if it was taken before.
+        tables: Those of ``placement.db.schema.tables.metadata``.  A column that a later version adds is nullable, or
+            has a default of the server, for the rows that are there; constraints come with their table only.  With a
+            column of the core as ``like`` in its ``info`` a column gets the collation of that one, to be joined with.
         losses: Returns a sentence on rows that cannot be made again, and that :func:`release` would drop; empty if
             there are none.
     """
 
     tables: Sequence[sa.Table]
-    migrate: Callable[[], None]
     losses: Callable[[Connection], str] | None = None
 
 
@@ -93,7 +92,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
             from placement.db.schema import revisions
 
             LOG.info("Adding what extensions need: %s", ", ".join(missing))
-            revisions.migrate(connection, [each.migrate for each in additions])
+            revisions.complete(connection, _tables_of(additions))
 
 
 def release(

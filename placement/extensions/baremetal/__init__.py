@@ -14,8 +14,7 @@ versioning, error_documents, spellings
 importing           nodes of an Ironic service, recorded here by a command
 objects             nodes, allocation records, and the transactions that change them
 command, ironic     ``placement-manage baremetal``, and the Ironic that nodes are imported from
-tables, migration, schema
-                    the tables, and the steps that bring them up to date
+tables, schema      the tables
 extension           what all of it adds to the service
 versions, failures  what everything else here refers to
 """

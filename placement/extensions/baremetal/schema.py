@@ -10,12 +10,6 @@ from placement.db.upkeep import sweep
 from placement.extensions.baremetal.tables import RECORD_IS_LIVE, TABLES, baremetal_allocations, baremetal_nodes
 
 
-def _migrate() -> None:
-    from placement.extensions.baremetal import migration  # imports alembic
-
-    migration.upgrade()
-
-
 def _losses(connection: Connection) -> str:
     nodes, records = (schema.rows(connection, table) for table in (baremetal_nodes, baremetal_allocations))
     if not nodes and not records:
@@ -26,7 +20,7 @@ def _losses(connection: Connection) -> str:
     )
 
 
-ADDITION = schema.Addition(TABLES, _migrate, _losses)
+ADDITION = schema.Addition(TABLES, _losses)
 
 
 def swept(database: Database) -> list[sweep.Swept]:

@@ -88,13 +88,7 @@ def _metrics(instruments: Instruments) -> Iterable[Subscription]:
 def _schema() -> Addition:
     from placement.extensions.v1.history.tables import TABLES
 
-    return Addition(TABLES, _migrate)
-
-
-def _migrate() -> None:
-    from placement.extensions.v1.history import migration  # imports alembic
-
-    migration.upgrade()
+    return Addition(TABLES)
 
 
 def _attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:

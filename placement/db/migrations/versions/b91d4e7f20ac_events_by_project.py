@@ -1,4 +1,4 @@
-"""The number of what is now a part of the migration of the extension v1."""
+"""The number of what is now in a table of the extension v1, which has no revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of what is now the migration of the extension baremetal."""
+"""The number of what is now in the tables of the extension baremetal, which have no revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of what is now the migration of the extension v1."""
+"""The number of what is now in the tables of the extension v1, which have no revision."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 recorder           what records the transactions of a database, and keeps the history in order and bounds
 notes              notes of a transaction as rows of events
-tables, migration  the tables
+tables             the tables
 order              the order of events
 event              events with who caused them, page by page
 subject            what the history is asked about

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from placement.db.migrations import steps
 from placement.db.schema import revisions, schema, tables
 from placement.db.schema.schema import State
 from placement.errors import SchemaError
@@ -234,7 +232,7 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 def test_a_sync_that_fails_leaves_nothing_of_any_revision_or_addition(engine):
-    last = schema.Addition((_things(),), lambda: steps.create_table("things", _identifier()))
+    last = schema.Addition((_things(),))
 
     def last_step(statement):
         return statement.startswith("CREATE TABLE things")
@@ -252,29 +250,20 @@ def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, 
     made.sync(engine)
 
 
-def _identifier():
-    return sa.Column("id", sa.Integer, primary_key=True)
-
-
 def _things(*columns):
-    return sa.Table("things", sa.MetaData(), _identifier(), *columns)
+    return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
 
 
 def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
-    """A table, then a column and an index of it: each by a step that looks for its result first."""
+    """A table, then a column and an index of it."""
     caplog.set_level("INFO")
-    first = schema.Addition((_things(),), lambda: steps.create_table("things", _identifier()))
+    first = schema.Addition((_things(),))
     schema.sync(engine)
     assert schema.finding(engine, [first]) == 'The database lacks things. Run "placement-manage db sync".'
     schema.sync(engine, additions=[first])
     assert schema.finding(engine, [first]) is None
 
-    def grow():
-        if not steps.has_column("size", "things"):
-            op.add_column("things", sa.Column("size", sa.Integer))
-        steps.create_index("things_size_idx", "things", ["size"])
-
-    second = schema.Addition((_things(sa.Column("size", sa.Integer), sa.Index("things_size_idx", "size")),), grow)
+    second = schema.Addition((_things(sa.Column("size", sa.Integer), sa.Index("things_size_idx", "size")),))
     assert schema.finding(engine, [second]) == (
         'The database lacks things.size, things_size_idx. Run "placement-manage db sync".'
     )
