@@ -87,7 +87,7 @@ class ResourceProvider:
     @classmethod
     def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
         """The providers that have these ids, in the order of the ids."""
-        return [cls(*row) for row in db.execute(_BY_ID, {"ids": list(ids)})] if ids else []
+        return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids), MANY)]
 
     @classmethod
     def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:

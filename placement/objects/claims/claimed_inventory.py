@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import sqlalchemy as sa
 
@@ -84,10 +84,6 @@ class ClaimedInventory:
             raise errors.CapacityExceeded(resource_class=self.resource_class, uuid=self.provider)
 
 
-def _among(name: str) -> sa.BindParameter[Any]:
-    return sa.bindparam(name, expanding=True)
-
-
 _A, _I, _C = allocations.c, inventories.c, resource_classes.c
 
 
@@ -122,5 +118,8 @@ _READ = CompiledStatement(
     # With a sum in place of the column no index of classes leads to inventories.  MySQL would begin with the
     # classes where its statistics are old, and read the inventories of all providers.
     .join(resource_classes, _C.id == _I.resource_class_id + 0)
-    .where(_I.resource_provider_id.in_(_among("providers")), _C.name.in_(_among("names")))
+    .where(
+        _I.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
+        _C.name.in_(sa.bindparam("names", expanding=True)),
+    )
 )

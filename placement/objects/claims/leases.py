@@ -116,10 +116,6 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         db.execute(sa.insert(claims), new)
 
 
-def _among(name: str) -> sa.BindParameter[Any]:
-    return sa.bindparam(name, expanding=True)
-
-
 _C = claims.c
 _NOW = sa.select(CLOCK)
 _EXPIRED = (
@@ -132,7 +128,7 @@ _EXPIRED = (
 _EXPIRED_ON = _EXPIRED.where(
     sa.exists().where(
         allocations.c.consumer_id == consumers.c.uuid,
-        allocations.c.resource_provider_id.in_(_among("providers")),
+        allocations.c.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
     )
 )
 #: One row if there is an expired lease.  The join leaves out claims whose consumer a program has deleted on

@@ -8,6 +8,7 @@ from typing import Self
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import inventories, resource_classes
 from placement.db.writes.transaction import Reading
 from placement.objects import capacity
@@ -35,15 +36,11 @@ class Room:
     @classmethod
     def of_providers(cls, db: Reading, ids: Collection[int]) -> dict[str, dict[str, Self]]:
         """The room in all inventories of these providers, by provider uuid and class, in the order of the ids."""
-        ordered = sorted(ids)
-        rooms: dict[str, dict[str, Self]] = {}
-        for start in range(0, len(ordered), MANY):
-            batch = ordered[start : start + MANY]
-            uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, batch)}
-            rooms |= {uuid: {} for uuid in uuids.values()}
-            for row in db.execute(_INVENTORIES, {"providers": batch}):
-                amount = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
-                rooms[uuids[row.provider_id]][row.resource_class] = cls(amount, int(row.used))
+        uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, ids)}
+        rooms: dict[str, dict[str, Self]] = {uuid: {} for uuid in uuids.values()}
+        for row in batches.rows(db, _INVENTORIES, "providers", uuids, MANY):
+            amount = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
+            rooms[uuids[row.provider_id]][row.resource_class] = cls(amount, int(row.used))
         return rooms
 
 
