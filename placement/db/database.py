@@ -218,7 +218,7 @@ class Database:
                 works = [prerequisite.work, *works]
         raise exhausted()
 
-    def wait_until_reachable(self, max_retries: int = 10, retry_interval: float = 10) -> None:
+    def wait_until_reachable(self, max_retries: int, retry_interval: float) -> None:
         """Return once the server answers.
 
         Args:

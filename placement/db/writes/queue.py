@@ -80,7 +80,7 @@ class Queue(Generic[Item, Result]):
 
     @contextlib.contextmanager
     def turn(
-        self, item: Item, *, distinct: Collection[Hashable] = (), size: int = 1, kind: Hashable = None
+        self, item: Item, *, distinct: Collection[Hashable], size: int = 1, kind: Hashable = None
     ) -> Iterator[Turn[Item, Result]]:
         """Wait for the turn of an item.  The block does the work for ``turn.items``, if there are any, and ends it.
 

@@ -85,7 +85,7 @@ def test_a_server_that_does_not_let_us_in_is_not_away(database_url, wrong):
     changes = {"username": "nobody", "password": "wrong"} if wrong == "password" else {"database": "nowhere"}
     with opened(sa.make_url(database_url).set(**changes)) as database:
         with pytest.raises(errors.DatabaseRefuses):
-            database.wait_until_reachable(max_retries=-1)
+            database.wait_until_reachable(max_retries=-1, retry_interval=10)
         with pytest.raises(errors.DatabaseRefuses):
             database.read(lambda db: db.execute(sa.select(1)))
         with pytest.raises(errors.DatabaseRefuses):

@@ -40,8 +40,8 @@ class Runner:
         self._threads = ThreadPoolExecutor(32)
         self._begun = _Events()
 
-    def turn(self, item, **facts):
-        with self.queue.turn(item, **facts) as turn:
+    def turn(self, item, distinct=(), **facts):
+        with self.queue.turn(item, distinct=distinct, **facts) as turn:
             if turn.items:
                 self._begun[item].set()
                 assert self.gates[item].wait(PATIENCE)
@@ -162,9 +162,9 @@ def test_an_exception_is_raised_by_the_leader_and_tells_the_others_what_is_known
 
 
 def test_a_missing_result_is_noticed(runner):
-    with pytest.raises(ValueError, match="shorter"), runner.queue.turn("a") as turn:
+    with pytest.raises(ValueError, match="shorter"), runner.queue.turn("a", distinct=()) as turn:
         turn.end([])
-    with pytest.raises(errors.OutcomeUnknown), runner.queue.turn("a"):
+    with pytest.raises(errors.OutcomeUnknown), runner.queue.turn("a", distinct=()):
         pass
 
 
@@ -311,7 +311,7 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
         # As servers written in C do, without the hooks of Python.
         child = ctypes.PyDLL(None).fork()
         if child == 0:
-            with runner.queue.turn("c") as turn:
+            with runner.queue.turn("c", distinct=()) as turn:
                 turn.end(turn.items)
             os._exit(0 if turn.result == "c" else 1)
     finally:
