@@ -16,6 +16,10 @@ projects   what other projects' tests use
 extensions/console  pages, in process and in a browser
 extensions/openapi  requests drawn from the documents
 
+A test that asks for ``database`` (with the schema and the standard rows, for it alone) or for ``backend`` exists once
+for each kind of database.  A short run has it on one, which a hash of its id selects.  Mark it ``every_database`` if it
+is about locks, races, SQL or migrations, and ``long`` if only ``make test-long`` is to have it (pyproject.toml).
+
 A test that needs another size or pause sets a public constant of the module, such as ``BATCH``.
 
 model, nonsense and nova hold no tests: models, odd values and replies of nova for the others.

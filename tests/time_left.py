@@ -36,20 +36,26 @@ class TimeLeft:
         self._config, self._cache = config, getattr(config, "cache", None)
         self._rest = Rest(self._cache.get(_CACHED, {}) if self._cache else {})
         self._taken: Counter[str] = Counter()
-        self._begun = self._said = time.monotonic()
+        #: When the tests began, and when the last line was written.
+        self._begun = self._said = 0.0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._rest.collected(item.nodeid for item in session.items)
+        self._collected(item.nodeid for item in session.items)
 
+    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        self._collected(ids)
+
+    def _collected(self, ids: Iterable[str]) -> None:
         self._rest.collected(ids)
+        self._begun = self._said = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._taken[_file_of(report.nodeid)] += report.duration
         if report.when == "teardown":
             self._rest.finished(report.nodeid)
         now = time.monotonic()
-        if self._rest.begun and now - self._said >= INTERVAL:
+        if self._rest.begun and not self._rest.ended and now - self._said >= INTERVAL:
             self._said = now
             terminal = self._config.pluginmanager.get_plugin("terminalreporter")
             terminal.write_line(f"\n{self._rest.line(now - self._begun)}")
@@ -72,6 +78,11 @@ class Rest:
     def begun(self) -> bool:
         """Whether a test is finished."""
         return self._done.total() > 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether all tests are finished."""
+        return self._done.total() >= self._count.total()
 
     def collected(self, ids: Iterable[str]) -> None:
         """Note the tests of the run."""

@@ -1,5 +1,6 @@
 """Install the packages that are compiled here, and say in a line which tests are skipped where one can't be."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ PACKAGES = ("uwsgi>=2.0.26", "mod_wsgi>=5.0", "mysqlclient>=2.2.1")
 
 def main() -> None:
     """Install what is missing or too old; only CI, which needs all of them, shows the output of a failed build."""
+    if importlib.util.find_spec("MySQLdb") is None:
+        print("Compiling uwsgi, mod_wsgi and mysqlclient for the tests, which takes a minute or more ...", flush=True)
     for package in PACKAGES:
         command = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, package]
         done = subprocess.run(command, capture_output=True, text=True)

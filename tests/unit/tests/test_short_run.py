@@ -48,12 +48,12 @@ def run(monkeypatch):
 
 
 def test_each_test_runs_once_and_each_database_has_its_part(run):
-    items, left_out = run(collected(50))
-    assert sorted(item.name for item in items) == sorted(f"row{number}" for number in range(50))
+    items, left_out = run(collected(100))
+    assert sorted(item.name for item in items) == sorted(f"row{number}" for number in range(100))
     kinds = [item.callspec.params["backend"] for item in items]
     assert min(kinds.count(kind) for kind in KINDS) >= 5
-    assert kinds.count("sqlite") > 25
-    assert len(left_out) == 100
+    assert kinds.count("sqlite") > 50
+    assert len(left_out) == 200
 
 
 def test_the_database_of_a_test_does_not_depend_on_other_tests(run):
