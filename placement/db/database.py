@@ -1,7 +1,7 @@
-"""A database: its connections, its feed's writers, and the ways to use it: reads, writes and dry runs.
+"""A database: its connections, its feed writers, and the ways to use it: reads, writes and dry runs.
 
 A write is a function of a transaction.  It runs as an attempt at READ COMMITTED (placement/db/writes/attempt.py).  An
-attempt that collides with other transactions, in any statement or at COMMIT, is rolled back and run again as a whole
+attempt that collides with other transactions, in any statement or at COMMIT, is rolled back and runs again as a whole
 (placement/db/writes/retry.py).
 
 A read runs in autocommit mode: every statement sees its own committed state.  Code that needs two statements reads the
@@ -38,7 +38,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
-#: The largest sum of the sizes of writes that one transaction does together.
+#: The largest sum of the sizes of writes that share one transaction.
 LARGEST = 100
 
 
@@ -65,10 +65,10 @@ class Database:
         self.writers = feed.Writers()
         sqlite = self.url.get_backend_name() == "sqlite"
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
-        # A database in memory is one connection, which reads use too.
+        # A database in memory is one connection, which reads use, too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
-        #: Of writes that one transaction does together.
+        #: For writes that can share one transaction.
         self.queue: Queue[Any, bool] = Queue(LARGEST, self.wait_for)
 
     @property
@@ -81,7 +81,7 @@ class Database:
         self._attempts.recorder = recorder
 
     def time_statements(self) -> None:
-        """Publish the seconds of every statement from now on; called once, at start."""
+        """Publish the duration in seconds of every statement from now on; called once, at start."""
         for engine in {self.engine, self.reading_engine}:
             statements.publish_timings(engine)
 
@@ -104,7 +104,7 @@ class Database:
             engine.dispose()
 
     def probe(self, work: Callable[[Reading], Result]) -> Result:
-        """Return what ``work(db)`` returns, on a connection of its own and within seconds, for health checks.
+        """For health checks: return what ``work(db)`` returns, on a connection of its own and within seconds.
 
         Raises:
             Unavailable: The server does not answer, lacks tables, or refuses the service.
@@ -119,7 +119,7 @@ class Database:
                 if driver_errors.classify(error) is not ErrorClass.LOST:
                     retry.raise_for_operator(error)
                     raise
-                # A connection that failed at once is replaced; one that was silent has used up the time.
+                # A connection that failed at once is replaced; one that did not answer has used up the time.
                 if time.monotonic() > deadline:
                     raise retry.unavailable(error) from error
                 time.sleep(0.1)
@@ -139,7 +139,7 @@ class Database:
             )
 
     def snapshot(self, work: Callable[[Connection], Result]) -> Result:
-        """Return what ``work(db)`` returns, whose statements all see one committed state; raises like ``read``."""
+        """Return what ``work(db)`` returns; all its statements see one committed state.  Raises like ``read``."""
 
         def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
@@ -162,7 +162,7 @@ class Database:
         Args:
             work: Reads and writes in the transaction; it may be called several times.
             attempts: The largest number of attempts.
-            exhausted: The failure if every attempt collided.
+            exhausted: The failure if all attempts collide, or the deadline passes.
 
         Raises:
             Conflict: ``exhausted``.
@@ -177,14 +177,14 @@ class Database:
                 with signals.timed("database"), self.bulkhead.admit():
                     return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
             except Prerequisite as prerequisite:
-                # After the first prerequisite the work is always run once more, even after the deadline.
+                # After the first prerequisite the work always runs once more, even after the deadline.
                 if round_ and retry.is_over(deadline):
                     break
                 self.write(prerequisite.work, exhausted=exhausted)
         raise exhausted()
 
     def wait_for(self, done: threading.Event) -> bool:
-        """Wait for what another thread does with this database; see ``Bulkhead.wait_for``."""
+        """Wait for work that another thread does with this database; see ``Bulkhead.wait_for``."""
         return self.bulkhead.wait_for(done)
 
     def dry_run(
@@ -195,19 +195,19 @@ class Database:
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Any:
-        """Return what the last of ``works`` returns, of which nothing is committed, and no feed knows.
+        """Return what the last of ``works`` returns, but commit nothing and leave the feed alone.
 
         Args:
-            works: Run in one transaction, each as if those before it were committed.  What they require at their end
-                is not done: an attempt that lacks it comes to the same decision.  A prerequisite that they raise is
-                run before them.
-            look: Called at the end of the transaction.  It sees what the works have done; if they are refused, it sees
-                none of that.
-            attempts: As of ``write``.
-            exhausted: As of ``write``.
+            works: Run in one transaction, each as if those before it were committed.  What they ask for by
+                ``Transaction.require`` is not done: an attempt that lacks it comes to the same decision.  A
+                prerequisite that they raise themselves is run before them.
+            look: Called at the end of the transaction.  It sees what the works have done, or nothing of that if they
+                are refused.
+            attempts: As for ``write``.
+            exhausted: As for ``write``.
 
         Raises:
-            Failure: A work is refused; or as ``write``, and then ``look`` may not have been called.
+            Failure: A work is refused; or as for ``write``, and then ``look`` may not have been called.
         """
         for _ in range(retry.PREREQUISITES):
             try:
@@ -222,11 +222,11 @@ class Database:
         """Return once the server answers.
 
         Args:
-            max_retries: Tries after the first; -1 is no limit.
+            max_retries: Tries after the first; -1 for no limit.
             retry_interval: Seconds between two tries.
 
         Raises:
-            DatabaseUnavailable: No try succeeded, or the server answers with an error that does not pass by itself.
+            DatabaseUnavailable: No try succeeded, or the server answered with an error that another try would not help.
         """
         tries = 0
         most = "" if max_retries < 0 else f" of {max_retries + 1}"
@@ -245,13 +245,13 @@ class Database:
             time.sleep(retry_interval)
 
     def _place(self) -> str:
-        """Return where the server is, for a line of the log; empty for a database without one."""
+        """Return where the server is, for a log line; empty for a database without a server."""
         url = self.reading_engine.url
         port = f":{url.port}" if url.port else ""
         return f" at {url.host}{port}" if url.host else ""
 
     def _discard_stale(self, error: Exception, began: float) -> None:
-        """Stop using what was made before the server was lost: connections of all pools, writers of the feed.
+        """Stop using what was made before the server was lost: the connections of all pools, and the feed writers.
 
         The server that answers next may be another one, or the same one without its newest commits.  An error that
         leaves its connection intact, or that prevents a new connection, does not show that the server was lost.

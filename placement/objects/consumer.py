@@ -1,8 +1,8 @@
-"""Consumers as one attempt of a claim finds and writes them: rows, generations, owners.
+"""Consumers as one attempt at a claim finds and writes them: rows, generations, owners.
 
-A consumer's row exists exactly as long as it holds something.  Databases that another implementation wrote may have
-rows of consumers that hold nothing (they count as absent, and are used again) and allocations whose consumer has no
-row (they are replaced like any other).
+A consumer has a row exactly as long as it holds something.  Databases written by another implementation may have rows
+of consumers that hold nothing (they count as absent, and are reused) and allocations whose consumer has no row (they
+are replaced like any other).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import ResourceProvider
 from placement.uuids import canonical
 
-#: Names that are looked up by the statement that reads consumers; more of them have statements of their own.
+#: The most names that the statement which reads consumers looks up as well; more have statements of their own.
 _FEW_NAMES = 8
-#: The same of ids of providers.
+#: The same for ids of providers.
 _FEW_PROVIDERS = 100
 
 
@@ -60,18 +60,18 @@ class Owner:
 
     @property
     def names(self) -> list[Name]:
-        """The names, as they are looked up."""
+        """The names to look up."""
         both = [Name(names.PROJECT, self.project), Name(names.USER, self.user)]
         return both if self.consumer_type is None else [*both, Name(names.CONSUMER_TYPE, self.consumer_type)]
 
     def columns(self, ids: Mapping[Name, int]) -> dict[str, int | None]:
         """Return the columns of a consumer's row that refer to this owner."""
         project, user, *types = (ids[name] for name in self.names)
-        # The id of a type without a row is 0 until the attempt is run again; the foreign key accepts null, but not 0.
+        # A type without a row has the id 0 until the attempt runs again; the foreign key accepts null, but not 0.
         return {"project_id": project, "user_id": user, "consumer_type_id": types[0] or None if types else None}
 
 
-#: The owner in rows that never become visible with it: it is replaced, or the row is deleted, in the same transaction.
+#: The owner in a row that the same transaction deletes again.
 _NO_OWNER: dict[str, int | None] = {"project_id": 0, "user_id": 0, "consumer_type_id": None}
 
 
@@ -80,15 +80,15 @@ class Consumer:
     """The row of a consumer, as an attempt found it and writes it."""
 
     uuid: str
-    #: None as long as it has no row.
+    #: None while it has no row.
     id: int | None = None
-    #: Of the row that was found.
+    #: The generation of the row that was found.
     generation: int | None = None
-    #: Whether there are allocations of it, also where it has no row.
+    #: Whether it has allocations, even without a row.
     holds: bool = False
-    #: Whether the time of its lease is over, so that it has to be given back before anything else is done about it.
+    #: Whether its lease is over, so that what it holds must first be given back.
     is_expired: bool = False
-    #: The columns of the owner that it will have.
+    #: The columns for the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
 
     @property
@@ -102,14 +102,14 @@ class Consumer:
         return 1 if self.generation is None else self.generation + 1
 
     def check_generation(self, given: int | None) -> None:
-        """Raise ConsumerGenerationConflict unless the client states the present generation (None: no such consumer).
+        """Raise ConsumerGenerationConflict unless the client states the current generation (None: no such consumer).
 
         Its lease must not be over.
         """
         exists = not self.is_new and self.holds
         if exists and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected=self.generation, given=given)
-        # A row that holds nothing is invisible; a client that states its generation all the same may use it.
+        # The row of a consumer that holds nothing is invisible, but a client that states its generation may use it.
         if not exists and given is not None and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected="null", given=given)
 
@@ -119,14 +119,14 @@ class Consumer:
     def read_for_claims(
         cls, db: Transaction, owners: Mapping[str, Owner | None], providers: Collection[str]
     ) -> tuple[dict[str, Consumer], dict[str, int]]:
-        """Read what claims begin with, in one statement unless it is much.
+        """Read what claims begin with, in one statement unless there are many names or providers.
 
         Args:
-            owners: The owners to write, by the uuid of the consumer; None leaves an owner as it is.
+            owners: The owners to write, by consumer uuid; None leaves an owner as it is.
             providers: Uuids of providers.
 
         Returns:
-            A consumer for each uuid, absent ones included; and the ids of those providers that exist, by uuid.
+            A consumer for each uuid, even if absent; and the ids of the providers that exist, by uuid.
         """
         wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
         if len(wanted) <= _FEW_NAMES and len(providers) <= _FEW_PROVIDERS:
@@ -156,7 +156,7 @@ class Consumer:
         for row in rows:
             consumer = found.get(row.uuid)
             if consumer is None:
-                continue  # some collations find it in another case, too
+                continue  # some collations also find a uuid in another case
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
                 consumer.is_expired = bool(row.is_expired)
@@ -168,14 +168,14 @@ class Consumer:
     @staticmethod
     def create_and_lock(db: Transaction, uuids: Collection[str]) -> None:
         """Create a row for each uuid that has none, and lock the rows until the transaction ends."""
-        # An upsert: other transactions may create and delete the row at any time, so no look beforehand would do.
+        # An upsert: other transactions may create and delete the row at any time, so looking first would not help.
         lock = dialects.upsert(db.dialect, consumers.c.uuid, generation=consumers.c.generation)
         new = {"project_id": 0, "user_id": 0, "generation": 0}
         db.execute(lock, [{"uuid": uuid, **new} for uuid in sorted(uuids)])
 
     @staticmethod
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
-        """Insert rows for new consumers.  A row that another transaction has inserted meanwhile collides with them."""
+        """Insert rows for new consumers.  They collide with rows that another transaction has inserted since."""
         rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
         ids = db.insert(_INSERT, rows, key="uuid")
         for consumer in new:
@@ -189,7 +189,7 @@ class Consumer:
 
     @classmethod
     def lock_named(cls, db: Transaction, uuids: Collection[str]) -> None:
-        """Lock rows that this transaction relies on, and write them; create one for each uuid that has none.
+        """Lock rows that this transaction relies on, and write them; create a row for each uuid that has none.
 
         They are written because between Galera nodes a lock excludes nothing (docs/adr/0012).
         """
@@ -198,7 +198,7 @@ class Consumer:
 
     @staticmethod
     def delete_created(db: Transaction, uuids: Collection[str]) -> None:
-        """Delete those of these locked rows that were created to be locked: no project has the id 0."""
+        """Delete the locked rows that were created only to be locked: these have the project id 0, as no other row."""
         if uuids:
             db.execute(_DELETE_CREATED, {"uuids": list(uuids)})
 
@@ -206,16 +206,16 @@ class Consumer:
         """Lock the row until the transaction ends.
 
         Raises:
-            Collision: Another transaction has changed the row since it was read, or deleted it.
+            Collision: Another transaction has changed or deleted the row since it was read.
         """
         if db.execute(_LOCK, {"id_": self.id}).scalar() != self.generation:
             raise Collision
 
     def advance(self, db: Transaction) -> None:
-        """Move the row one generation on, and give it its new owner.
+        """Advance the row by one generation, and give it its new owner.
 
         Raises:
-            Collision: Another transaction has changed the row since it was read, or deleted it.
+            Collision: Another transaction has changed or deleted the row since it was read.
         """
         new = {f"new_{name}": value for name, value in self.columns.items()}
         self._write(db, _ADVANCE, {**new, "now": utcnow()})
@@ -225,7 +225,7 @@ class Consumer:
         if not self.is_new:
             self._write(db, _DELETE, {})
         elif self.holds:
-            # A row that is inserted and deleted keeps others from inserting one, and from claiming, until we commit.
+            # Inserting and deleting a row keeps others from inserting one, and so from claiming, until we commit.
             self.columns = _NO_OWNER
             self.insert_all(db, [self])
             self.delete_new(db, [self.uuid])
@@ -258,7 +258,7 @@ _DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
 _DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)
 _LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)
 _DELETE_CREATED = _DELETE_THESE.where(consumers.c.project_id == 0, consumers.c.generation == 0)
-#: In the place of the number of a name, in other rows: of consumers, and of providers.
+#: In rows of consumers and of providers, these stand in place of the number of a name.
 _CONSUMER, _PROVIDER = -1, -2
 
 
@@ -284,7 +284,7 @@ _WITH_ROW = (
 _WITHOUT_ROW = sa.select(
     *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), sa.true(), *[sa.null()] * 2)
 ).where(allocations.c.consumer_id.in_(_UUIDS), ~sa.exists().where(_IS_OF_ROW))
-# In a column of its own: the columns of uuids may have different collations.
+# In a column of its own: uuid columns may have different collations.
 _PROVIDERS = sa.select(
     _number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid, sa.null()
 ).where(resource_providers.c.uuid.in_(sa.bindparam("providers", expanding=True)))
@@ -294,7 +294,7 @@ _PROVIDERS = sa.select(
 def _read(kinds: tuple[str, ...] = (), *, with_providers: bool = False) -> CompiledStatement:
     """Return the statement that reads consumers, with and without a row, and ids of names of these kinds.
 
-    It is one statement, so that all it reads is of one moment.
+    It is one statement, so that everything it reads is of one moment.
     """
     named = [names.lookup(kind, number).add_columns(*[sa.null()] * 5) for number, kind in enumerate(kinds)]
     found = [_PROVIDERS] if with_providers else []

@@ -1,8 +1,8 @@
-"""Statements that are compiled once, and then sent as texts: those of every claim (docs/adr/0035).
+"""Statements that are compiled once, and then sent as text: those of every claim (docs/adr/0035).
 
-SQLAlchemy looks up the compiled form of a statement at each execution, and expands its lists anew, which takes more
-time than the driver.  Here the text is kept, for each dialect and each number of values, with where its values come
-from.  ``exec_driver_sql`` sends it, so that listeners, the log and errors are those of any other statement.
+At each execution, SQLAlchemy looks up the compiled form of a statement and expands its lists again, which takes more
+time than the driver does.  Here the text is kept, for each dialect and each number of list values, together with where
+its values come from.  ``exec_driver_sql`` sends it, so listeners, the log and errors work as for any other statement.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import visitors
 
-#: Values of the lists of one statement.  With more of them it is executed by SQLAlchemy, whose share of the time is
-#: small then, and which keeps no text for each number of them.
+#: The most values in the lists of one statement.  With more, SQLAlchemy executes it: its share of the time is small
+#: then, and it keeps no text for each number of values.
 _VALUES = 100
-#: Rows of one INSERT, and of one that is sent together with others.
+#: The most rows of one INSERT, and of one that is sent together with others.
 _MANY, _FEW = 1000, 16
 
-#: Values by name: those of a row, or the parameters of a statement.
+#: Values by name: a row, or the parameters of a statement.
 Row = Mapping[str, Any]
 
 
 class CompiledStatement:
-    """A query, an UPDATE or a DELETE; parameters that are lists are those of ``bindparam(..., expanding=True)``."""
+    """A query, an UPDATE or a DELETE; its parameters with ``bindparam(..., expanding=True)`` are lists."""
 
     def __init__(self, statement: Any) -> None:
-        """Take a statement, which must state a value for every column that has a default."""
+        """Take a statement, which must give a value to every column that has a default."""
         self._statement = statement
         binds = [part for part in visitors.iterate(statement) if isinstance(part, sa.BindParameter)]
         #: The names of the parameters that are lists.
         self._lists = tuple(dict.fromkeys(bind.key for bind in binds if bind.expanding))
-        #: By dialect, and by the numbers of values in the lists.
+        #: By dialect, and by the number of values in each list.
         self._texts = weakref.WeakKeyDictionary[Dialect, dict[tuple[int, ...], _Text]]()
 
     def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
-        """Return the rows of a query; of a change what has its ``rowcount``.  Raises what SQLAlchemy raises."""
+        """Return the rows of a query, or for a change a result with ``rowcount``.  Raises what SQLAlchemy raises."""
         lengths = tuple([len(parameters[name]) for name in self._lists])
         if sum(lengths) > _VALUES:
             return connection.execute(self._statement, parameters)
@@ -52,7 +52,7 @@ class CompiledStatement:
         return text.rows(result) if result.returns_rows else result
 
 
-#: Makes a text and its values of rows.
+#: Turns rows into a text and its values.
 _Form = Callable[[Sequence[Row]], tuple[str, Any]]
 
 
@@ -60,7 +60,7 @@ class CompiledInsert:
     """An INSERT of any number of rows into some columns of a table."""
 
     def __init__(self, table: sa.Table, *columns: str, **expressions: sa.ColumnElement[Any]) -> None:
-        """Take the columns of which each row has a value, and what the database computes for others, without values."""
+        """Take the columns that every row has a value for, and expressions by which the database computes others."""
         self._table, self._columns, self._expressions = table, columns, expressions
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
 
@@ -70,7 +70,7 @@ class CompiledInsert:
             connection.exec_driver_sql(*self._form(connection.dialect)(rows[start : start + _MANY]))
 
     def execute_returning_ids(self, connection: Connection, rows: Sequence[Row], key: str) -> dict[Any, int]:
-        """Insert the rows, and return their ids by the values of the column ``key``, of which none is null."""
+        """Insert the rows, and return their ids by the values of the column ``key``, which must not be null."""
         if connection.dialect.insert_returning and connection.dialect.name != "sqlite":
             ids: dict[Any, int] = {}
             for start in range(0, len(rows), _MANY):
@@ -87,9 +87,9 @@ class CompiledInsert:
 
     @classmethod
     def execute_together(cls, connection: Connection, inserts: Sequence[tuple[CompiledInsert, Sequence[Row]]]) -> None:
-        """Insert rows into different tables: in one statement where the server takes it and the rows are few.
+        """Insert rows into different tables: in one statement if the server takes that and the rows are few.
 
-        None of the rows may refer to another one, because the order is not certain.  Raises what SQLAlchemy raises.
+        No row may refer to another one, because the order is undefined.  Raises what SQLAlchemy raises.
         """
         dialect, inserts = connection.dialect, [(insert, rows) for insert, rows in inserts if rows]
         if len(inserts) > 1 and _takes_several(dialect) and all(len(rows) <= _FEW for _, rows in inserts):
@@ -110,14 +110,14 @@ class CompiledInsert:
         return sa.insert(self._table).values(values).inline()
 
     def _row_form(self, dialect: Dialect) -> _Form:
-        """Return the form of SQLite, whose driver executes a statement of one row for each row, or that of MySQL."""
+        """Return the form for SQLite, whose driver executes a single-row statement for each row, or for MySQL."""
         one = _Text(self._one_row, dialect, dict.fromkeys(self._columns))
         if dialect.name == "sqlite":
             return lambda rows: (one.sql, [one.arranged(one.values(row)) for row in rows])
         return _literal_form(one, self._table.name)
 
     def _json_form(self, dialect: Dialect) -> _Form:
-        """Return the form of PostgreSQL: all rows are one value, so that there is one text, which is prepared.
+        """Return the form for PostgreSQL: all rows are one value, so that there is only one text, which is prepared.
 
         Its driver takes time for each value, and more for each text that it has not prepared.
         """
@@ -132,9 +132,9 @@ class CompiledInsert:
 
 
 def _literal_form(one: _Text, table: str) -> _Form:
-    """Return the form of MySQL: its drivers convert each value, which takes most of their time.
+    """Return the form for MySQL, whose drivers spend most of their time converting values.
 
-    So numbers are in the text, and texts and dates that are equal are one value.
+    So integers are part of the text, and equal values of other types are sent once.
     """
     before, _, row_text = one.sql.partition(" VALUES ")
 
@@ -144,7 +144,7 @@ def _literal_form(one: _Text, table: str) -> _Form:
         def literal(value: Any) -> str:
             if value is None or type(value) is int:
                 return "NULL" if value is None else str(value)
-            # No value of another table has such a name.
+            # The values of other tables have other names.
             return f"%({names.setdefault((type(value), value), f'{table}_{len(names)}')})s"
 
         texts = [row_text % one.arranged([literal(value) for value in one.values(row)]) for row in rows]
@@ -156,7 +156,7 @@ def _literal_form(one: _Text, table: str) -> _Form:
 def _takes_several(dialect: Dialect) -> bool:
     """Whether the server takes several INSERTs as one statement.
 
-    MySQL's only means is to let a text have many statements, which would open a door to statements in values.
+    MySQL can only accept texts of several statements, which would open the door to statements in values.
     """
     return dialect.name == "postgresql" or getattr(dialect, "is_mariadb", False)
 
@@ -169,7 +169,7 @@ def _several(dialect: Dialect, inserts: Sequence[str]) -> str:
 
 
 class _Text:
-    """The text of a statement for one dialect and certain numbers of values, and where its values come from."""
+    """The text of a statement for one dialect and given numbers of list values, and where its values come from."""
 
     def __init__(self, statement: Any, dialect: Dialect, parameters: Row) -> None:
         """Take parameters to compile the statement with."""
@@ -181,11 +181,11 @@ class _Text:
         lists = expanded.parameter_expansion
         list_of = {name: (given, place) for given, elements in lists.items() for place, name in enumerate(elements)}
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
-        #: The names in the text; None if it has positions.
+        #: The names in the text; None if its parameters are positional.
         self._names = None if compiled.positional else names
-        #: For each value its parameter, and its place if that is a list.
+        #: For each value its parameter, and the index in it if that is a list.
         self._sources = [list_of.get(name, (name, None)) for name in names]
-        #: Values that the statement itself has.
+        #: Values that are part of the statement itself.
         self._constants = {name: expanded.parameters[name] for name, _ in self._sources if name not in parameters}
         given_types = [compiled.binds[name].type.dialect_impl(dialect) for name, _ in self._sources]
         self._convert = _converter([each.bind_processor(dialect) for each in given_types])
@@ -195,25 +195,25 @@ class _Text:
         self._convert_row: Callable[[list[Any]], list[Any]] | None = None
 
     def values(self, parameters: Row) -> list[Any]:
-        """Return the values as the types of the parameters convert them."""
+        """Return the values, converted by the types of the parameters."""
         given = {**self._constants, **parameters} if self._constants else parameters
         return self._convert([given[name] if at is None else given[name][at] for name, at in self._sources])
 
     def arranged(self, values: Sequence[Any]) -> Any:
-        """Return values as the text has them, by their names or in their positions."""
+        """Return the values as the text takes them: by name or by position."""
         return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))
 
     def rows(self, result: sa.CursorResult[Any]) -> list[Any]:
-        """Return the rows as named tuples, with values as the types of their columns convert them."""
+        """Return the rows as named tuples, with values converted by the types of their columns."""
         if self._convert_row is None:
-            dialect, described = result.dialect, result.cursor.description  # of each column the driver's type is second
+            dialect, described = result.dialect, result.cursor.description  # the driver's type is second in each
             pairs = zip(self._types, described, strict=True)
             self._convert_row = _converter([ours.result_processor(dialect, theirs[1]) for ours, theirs in pairs])
         return [self._row(*self._convert_row([*row])) for row in result.all()]
 
 
 def _converter(processors: Sequence[Callable[[Any], Any] | None]) -> Callable[[list[Any]], list[Any]]:
-    """Return what has each value of a list converted by its processor, if it has one."""
+    """Return a function that converts each value of a list by its processor, if there is one."""
     needed = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
 
     def convert(values: list[Any]) -> list[Any]:

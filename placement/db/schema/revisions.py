@@ -1,7 +1,7 @@
-"""The revisions of the schema, kept by alembic, and what is added without one.
+"""The revisions of the schema, kept by alembic, and additions that have no revision.
 
-``schema`` imports this module only where it needs it: importing alembic takes a tenth of a start, and a schema that is
-current needs no alembic.
+``schema`` imports this module only when it needs it: importing alembic takes a tenth of the start, and a schema that is
+current does not need alembic.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from placement.db.schema import tables
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Upgrade to the revision; raises SchemaError if it does not exist, or if one on the way refuses some rows."""
+    """Upgrade to the revision; raises SchemaError if it does not exist, or if a step on the way refuses some rows."""
     with _refusals():
         command.upgrade(configuration(connection), revision)
 
 
 def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
-    """Add the tables, columns and indexes that the database lacks of tables that have no revision."""
+    """Add what the database lacks of tables that have no revision: whole tables, columns and indexes."""
     alembic = Operations(MigrationContext.configure(connection))
     with _collated(connection, additions):
         tables.metadata.create_all(connection, additions)
@@ -47,10 +47,10 @@ def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
 
 @contextlib.contextmanager
 def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator[None]:
-    """Give columns that are joined with others the collation of those, while the block creates them.
+    """While the block creates columns that are joined with others, give them the collation of those.
 
-    The database's default may be another by now, since a backup was restored into a new database or the default was
-    changed, and MySQL does not compare columns of two collations of one character set ("Illegal mix of collations").
+    The database's default may have changed, or a backup was restored into a new database with another one, and MySQL
+    does not compare columns with different collations of one character set ("Illegal mix of collations").
     """
     types: dict[sa.Column[Any], Any] = {
         column: column.type for table in additions for column in table.columns if "like" in column.info
@@ -77,7 +77,7 @@ def downgrade(connection: Connection, revision: str) -> None:
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Replace the recorded revision by this one; raises SchemaError if it does not exist."""
+    """Replace the recorded revision with this one; raises SchemaError if it does not exist."""
     with _refusals():
         command.stamp(configuration(connection), revision, purge=True)
 
@@ -101,7 +101,7 @@ def beyond(revision: str) -> set[str]:
 
 
 def configuration(connection: Connection | None = None) -> Config:
-    """Return alembic's configuration for them and the given connection."""
+    """Return alembic's configuration for these revisions and a connection."""
     config = Config()
     config.set_main_option("script_location", "placement.db:migrations")
     config.attributes["connection"] = connection

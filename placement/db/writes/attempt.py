@@ -1,4 +1,4 @@
-"""One attempt at a write, which is one transaction: begin, work, record in the feed, COMMIT.  Dry runs roll back."""
+"""One attempt at a write is one transaction: begin, work, record in the feed, COMMIT.  Dry runs roll back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 #: What a write does with its transaction; it may be called several times, each time in a new transaction.
 Work = Callable[[Transaction], Result]
-#: What is entered for the length of an attempt: a lock where the database needs one.
+#: Held for the length of an attempt: a lock if the database needs one.
 Lock = contextlib.AbstractContextManager[None]
 
 
@@ -47,7 +47,7 @@ class WriteLock:
 
 
 class Attempts:
-    """Runs attempts on the connections and with the feed's writers of one database; shared by all threads."""
+    """Runs attempts with the connections and feed writers of one database; shared by all threads."""
 
     def __init__(
         self,
@@ -66,22 +66,22 @@ class Attempts:
         self._writers = writers
         self._lock = lock
         self._on_lost = on_lost
-        #: Records what transactions change; None if nobody does.
+        #: Records what transactions change; None if nothing does.
         self.recorder: Recorder | None = None
 
     def commit(self, work: Work[Result], number: int) -> Result:
         """Return what ``work(db)`` returns, once that is committed.
 
         Args:
-            number: That of the attempt, from 1.
+            number: The number of the attempt, from 1.
 
         Raises:
             OutcomeUnknown: The connection was lost during COMMIT.
-            Prerequisite: The work requires something; it was rolled back.
+            Prerequisite: The work requires something, and was rolled back.
         """
         with self._lock:
             writer = self._writers.borrow(self._engine)
-            # Whether it is known which number the writer has used last.
+            # Whether the last number that the writer has used is known.
             is_known = True
             try:
                 with self._engine.connect() as connection:
@@ -110,9 +110,9 @@ class Attempts:
         return result
 
     def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
-        """Return what the last of the works returns, none of which is committed; see ``Database.dry_run``.
+        """Return what the last of the works returns, and commit none of them; see ``Database.dry_run``.
 
-        No writer of the feed is used, so no sequence number is.  The end of the connection's use rolls back.
+        It uses no feed writer, and so no sequence number.  Giving back the connection rolls back.
         """
         with self._lock, self._engine.connect() as connection:
             connection.begin()
@@ -141,8 +141,8 @@ class Attempts:
     def maintain(self, writer: feed.Writer) -> None:
         """Renew this writer, let the recorder finish, then end the writers not seen for ``feed.LIFETIME``.
 
-        The recorder is done before writers are ended: what it has recorded bears their numbers.  This happens after a
-        request's COMMIT; an error is logged, and does not fail the request.
+        The recorder comes first, because what it has recorded bears the numbers of the writers to end.  This happens
+        after a request's COMMIT; an error is logged, and does not fail the request.
         """
         try:
             with self._lock:

@@ -1,7 +1,7 @@
-"""Who asked for a change: the request, or the command, in whose name a transaction writes.
+"""Who asked for a change: the request or command in whose name a transaction writes.
 
-It belongs to the thread, so that no object between the request and its events has to pass it on.  A claim remembers its
-own, because one transaction can place the claims of several requests.
+The author belongs to the thread, so that no object between a request and its events has to pass it on.  A claim
+remembers its own, because one transaction can place the claims of several requests.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """A request or a command; what is not known is None."""
+    """A request or a command; None stands for what is unknown."""
 
     request_id: str | None = None
     global_request_id: str | None = None
-    #: Ids of the caller, not of the owner of what is changed.
+    #: The caller's ids, not those of the owner of what is changed.
     user: str | None = None
     project: str | None = None
     #: The address, which may be a chain of proxies.
     client: str | None = None
-    #: The name of the API, or that of the program.
+    #: The name of the API or of the program.
     api: str | None = None
-    #: Method and path of the route, without what stands in for its variables; or the command.
+    #: The method and path of the route, with its variables unfilled; or the command.
     route: str | None = None
 
 
@@ -33,7 +33,7 @@ _CURRENT: contextvars.ContextVar[Author | None] = contextvars.ContextVar("author
 
 
 def current() -> Author | None:
-    """Return in whose name this thread writes; None if nothing has said so."""
+    """Return in whose name this thread writes; None if that was not set."""
     return _CURRENT.get()
 
 

@@ -1,4 +1,4 @@
-"""The end of writers of the feed whose leases have expired, as their processes have ended or stand still (ADR 4)."""
+"""Ending feed writers whose leases have expired because their processes have ended or are stalled (ADR 4)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from placement.db.writes.transaction import Transaction
 
 
 def end(db: Transaction, expired: datetime.datetime) -> None:
-    """End the writers that were not seen since this time.
+    """End the writers that have not been seen since this time.
 
     The transaction gets a sequence number of its own.  So every state in which a writer was ended shows a number of a
-    living writer that no earlier state has, and a reader notices that the database went back to one of those: of the
-    ended writers alone it could not tell, since they are cleared in the end.
+    living writer that no earlier state has, and a reader notices if the database goes back to an earlier state.  It
+    could not tell that from the ended writers, since they are finally cleared.
     """
     for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
         _end_one(db, writer_id, expired)
@@ -26,12 +26,12 @@ def end(db: Transaction, expired: datetime.datetime) -> None:
 def _end_one(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:
     """End a writer; its newest row stays, under the negated id.
 
-    The lock waits for a transaction of the writer that is about to commit, so the number that is read after it is the
-    writer's last: from then on the foreign key refuses its rows (fencing).  A reader whose position is below that
-    number has missed a transaction.
+    The lock waits for a transaction of the writer that is about to commit, so the number read after it is the writer's
+    last: from then on the foreign key refuses its rows (fencing).  A reader whose position is below that number has
+    missed a transaction.
     """
     if db.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:
-        return  # the writer has renewed its lease meanwhile
+        return  # the writer has renewed its lease since
     if writer_id > 0:
         newest = db.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
         db.execute(feed.PRUNE, {"writer": writer_id, "newest": newest})

@@ -1,11 +1,11 @@
 """Tables that give a name an id: projects, users, consumer types and aggregates.
 
-Each attempt looks ids up in its own transaction, and they are never cached: a database can lose its last commits (a
-crash, a failover, a restored backup) and assign the id to another name.
+Each attempt looks ids up in its own transaction.  They are never cached: a database can lose its last commits (a crash,
+a failover, a restored backup) and assign the id to another name.
 
 A row is created when its name is first used.  An attempt that lacks rows still runs to its end, so that a request that
-must be refused is refused.  Then the rows are created in a short transaction of their own, and the attempt runs again.
-So a refused request leaves no rows, and a claim holds no lock on a name.
+must be refused is refused.  Then a short transaction of its own creates the rows, and the attempt runs again.  So a
+refused request leaves no rows, and a claim holds no lock on a name.
 
 A row with a value in ``updated_at`` is marked for removal by a sweep (placement/db/upkeep/sweep.py).  It counts as
 absent; creating it removes the mark.
@@ -45,9 +45,9 @@ class Name(NamedTuple):
 
 
 def lookup(kind: str, number: int) -> sa.Select[tuple[Any, int]]:
-    """Return a query for ``number`` and the id of a name, whose text is bound by :func:`parameters`.
+    """Return a query for ``number`` and the id of a name, whose text :func:`parameters` binds.
 
-    The database compares the text, so that names which are equal in its collation have one id.
+    The database compares the text, so that names that its collation holds equal share one id.
     """
     column = _COLUMNS[kind]
     return sa.select(sa.literal_column(str(number)).label("number"), column.table.c.id).where(
@@ -56,12 +56,12 @@ def lookup(kind: str, number: int) -> sa.Select[tuple[Any, int]]:
 
 
 def parameters(names: Collection[Name]) -> dict[str, Any]:
-    """Return the parameters of :func:`lookup` for names that are numbered from 0 on."""
+    """Return the parameters of :func:`lookup` for names numbered from 0."""
     return {f"name_{number}": name.text for number, name in enumerate(names)}
 
 
 def find(db: Reading, names: Collection[Name]) -> dict[Name, int]:
-    """Return the ids of those names that have a row."""
+    """Return the ids of the names that have a row."""
     found: dict[Name, int] = {}
     ordered = sorted(set(names))
     for start in range(0, len(ordered), _BATCH):
@@ -90,9 +90,9 @@ def ensure(db: Transaction, names: Collection[Name], found: Mapping[Name, int]) 
 
 
 def create(db: Transaction, names: Collection[Name]) -> None:
-    """Insert rows for those names that have none."""
-    # Always in the same order, with names that a collation may hold equal next to each other: transactions that create
-    # the same names wait for each other, and do not deadlock.
+    """Insert rows for the names that have none."""
+    # Always in one order, with names that a collation may hold equal next to each other, so that transactions that
+    # create the same names wait for each other and do not deadlock.
     ordered = sorted(set(names), key=lambda name: (name.kind, name.text.casefold(), name.text))
     for kind, several in itertools.groupby(ordered, lambda name: name.kind):
         column = _COLUMNS[kind]

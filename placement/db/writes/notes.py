@@ -1,7 +1,7 @@
-"""What a transaction changes, object by object, for who records it in the same transaction.
+"""What a transaction changes, object by object, for a recorder that writes it in the same transaction.
 
-What changed is noted while the transaction works, as pairs of old and new value by *path*, for instance
-``("inventories", "VCPU", "total"): (8, 16)``.  Where nobody records, nothing is noted.
+Changes are noted while the transaction works, as pairs of old and new value by *path*, for instance
+``("inventories", "VCPU", "total"): (8, 16)``.  Without a recorder, nothing is noted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.writes.author import Author
 
-#: The kinds of objects of the core.  A recorder says which others it takes: the history of ``v1`` that of nodes.
+#: The kinds of objects of the core.  A recorder says which others it takes: the history of ``v1`` also takes nodes.
 PROVIDER = "provider"
 CONSUMER = "consumer"
 RESOURCE_CLASS = "resource_class"
@@ -24,15 +24,15 @@ Path = tuple[str, ...]
 Pair = tuple[Any, Any]
 Changes = Mapping[Path, Pair]
 
-#: Sets, of which is said what was added and what removed: the pairs are of (was in it, is in it).  Consumers are those
-#: that hold something on a provider.
+#: Sets, for which events list added and removed members: a pair is (was in it, is in it).  Consumers are those that
+#: hold something on a provider.
 MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
 class Step(NamedTuple):
     """A move of an object's generation; null before it exists, and after."""
 
-    #: The id of the object's row: a uuid that comes again has another row.
+    #: The id of the object's row: if a uuid is used again, it has another row.
     row: int | None
     before: int | None
     after: int | None
@@ -54,8 +54,8 @@ class Notes(Protocol):
         """Note a change of an object.
 
         Args:
-            kind: What the object is, in a word.
-            key: The uuid; the name of a resource class or trait.
+            kind: What the object is, in one word.
+            key: The object's uuid; for a resource class or trait, its name.
             author: In whose name.
             changes: Pairs by path; a name is under ``("name",)``.
             step: None if the generation does not move.
@@ -67,7 +67,7 @@ class Notes(Protocol):
         raise NotImplementedError
 
     def inserts(self, writer_id: int, seq: int) -> Sequence[tuple[CompiledInsert, list[dict[str, Any]]]]:
-        """Return what records the notes under the number of the transaction in the feed: statements and their rows."""
+        """Return the statements, with their rows, that record the notes under the transaction's number in the feed."""
         raise NotImplementedError
 
     def committed(self) -> None:
@@ -81,11 +81,11 @@ class Recorder(Protocol):
         """Return the notes of a new transaction; None if it is not to be recorded."""
 
     def committed(self) -> None:
-        """Called after each COMMIT, by the thread of a request: for small steps of work that is due."""
+        """Called after each COMMIT, in the thread of a request, for small steps of work that is due."""
 
     def order(self) -> None:
-        """Have all that is committed in its order; raises as ``Database.write``."""
+        """Put everything that is committed in order; raises like ``Database.write``."""
 
     def maintain(self) -> bool:
-        """Called once a minute; return whether all is done that needs the writers which have ended."""
+        """Called once a minute; return whether the writers that have ended are no longer needed."""
         raise NotImplementedError

@@ -1,7 +1,7 @@
-"""A queue whose threads do each other's work: of those that wait, one does the work of all, as one batch.
+"""A queue whose threads do each other's work: one waiting thread does the work of all, as one batch.
 
 This is flat combining (D. Hendler, I. Incze, N. Shavit, M. Tzafrir: "Flat combining and the synchronization-parallelism
-tradeoff", SPAA 2010) with the queue of a group commit.  A thread that is alone begins at once.
+tradeoff", SPAA 2010) with the queue of a group commit.  A lone thread begins at once, unless the last batch had others.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from placement import errors
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: Seconds for which a thread waits for its turn before it begins alone: the batch before it may wait for a lock that
-#: does not concern it.
+#: Seconds for which a thread waits for its turn before it goes alone: the batch before it may be waiting for a lock
+#: that does not concern it.
 LONGEST_WAIT = 0.05
-#: Seconds for which a batch waits for as many items as there were when the last one ended: the time in which a client
-#: that has got its reply can send its next request.  Otherwise a batch of one and one of all others would take turns.
+#: Seconds for which a batch waits for as many items as there were when the last one ended: enough for a client that has
+#: its reply to send its next request.  Otherwise batches of one would alternate with batches of all the others.
 GATHERING = 0.002
 
 
 @dataclass(eq=False, slots=True)
 class Turn(Generic[Item, Result]):
-    """An item, with what becomes of it."""
+    """An item, and what becomes of it."""
 
     item: Item
     distinct: frozenset[Hashable]
     size: int
     kind: Hashable
-    #: What this thread has to do: its own turn and those of others.  None: nothing, another thread does it.
+    #: The turns that this thread must do: its own and those of others.  None: another thread does them.
     batch: list[Turn[Item, Result]] | None = None
     result: Result | None = None
     is_done: bool = False
@@ -45,7 +45,7 @@ class Turn(Generic[Item, Result]):
 
     @property
     def items(self) -> list[Item]:
-        """The items of the batch; none if another thread does the work."""
+        """The items of the batch; empty if another thread does the work."""
         return [turn.item for turn in self.batch or ()]
 
     def end(self, results: Sequence[Result]) -> None:
@@ -55,13 +55,13 @@ class Turn(Generic[Item, Result]):
 
 
 class Queue(Generic[Item, Result]):
-    """Items of several threads that are done in batches, one batch at a time."""
+    """Items of several threads, done in batches, one batch at a time."""
 
     def __init__(self, most: int, wait: Callable[[threading.Event], bool]) -> None:
         """Create an empty queue.
 
         Args:
-            most: The largest sum of the sizes of the items of a batch.
+            most: The largest sum of the sizes of a batch's items.
             wait: Waits for the end of another thread's batch, and returns whether it has ended.
         """
         self._most = most
@@ -72,7 +72,7 @@ class Queue(Generic[Item, Result]):
 
     @property
     def line(self) -> _Line[Item, Result]:
-        """What waits in this process: a forked child does not have the threads that wait in its parent."""
+        """The line of this process: a forked child does not have the waiting threads of its parent."""
         process = os.getpid()
         if process not in self._lines:
             self._lines.setdefault(process, _Line())
@@ -82,16 +82,16 @@ class Queue(Generic[Item, Result]):
     def turn(
         self, item: Item, *, distinct: Collection[Hashable], size: int = 1, kind: Hashable = None
     ) -> Iterator[Turn[Item, Result]]:
-        """Wait for the turn of an item.  The block does the work for ``turn.items``, if there are any, and ends it.
+        """Wait for the turn of an item.  The block does the work for ``turn.items``, if any, and calls ``turn.end``.
 
         Args:
             distinct: Items that have one of these in common are never in one batch.
-            size: See ``most``; a larger item is alone.
+            size: Counts towards ``most``; an item larger than that is alone.
             kind: Items of different kinds are never in one batch.
 
         Raises:
-            OutcomeUnknown: Another thread had the item in its batch, and failed, or is stalled.
-            Unavailable: The same, where that thread raised it, of its class.
+            OutcomeUnknown: Another thread had the item in its batch, and failed or is stalled.
+            Unavailable: That thread raised it; the class is the same.
         """
         line = self.line
         turn: Turn[Item, Result] = Turn(item, frozenset(distinct), size, kind)
@@ -113,14 +113,14 @@ class Queue(Generic[Item, Result]):
 
 
 class _Line(Generic[Item, Result]):
-    """The turns of one process: those that wait, in the order of their arrival, and the one that leads a batch."""
+    """The turns of one process: those that wait, and the one that leads a batch."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         #: In the order of their arrival.
         self.waiting: list[Turn[Item, Result]] = []
         self.leader: Turn[Item, Result] | None = None
-        #: How many turns were there when the last batch ended.
+        #: How many turns there were when the last batch ended.
         self._expected = 1
 
     def enter(self, turn: Turn[Item, Result]) -> None:
@@ -131,7 +131,7 @@ class _Line(Generic[Item, Result]):
             self._changed.notify_all()
 
     def leave(self, turn: Turn[Item, Result]) -> bool:
-        """Let a turn that waits begin alone; return False if it does not wait any more."""
+        """Let a waiting turn go alone; return False if it is no longer waiting."""
         with self._changed:
             if turn not in self.waiting:
                 return False
@@ -140,7 +140,7 @@ class _Line(Generic[Item, Result]):
             return True
 
     def gather(self, leader: Turn[Item, Result], most: int, seconds: float) -> None:
-        """Wait for others for a moment, if there were some before, and make the batch of the leader."""
+        """Wait a moment for others, if there were some before, and make up the leader's batch."""
         until = time.monotonic() + seconds
         with self._changed:
             while len(self.waiting) + 1 < self._expected and (left := until - time.monotonic()) > 0:
@@ -155,7 +155,7 @@ class _Line(Generic[Item, Result]):
                     size += turn.size
 
     def finish(self, turn: Turn[Item, Result]) -> None:
-        """End the turn: tell those in its batch, and call the next leader."""
+        """End the turn: call the next leader, and tell the turns of the batch."""
         with self._changed:
             if turn is self.leader:
                 self._expected = len(turn.batch or ()) + len(self.waiting)

@@ -1,6 +1,6 @@
-"""The retry of attempts: which errors an attempt may be run again after, how often, and after what pause.
+"""Retries: after which errors an attempt may run again, how often, and after what pause.
 
-An attempt is run again as a whole, in a fresh transaction, and nothing that it learned is kept.  Retrying a statement
+An attempt runs again as a whole, in a fresh transaction, and nothing that it learned is kept.  Retrying a statement
 inside a transaction, or reusing what an earlier attempt read, can overrun capacity (docs/adr/0002).
 """
 
@@ -22,9 +22,9 @@ from placement.db.writes.transaction import Collision
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-#: Attempts of a read, and of a write whose route sets no other number.
+#: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
-#: Seconds: the longest pause between two attempts, and the age of a request from which no further attempt begins.
+#: Seconds: the longest pause between two attempts, and the age at which a request starts no further attempt.
 LONGEST_PAUSE = 0.1
 _LONGEST_REQUEST = 60.0
 #: How often a write may require a prerequisite; more than once only if another transaction removed it again.
@@ -45,10 +45,10 @@ def until_done(
 ) -> Result:
     """Run an attempt until one neither collides nor loses its connection.
 
-    Between attempts is a pause with exponential backoff and full jitter, so that writers that collided spread out.
+    It pauses between attempts, with exponential backoff and full jitter, so that writers that collided spread out.
 
     Args:
-        attempt: Runs the attempt of a number, from 1: begin, work, commit.
+        attempt: Runs the attempt with a number, from 1: begin, work, commit.
         attempts: The largest number of attempts.
         exhausted: The failure if all attempts collide, or the deadline passes.
         deadline: See :func:`new_deadline`.
@@ -85,7 +85,7 @@ def until_done(
 
 
 def pause(number: int) -> None:
-    """Sleep for a random time, which may be longer after each attempt; this was the one of the number, from 1 on."""
+    """Sleep for a random time after the attempt with this number, from 1; its limit grows with each attempt."""
     time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
@@ -95,14 +95,14 @@ def is_over(deadline: float) -> bool:
 
 
 def unavailable(error: BaseException) -> errors.Unavailable:
-    """Return the failure for a server that does not answer; raises TablesMissing or DatabaseRefuses if it is that."""
+    """Return the failure for a server that does not answer; raise TablesMissing or DatabaseRefuses if that is why."""
     raise_for_operator(error)
     LOG.error("The database does not answer: %s", driver_errors.message(error))
     return errors.DatabaseUnavailable()
 
 
 def raise_for_operator(error: BaseException) -> None:
-    """Raise TablesMissing or DatabaseRefuses if the error means that; it lasts until an operator acts."""
+    """Raise TablesMissing or DatabaseRefuses if the error means that: a state that lasts until an operator acts."""
     if driver_errors.is_missing_table(error):
         LOG.error("The database lacks tables of this service: %s", driver_errors.message(error))
         raise errors.TablesMissing() from error
@@ -112,7 +112,7 @@ def raise_for_operator(error: BaseException) -> None:
 
 
 def _retryable(error: exc.SQLAlchemyError | UnicodeError | OverflowError) -> ErrorClass:
-    """Return the class of an error after which the attempt may be run again; raise for every other error."""
+    """Return the class of an error after which the attempt may run again; raise for any other error."""
     error_class = driver_errors.classify(error)
     if error_class is ErrorClass.VALUE:
         raise errors.InvalidValue() from error

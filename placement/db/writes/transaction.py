@@ -1,4 +1,4 @@
-"""What the work of a read or a write is given to run its statements on, and how an attempt asks to be run again."""
+"""What a read or write runs its statements on, and how an attempt asks to run again."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Reading(Protocol):
 
 
 class Collision(Exception):
-    """Raised by an attempt that finds its data changed since it was read: it is rolled back and run again."""
+    """Raised by an attempt whose data changed since it was read: it is rolled back and runs again."""
 
 
 class Prerequisite(Exception):
     """Ends an attempt: it is rolled back, ``work`` is committed by itself, and the attempt runs again.
 
-    Leases raise it at once; ``Transaction.require`` has it raised at the end of the attempt.
+    Leases raise it at once; ``Transaction.require`` defers it to the end of the attempt.
     """
 
     def __init__(self, work: Callable[[Transaction], object]) -> None:
@@ -41,7 +41,7 @@ class Prerequisite(Exception):
 
 
 class Reader:
-    """A connection that executes statements of SQLAlchemy, and compiled ones."""
+    """A connection that executes SQLAlchemy statements and compiled ones."""
 
     __slots__ = ("_connection",)
 
@@ -49,14 +49,14 @@ class Reader:
         self._connection = connection
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
-        """Return the result of the statement: of a compiled one only the rows and their number."""
+        """Return the result of the statement; for a compiled one, only its rows or their number."""
         if isinstance(statement, (CompiledStatement, CompiledInsert)):
             return cast("Rows", statement.execute(self._connection, parameters))
         return self._connection.execute(statement, parameters)
 
 
 class Transaction(Reader):
-    """One attempt of a write: its connection, and the providers that it has changed so far."""
+    """One attempt at a write: its connection, and the providers that it has changed so far."""
 
     __slots__ = ("_changes", "_notes", "_on_commit", "_prerequisite", "attempt")
 
@@ -72,35 +72,35 @@ class Transaction(Reader):
         self._changes: dict[int, str] = {}
         self._on_commit: list[Callable[[], object]] = []
         self._prerequisite: Callable[[Transaction], object] | None = None
-        #: The number of this attempt, from 1; after a prerequisite was committed it is 1 again.
+        #: The number of this attempt, from 1; it starts again at 1 after a prerequisite.
         self.attempt = attempt
 
     def insert(self, statement: CompiledInsert, rows: Sequence[Mapping[str, Any]], *, key: str) -> dict[Any, int]:
-        """Insert rows, and return the ids that the database gives them, by the values of a column."""
+        """Insert rows, and return the ids that the database gives them, by the values of the column ``key``."""
         return statement.execute_returning_ids(self._connection, rows, key)
 
     @property
     def dialect(self) -> str:
-        """SQLAlchemy's name of the kind of database."""
+        """SQLAlchemy's name for the kind of database."""
         return self._connection.dialect.name
 
     @property
     def locks_rows(self) -> bool:
-        """Whether rows are locked, and not the whole database."""
+        """Whether the database locks rows, rather than the whole database."""
         return self.dialect != "sqlite"
 
     @property
     def skips_locked_rows(self) -> bool:
-        """Whether the server knows SKIP LOCKED; on SQLite there are no locks of rows."""
+        """Whether the server knows SKIP LOCKED; SQLite has no row locks."""
         return dialects.skips_locked_rows(self._connection.dialect)
 
     def changed(self, provider_id: int, what: str) -> None:
-        """Record in the feed, in this transaction, that the provider changed; ``what`` is a constant of the feed."""
+        """Record in the feed, with this transaction, that the provider changed; ``what`` is a constant of the feed."""
         self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
 
     @property
     def has_history(self) -> bool:
-        """Whether changes are noted, so that what they replace has to be known."""
+        """Whether changes are noted, so that what they replace must be known."""
         return self._notes is not None
 
     def note(
@@ -113,10 +113,10 @@ class Transaction(Reader):
         project: str | None = None,
         by: author.Author | None = None,
     ) -> None:
-        """Note a change of an object, in this transaction; arguments as of ``Notes.add``.
+        """Note a change of an object, with this transaction; arguments as for ``Notes.add``.
 
         Args:
-            by: In whose name; None for that of the thread.
+            by: In whose name; None for the thread's author.
         """
         if self._notes is not None:
             by = by or author.current()
@@ -124,26 +124,26 @@ class Transaction(Reader):
 
     @property
     def changed_providers(self) -> Collection[int]:
-        """The ids of the providers that were recorded so far; 0 stands for changes that belong to none."""
+        """The ids of the providers recorded so far; 0 stands for changes that belong to no provider."""
         return self._changes.keys()
 
     def on_commit(self, call: Callable[[], object]) -> None:
-        """Have ``call()`` called once this transaction is committed: for what is counted, and must be counted once."""
+        """Have ``call()`` called once this transaction is committed: for metrics, which must count it once."""
         self._on_commit.append(call)
 
     def committed(self) -> None:
-        """Call what waits for the COMMIT; what fails there is only logged, since the transaction is in effect."""
+        """Call what waits for the COMMIT; a failure there is only logged, since the transaction is in effect."""
         for call in self._on_commit:
             try:
                 call()
             except Exception:
-                LOG.exception("The transaction is committed, and what is counted of it is not.")
+                LOG.exception("The transaction is committed, but not all of it was counted.")
 
     def require(self, work: Callable[[Transaction], object]) -> None:
         """Have ``work`` committed in a transaction of its own, and this attempt run again after it.
 
         This attempt first runs to its end, and is then rolled back.  If it fails, ``work`` is not done.  Use it for
-        rows that stay although this transaction is rolled back, and that it must not lock.  An attempt can require one
+        rows that must outlast the rollback, and that this transaction must not lock.  An attempt can require only one
         thing.
         """
         self._prerequisite = work
@@ -154,7 +154,7 @@ class Transaction(Reader):
             raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
-        """Insert the changes into the feed, and what is recorded of them, as the last statements before COMMIT.
+        """Insert the changes into the feed, and the notes about them, as the last statements before COMMIT.
 
         Returns:
             The sequence number of the writer's newest transaction once this one is committed.

@@ -1,4 +1,4 @@
-"""Rows of allocations, as claims replace them; the consumers and providers are locked by the transaction."""
+"""Rows of allocations, as claims replace them; the transaction has locked the consumers and providers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def insert(
 
 
 def delete_all(db: Transaction, consumers: Collection[Holding]) -> None:
-    """Delete all that these consumers hold, and record it in the feed."""
+    """Delete everything that these consumers hold, and record it in the feed."""
     holders = [consumer for consumer in consumers if consumer.held_on]
     if holders:
         db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in holders]})

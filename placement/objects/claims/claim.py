@@ -17,7 +17,7 @@ class AnyGeneration(enum.Enum):
     ANY_GENERATION = "any generation will do"
 
 
-#: Stands for the consumer generation where the client states none; None is the statement that there is no consumer.
+#: The consumer generation if the client states none.  None, in contrast, states that there is no such consumer.
 ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 
@@ -29,10 +29,10 @@ class Claim:
     #: Amounts by provider uuid and name of the resource class.
     resources: Mapping[str, Mapping[str, int]]
     owner: Owner
-    #: The consumer's generation that the client states.
+    #: The consumer generation that the client states.
     generation: int | AnyGeneration | None = ANY_GENERATION
-    #: The uuid of the one provider that the claim is about.  What the consumer holds on others stays as it is, and is
-    #: not judged: it may be more than fits there now.  Such a claim states a generation.  None for all providers.
+    #: The uuid of the one provider that the claim is about; None for all providers.  What the consumer holds on others
+    #: stays as it is, and is not judged: it may be more than fits there now.  Such a claim states a generation.
     only_on: str | None = None
     #: Who asks for it.
     author: Author | None = field(default_factory=author.current, compare=False)

@@ -1,22 +1,23 @@
-"""The engine of claims: by it consumers take, move and give back what providers have.
+"""The engine of claims, by which consumers take, move and give back what providers have.
 
 One transaction places the claims of several consumers: all of them or none (``place``), or each that fits
-(``place_each``).  The order of the steps makes it correct (docs/claims.rst):
+(``place_each``).  The order of the steps is what makes it correct (docs/claims.rst):
 
 1. read the consumers with what they hold, and find the providers;
-2. lock the consumers' rows in the order of their uuids, each only if it is still as it was read: from here on no other
+2. lock the consumers' rows in the order of their uuids, each only if it still is as it was read: from here on no other
    transaction can change what these consumers hold;
 3. lock the providers' rows in the order of their ids: from here on no other transaction can add usage to them;
-4. only then read inventories and usage, and decide by the one fit rule, against what others use;
+4. only then read inventories and usage, and decide by the one fit rule what fits beside the usage of others;
 5. replace what the consumers hold.
 
 Usage of others can still shrink, since giving back locks no provider; that only makes room.  A transaction that waits
-does so at step 2 or 3, and has locked nothing by then that those before it need.  Steps 1 and 2 come before the lock of
-step 3, so a busy provider is locked for as few round trips as possible (docs/adr/0007).
+does so at step 2 or 3, and holds no lock that those before it need.  Steps 1 and 2 come before the lock of step 3, so
+a busy provider is locked for as few round trips as possible (docs/adr/0007).
 
-The two ways differ in what locks a row.  Where a refusal rolls everything back, it is the statement that inserts,
-advances or deletes the row.  Where what is refused must leave nothing and the rest is committed, rows are only locked
-in the steps 2 and 3, rows of new consumers inserted for it, and generations advance after the decision.
+The two methods differ in what locks a row.  In ``place``, where a refusal rolls everything back, it is the statement
+that inserts, advances or deletes the row.  In ``place_each``, where a refused claim must leave nothing while the rest
+is committed, steps 2 and 3 only lock rows (those of new consumers are inserted for that), and generations advance after
+the decision.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class PlacedClaim:
     provider_generations: Mapping[str, int]
 
 
-#: What became of a claim: it was placed, or this is why not.
+#: What became of a claim: it was placed, or the failure says why not.
 ClaimOutcome = PlacedClaim | errors.Failure
 
 
@@ -67,12 +68,12 @@ class ClaimSet:
     def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
         self._db = db
         self._claims = claims
-        #: The claims that are not refused so far.
+        #: The claims that have not been refused so far.
         self._open = claims
-        #: Why claims are refused, by consumer; None where the first refusal is raised.
+        #: Why claims are refused, by consumer; None if the first refusal is raised instead.
         self._refused: dict[str, errors.Failure] | None = None
         self._provider_ids: Mapping[str, int] = {}
-        #: These two by consumer, as they were before the claims; the second one is empty where nothing is held.
+        #: Rows and holdings by consumer, as they were before the claims; the holding is empty if nothing is held.
         self._consumers: dict[str, Consumer] = {}
         self._held: dict[str, Holding] = {claim.consumer: Holding(claim.consumer) for claim in claims}
 
@@ -83,13 +84,13 @@ class ClaimSet:
         *,
         created: Collection[str] = (),
     ) -> None:
-        """Make the consumers hold exactly what is claimed, all of them or none, judged together.
+        """Make the consumers hold exactly what is claimed: all of them or none, judged together.
 
         Args:
-            provider_ids: Ids by uuid, where the caller has looked the providers up.
-            prepare: Called between the steps 2 and 3, with the ids of the providers that step 3 locks.  It may lock
-                them, and what it does to their inventories counts for the claims.
-            created: The uuids of providers that ``prepare`` creates, unless they exist.
+            provider_ids: Ids by uuid, if the caller has already looked the providers up.
+            prepare: Called between steps 2 and 3, with the ids of the providers that step 3 locks.  It may lock them,
+                and the claims are judged by the inventories that it leaves.
+            created: The uuids of providers that ``prepare`` creates if they do not exist.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
@@ -109,7 +110,7 @@ class ClaimSet:
         try:
             self._judge([self._claims], inventories)
         except errors.CapacityExceeded:
-            # In a transaction of its own, because this one has locked providers before the consumers that would end.
+            # A transaction of its own ends them: this one has locked providers, which come after consumers.
             leases.require_none_expired_on(self._db, self._named_provider_ids)
             raise
         self._replace(inventories)
@@ -122,22 +123,22 @@ class ClaimSet:
         generations: Mapping[str, int] | None = None,
         skip_locked: bool = False,
     ) -> list[ClaimOutcome]:
-        """Place the claims that fit beside what others use, each after those before it.
+        """Place the claims that fit beside what others use, one after another.
 
-        The claims state a consumer generation, ask for something, and are about all providers.
+        Each claim states a consumer generation, asks for something, and is about all providers.
 
         Args:
-            provider_ids: As of ``place``.
-            relied_on: Ids of the providers on which certain consumers hold something, by their uuids.  Claims are only
-                placed while that is so; these consumers may be those of the claims.
-            generations: By provider uuid; claims are only placed on providers that still have these.  None: any.
-            skip_locked: Whether claims on providers that other transactions have locked are refused, instead of waiting
-                for these, where the server can do so.
+            provider_ids: As for ``place``.
+            relied_on: By the uuids of consumers, the ids of the providers on which they hold something.  Claims are
+                placed only if that is still so.  These consumers may be those of the claims.
+            generations: By provider uuid; claims are placed only on providers that still have these.  None: any.
+            skip_locked: Whether to refuse claims on providers that other transactions have locked, instead of waiting
+                for the locks, if the server can do so.
 
         Returns:
-            What became of each claim, in order.  Refusals are those that ``place`` raises, of a class that does not
-            exist NoInventoryToAllocate; and AllocationsChanged: of all, if what other consumers hold is not what is
-            relied on; of those on providers that are locked, or have other generations.
+            What became of each claim, in order.  Refusals are those that ``place`` raises, except that a class that
+            does not exist is NoInventoryToAllocate; and AllocationsChanged, which refuses all claims if consumers do
+            not hold what is relied on, and single claims if a provider is locked or has another generation.
 
         Raises:
             Prerequisite: The lease of a consumer has expired.
@@ -167,8 +168,8 @@ class ClaimSet:
     def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
         """Read the consumers with what they hold, and find the ids of the providers.
 
-        What they hold is read in a statement of its own if they hold something.  It cannot have changed by step 2:
-        there the rows still have to have the generations that were read.
+        If they hold something, a separate statement reads what.  It cannot change unnoticed before step 2, which
+        requires that the rows still have the generations that were read.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a generation.
@@ -178,7 +179,7 @@ class ClaimSet:
         """
         unchecked = [claim.consumer for claim in self._claims if isinstance(claim.generation, AnyGeneration)]
         if unchecked:
-            # Any generation will do, so these claims must not collide with those who write the same consumers.
+            # Any generation will do, so these claims must not collide with other writers of the same consumers.
             Consumer.create_and_lock(self._db, unchecked)
         owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
         unknown = self._named_providers if provider_ids is None else ()
@@ -215,8 +216,8 @@ class ClaimSet:
         Raises:
             Collision: A row is no longer as it was read.
         """
-        # In one order for inserts, updates and deletes together: transactions about the same consumers wait for each
-        # other without a deadlock.
+        # In one order for inserts, updates and deletes alike, so that transactions about the same consumers wait for
+        # each other and do not deadlock.
         in_order = sorted(self._claims, key=lambda claim: claim.consumer)
         for new, several in itertools.groupby(in_order, self._is_new):
             if new:
@@ -232,7 +233,7 @@ class ClaimSet:
                     consumer.delete(self._db)
 
     def _lock_consumers(self, relied_on: Mapping[str, Collection[int]]) -> None:
-        """Insert the rows of new consumers, lock the others, and refuse all claims if something else is relied on.
+        """Insert the rows of new consumers, lock the others, and refuse all claims if ``relied_on`` is no longer true.
 
         Raises:
             Collision: A row is no longer as it was read.
@@ -259,7 +260,7 @@ class ClaimSet:
     # --- step 3 ---
 
     def _lock_providers(self, generations: Mapping[str, int] | None, skip_locked: bool) -> None:
-        """Lock the providers, and refuse claims on those that are not to be had."""
+        """Lock the providers, and refuse claims on those that are gone, skipped, or of another generation."""
         ids = {uuid: self._provider_ids[uuid] for claim in self._open for uuid in claim.resources}
         locked = provider_rows.lock_for_usage(self._db, ids, skip_locked=skip_locked)
         for claim in self._open:
@@ -272,20 +273,20 @@ class ClaimSet:
     # --- step 4 ---
 
     def _read_inventories(self) -> _Inventories:
-        """Return the inventories that are asked for; raises UnknownResourceClass if all claims are placed or none."""
+        """Return the inventories that are asked for; in ``place``, raises UnknownResourceClass."""
         classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open))
         if not classes:
             return {}
         providers = {self._provider_ids[uuid]: uuid for claim in self._open for uuid in claim.resources}
         inventories = ClaimedInventory.read(self._db, providers, classes)
         if self._refused is None:
-            # Of a class of which none of the providers has inventory it is not known yet whether it exists.
+            # If none of the providers has inventory of a class, the class may not exist.
             found = {name for _, name in inventories}
             ResourceClass.ids(self._db, [name for name in classes if name not in found])
         return inventories
 
     def _judge(self, groups: Iterable[Sequence[Claim]], inventories: _Inventories) -> None:
-        """Refuse claims that do not fit: those of a group are judged together, and each group after those before it."""
+        """Refuse claims that do not fit.  Claims of a group are judged together, and the groups one after another."""
         used = {key: inventory.used for key, inventory in inventories.items()}
         for group in groups:
             totals, given_up = _totals(group), self._given_up(group)
@@ -307,7 +308,7 @@ class ClaimSet:
                     used[key] += totals[key] - given_up[key]
 
     def _given_up(self, claims: Sequence[Claim]) -> Mapping[tuple[str, str], int]:
-        """Return what the claims take away from their consumers or replace, by provider uuid and class name."""
+        """Return what their consumers hold that the claims replace or take away, by provider uuid and class name."""
         given_up = Counter[tuple[str, str]]()
         for claim in claims:
             for (uuid, name), amount in self._held[claim.consumer].amounts.items():
@@ -338,8 +339,8 @@ class ClaimSet:
             note_claim(self._db, claim, held, consumer.next_generation, consumer.id, advanced)
 
     def _generations(self, inventories: _Inventories) -> dict[str, int]:
-        """Return the generations that the providers have by the claims that are placed, by uuid."""
-        # Where all claims are placed or none, the lock has advanced them before the inventories were read.
+        """Return the generations that the providers have after the placed claims, by uuid."""
+        # In ``place``, the lock had already advanced them when the inventories were read.
         later = self._refused is not None
         named = {uuid for claim in self._open for uuid in claim.resources}
         return {
@@ -348,7 +349,7 @@ class ClaimSet:
 
     def _placed(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
         consumer = self._consumers[claim.consumer]
-        assert consumer.id is not None  # it was inserted, unless it was there
+        assert consumer.id is not None  # the row was there, or has been inserted
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
             row=consumer.id,
@@ -360,7 +361,7 @@ class ClaimSet:
     # --- what the steps need ---
 
     def _refuse(self, claim: Claim, failure: errors.Failure) -> None:
-        """Note why the claim is refused, if it is not refused already; raise it where all are placed or none."""
+        """Note why the claim is refused, unless it already is; in ``place``, raise the failure."""
         if self._refused is None:
             raise failure
         self._open = [other for other in self._open if other is not claim]
@@ -380,7 +381,7 @@ class ClaimSet:
 
     @property
     def _ended_provider_ids(self) -> set[int]:
-        """The providers of consumers that end, or leave the one provider that the claim is about.
+        """The providers of consumers that end, or that leave the one provider that the claim is about.
 
         A provider that a consumer only moves away from is not advanced.
         """

@@ -1,4 +1,4 @@
-"""Inventories that a set of claims asks for, with their usage; whether the claims fit is decided from them."""
+"""The inventories that a set of claims asks for, with their usage, which decide whether the claims fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Reading
 from placement.objects import capacity
 from placement.objects.provider import GENERATION
 
-#: Providers in one statement: of 200 values and more MySQL guesses how many rows they have, and may read all rows.
+#: Providers in one statement: for 200 values or more, MySQL guesses how many rows match, and may read all rows.
 _MANY = 150
 
 
@@ -24,7 +24,7 @@ _MANY = 150
 class ClaimedInventory:
     """The inventory of one class on one provider, and how much of it is in use.
 
-    It is valid for as long as the provider is locked: usage of others can shrink then, but not grow.
+    It is valid while the provider is locked: the usage of others can shrink, but not grow.
     """
 
     provider: str
@@ -36,7 +36,6 @@ class ClaimedInventory:
     step_size: int
     #: The amount that all consumers hold.
     used: int
-    #: That of the provider.
     provider_generation: int
 
     @classmethod
@@ -57,7 +56,7 @@ class ClaimedInventory:
                 capacity=capacity.capacity(row.total, row.reserved, row.allocation_ratio),
                 min_unit=row.min_unit,
                 max_unit=row.max_unit,
-                step_size=row.step_size or 1,  # other implementations may have written 0, a division by zero
+                step_size=row.step_size or 1,  # other implementations may have written 0, which divides by zero
                 used=int(row.used),
                 provider_generation=row.generation,
             )
@@ -69,9 +68,9 @@ class ClaimedInventory:
 
         Args:
             amount: What one claim asks for.
-            total: What the claims that are judged together ask for.
-            used_by_others: What the others hold.
-            given_up: What the consumers of these claims hold until then.
+            total: What all claims that are judged together ask for.
+            used_by_others: What other consumers hold.
+            given_up: What the consumers of these claims hold now, and replace.
 
         Raises:
             AmountAgainstConstraints: No consumer may hold this amount at once.
@@ -88,7 +87,7 @@ _A, _I, _C = allocations.c, inventories.c, resource_classes.c
 
 
 _USED = (
-    # Without a further column the database reads an index only.
+    # With no other column, the database reads only an index.
     sa.select(sa.func.coalesce(sa.func.sum(_A.used), 0))
     .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
     .correlate(inventories)
@@ -115,8 +114,8 @@ _READ = CompiledStatement(
         _GENERATION.label("generation"),
     )
     .select_from(inventories)
-    # With a sum in place of the column no index of classes leads to inventories.  MySQL would begin with the
-    # classes where its statistics are old, and read the inventories of all providers.
+    # ``+ 0`` keeps MySQL from joining in the other order: with old statistics it would begin with the classes, and
+    # read the inventories of all providers.
     .join(resource_classes, _C.id == _I.resource_class_id + 0)
     .where(
         _I.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),

@@ -1,4 +1,4 @@
-"""What the history is told of consumers: what a claim changes, and that they end."""
+"""What the history is told about consumers: what a claim changes, and that they end."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def note_claim(
     row: int | None,
     advanced: Mapping[str, Step],
 ) -> None:
-    """Note for the history what a claim changes of its consumer and of providers.
+    """Note for the history what a claim changes about its consumer and about providers.
 
     Args:
         before: Empty for a consumer that held nothing.
-        generation: The generation that the consumer has with the claim, if it holds anything then.
+        generation: The consumer's generation after the claim, if it still holds anything then.
         row: The id of the consumer's row.
         advanced: The providers that the claim advances, by uuid.
     """
@@ -53,12 +53,12 @@ def note_end(
     claim: Claim | None = None,
     reason: str | None = None,
 ) -> None:
-    """Note for the history that a consumer gives back all that it holds.
+    """Note for the history that a consumer gives back everything that it holds.
 
     Args:
-        advanced: As of ``note_claim``.
+        advanced: As for ``note_claim``.
         claim: The claim that ends it, if one does.
-        reason: Why, if nobody asked for it.
+        reason: Why it ends, if nobody asked for it.
     """
     changes: dict[Path, Pair] = {
         ("project",): (before.project, None),
@@ -97,5 +97,5 @@ def _note(
 
 
 def written(lease: datetime.datetime | None) -> str | None:
-    """Return the text of the end of a lease, as events have it."""
+    """Return the end of a lease as events write it."""
     return None if lease is None else lease.isoformat(timespec="microseconds") + "Z"

@@ -1,4 +1,4 @@
-"""Pages of consumers with all that they hold, by their owners, types, dates, and what they hold where."""
+"""Pages of consumers with everything they hold, by their owners, types and dates, and by what they hold where."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, joined
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Rows of an index up to which all of them are read for a page.
+#: If an index has at most this many rows with what is wanted, a page reads all of them.
 FEW = 10_000
-#: How many consumers a page looks at otherwise.
+#: Otherwise, a page looks at this many consumers.
 WINDOW = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerFilter:
-    """Which consumers: those that meet every condition; None is no condition."""
+    """The consumers that meet every condition; None is no condition."""
 
     project: str | None = None
     user: str | None = None
@@ -31,15 +31,15 @@ class ConsumerFilter:
     #: Naive, UTC.
     created_before: datetime.datetime | None = None
     created_after: datetime.datetime | None = None
-    #: Ids of providers, of one of which the consumer holds something.
+    #: Ids of providers: the consumer holds something on one of them.
     providers: Collection[int] | None = None
-    #: The id of a class of which it holds something; with ``providers``, on one of these.  Without them it should be a
-    #: class that many consumers hold: the others are found by reading all of them.
+    #: The id of a class that it holds; with ``providers``, on one of these.  Without them it should be a class that
+    #: many consumers hold: to find the few that hold a rare one, all consumers are read.
     resource_class: int | None = None
 
     @property
     def named(self) -> dict[str, str | None]:
-        """The names of rows of other tables: of the project, the user and the type; None for none."""
+        """The names to look up in other tables, of the project, the user and the type; None for no condition."""
         typed = None if self.consumer_type == UNKNOWN_TYPE else self.consumer_type
         return {"project": self.project, "user": self.user, "consumer_type": typed}
 
@@ -48,26 +48,26 @@ class ConsumerPage(NamedTuple):
     """Some consumers, and where the next page begins."""
 
     holders: list[Holding]
-    #: The id after which it begins; None if this is the last page.
+    #: The id after which the next page begins; None if this is the last one.
     next: int | None
 
 
 def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> ConsumerPage:
     """Return consumers that hold something, in the order of their ids.
 
-    A page may have fewer consumers than its limit, or none, and still be followed by another one.  Where an index has
-    few rows with what is wanted, these are read; else so many consumers are looked at in turn, and no more.  And rows
-    of consumers that hold nothing, which another implementation may leave, count as absent.
+    A page may have fewer consumers than its limit, or none, and still not be the last.  If an index has few rows with
+    what is wanted, these are read.  Otherwise the page looks at the next ``WINDOW`` consumers, and at no more.  Rows of
+    consumers that hold nothing, which another implementation may leave, count as absent.
 
     Args:
-        db: Where they are read.
+        db: Where to read them.
         wanted: Which of them.
         limit: How many at most.
-        after: Where the page begins.
+        after: The id after which the page begins.
     """
-    # The names come first: of an id the database knows how many consumers have it, and chooses the index by that.
+    # Names are looked up first: the database knows how many consumers have an id, and chooses the index by that.
     ids = db.execute(_IDS, wanted.named).one()._asdict()
-    # Some collations find a name in another case, and with spaces at its end.
+    # Some collations also find a name in another case, or with trailing spaces.
     if any(ids[f"{kind}_found"] != name for kind, name in wanted.named.items() if name is not None):
         return ConsumerPage([], None)
     owned = [*_owned(wanted, ids)]
@@ -88,7 +88,7 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
 
 _A, _C = allocations.c, consumers.c
 _CONSUMERS = sa.select(consumers).where(_C.id > sa.bindparam("after")).order_by(_C.id)
-#: The ids of the rows of names, and the names as they have them; NULL where there is none.
+#: The ids of the rows of names, and the names as stored; NULL if there is no row.
 _IDS = sa.select(
     *(
         sa.select(wanted).where(column == sa.bindparam(name)).scalar_subquery().label(label)
@@ -106,13 +106,13 @@ _BEYOND = _BEYOND.offset(sa.bindparam("window")).limit(1)
 
 
 def _are_few(db: Reading, rows: sa.Select[Any]) -> bool:
-    """Return whether the statement has few rows; it is ended when it has more."""
+    """Return whether the statement has few rows; it stops once there are more."""
     some = rows.limit(FEW + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= FEW)
 
 
 def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
-    """Return the statement about allocations, for those of the class and of the providers."""
+    """Return the statement about allocations, limited to the class and the providers that are wanted."""
     if wanted.resource_class is not None:
         statement = statement.where(_A.resource_class_id == wanted.resource_class)
     if wanted.providers is not None:
@@ -123,14 +123,14 @@ def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
 def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.Select[Any]:
     """Return the statement of a page.
 
-    Names are joined to the page, and not to the table of consumers: MariaDB would begin with the projects.
+    Names are joined to the page rather than to the table of consumers: MariaDB would begin with the projects.
     """
     shown = _CONSUMERS.where(*conditions).limit(count).subquery("page")
     return joined(shown).order_by(shown.c.id, _A.id)
 
 
 def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
-    """Yield the conditions that indexes of consumers have; ``ids`` are those of project, user and type."""
+    """Yield the conditions for which consumers have an index; ``ids`` are those of project, user and type."""
     if wanted.project is not None:
         yield _C.project_id == ids["project"]
     if wanted.user is not None:
@@ -138,12 +138,12 @@ def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.Column
     if wanted.consumer_type is not None:
         yield _C.consumer_type_id == ids["consumer_type"]  # IS NULL for None
     if wanted.user is not None and wanted.project is None:
-        # There is an index of projects with users, and none of users alone.
+        # There is an index of projects with users, but none of users alone.
         yield _C.project_id.in_(sa.select(projects.c.id))
 
 
 def _created(wanted: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
-    """Yield the conditions on the date, of which there is no index."""
+    """Yield the conditions on the date, which has no index."""
     if wanted.created_before is not None:
         yield _C.created_at < wanted.created_before
     if wanted.created_after is not None:
@@ -154,11 +154,11 @@ def _holding(wanted: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElem
     """Yield the condition on what consumers hold, if there is one.
 
     Args:
-        by_holding: Whether to begin with the allocations and not with the consumers.
+        by_holding: Whether to begin with the allocations rather than with the consumers.
     """
     if by_holding:
         yield _C.uuid.in_(_held(wanted, sa.select(_A.consumer_id)))
     elif wanted.providers is not None or wanted.resource_class is not None:
-        # With a limit no database turns this into a join with all allocations.
+        # The limit keeps every database from turning this into a join with all allocations.
         held = _held(wanted, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
         yield held.limit(1).scalar_subquery().is_not(None)

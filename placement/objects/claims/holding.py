@@ -1,4 +1,4 @@
-"""What consumers hold: the one record of it, and the one join that reads it."""
+"""What consumers hold: the one record for it, and the one join that reads it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HeldAmounts:
 
     provider: str
     name: str | None
-    #: That of the provider.
+    #: The provider's.
     generation: int
     #: Amounts by class.
     resources: dict[str, int] = field(default_factory=dict)
@@ -49,58 +49,58 @@ class HeldAmounts:
 
 @dataclass(slots=True)
 class Holding:
-    """A consumer with all that it holds.
+    """A consumer with everything that it holds.
 
-    Other implementations leave rows without those that they refer to.  So a consumer may have no row, then it has no
-    owner either; and of a provider or a class that does not exist only ``held_on`` knows.
+    Other implementations may leave rows that refer to missing rows.  So a consumer may have no row, and then has no
+    owner either; and a provider or class that does not exist shows only in ``held_on``.
     """
 
     uuid: str
-    #: That of its row, as the generation; None: it has no row.
+    #: The id and generation of its row; None: it has no row.
     id: int | None = None
     generation: int | None = None
-    #: None if there is no row of it, as the user.
+    #: Project and user are None if their rows are missing.
     project: str | None = None
     user: str | None = None
     #: None: it has no type.
     type_name: str | None = None
     #: Since when it holds something, if that was recorded: naive, UTC.
     created_at: datetime.datetime | None = None
-    #: When its row was last written: naive, UTC; also by a claim that only relies on what it holds.
+    #: When its row was last written, even by a claim that only relies on what it holds: naive, UTC.
     updated_at: datetime.datetime | None = None
-    #: When its claim ends, by the clock of the database: naive, UTC; None for never.
+    #: When its claim ends, by the database's clock: naive, UTC; None for never.
     expires_at: datetime.datetime | None = None
-    #: Whether that time is over, so that it has to be given back before anything else is done about it; None for never.
+    #: Whether that time is over, so that what it holds must first be given back; None for never.
     is_expired: bool | None = None
-    #: The digest of the request that was claimed; None if that was not recorded, or is not read.
+    #: The digest of the request that was claimed; None if it was not recorded, or not read.
     content: str | None = None
-    #: None also if something else has changed what the consumer holds since the claim.
+    #: None also if something else has since changed what the consumer holds.
     mappings: Mappings | None = None
-    #: By the uuid of the provider.
+    #: By provider uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
-    #: Sums by the uuid of the provider and the name of the class.  Of several allocations of one class on one provider,
-    #: which only another implementation leaves, ``held`` has the last one, as its API shows it.
+    #: Sums by provider uuid and class name.  Only another implementation leaves several allocations of one class on one
+    #: provider; then ``held`` has the last of them, as that implementation's API shows it.
     amounts: dict[tuple[str, str], int] = field(default_factory=dict)
     #: Ids of the providers of all its allocations.
     held_on: set[int] = field(default_factory=set)
-    #: The time at which the newest allocation in ``held`` was written; only ``find`` reads it.
+    #: When the newest allocation in ``held`` was written; only ``find`` reads it.
     modified: datetime.datetime | None = None
 
     @property
     def consumer_type(self) -> str:
-        """The type as it is shown."""
+        """The type, as APIs show it."""
         return self.type_name or UNKNOWN_TYPE
 
     @property
     def owner(self) -> Owner:
-        """The owner, of a consumer that ``find`` returns; its type stays as it is."""
+        """The owner of a consumer that ``find`` returned; as an owner to write, it keeps the type."""
         assert self.project is not None
         assert self.user is not None
         return Owner(self.project, self.user)
 
     @property
     def resources(self) -> dict[str, dict[str, int]]:
-        """Amounts by the uuid of the provider and the class."""
+        """Amounts by provider uuid and class name."""
         return {uuid: held.resources for uuid, held in self.held.items()}
 
     @property
@@ -109,7 +109,7 @@ class Holding:
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
     def is_what_it_was(self, before: Holding) -> bool:
-        """Return whether nothing of the consumer has changed, but for the date of its row and its providers."""
+        """Return whether the consumer has not changed, apart from the date of its row and from its providers."""
         return self._compared == before._compared
 
     @property
@@ -123,7 +123,7 @@ class Holding:
     def find(cls, db: Reading, uuid: str) -> Self | None:
         """Return what the Placement API shows of the consumer with exactly this uuid, case included; None for nothing.
 
-        It shows no consumer without a row, a project or a user; one whose lease is over it shows until that is ended.
+        It shows no consumer without a row, a project or a user.  It shows one whose lease is over until that is ended.
         """
         rows = [row for row in db.execute(_DATED, {"uuids": [uuid]}) if row.uuid == uuid]
         holding = cls.collect(rows).get(uuid)
@@ -135,10 +135,10 @@ class Holding:
 
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str], *, with_record: bool = False) -> dict[str, Self]:
-        """Return those of the consumers that hold something, by uuid; also those without a row, or that are over.
+        """Return the consumers that hold something, by uuid, even without a row or with an expired lease.
 
         Args:
-            with_record: Whether to read what the claim has recorded, too: ``content`` and ``mappings``.
+            with_record: Whether to read what the claim has recorded as well: ``content`` and ``mappings``.
         """
         return cls._read(db, _WITH_RECORD if with_record else _HOLDING, uuids, with_record=with_record)
 
@@ -146,31 +146,31 @@ class Holding:
     def lock(cls, db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Self]:
         """Lock the rows of consumers in the order of their uuids, and return those that have one.
 
-        They may hold nothing.  A row that is inserted after the lock is not read, since others may still change it.
+        They may hold nothing.  A row that is inserted after the locks are taken is left out: others may change it.
 
         Args:
-            skip_locked: Whether to leave out consumers that other transactions have locked, where the server can do so.
+            skip_locked: Whether to leave out consumers that other transactions have locked, if the server can do so.
         """
         if not uuids:
             return []
         statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
         wanted = frozenset(uuids)
-        # Some collations find it in another case, too.
+        # Some collations also find a uuid in another case.
         locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(wanted)}) if row.uuid in wanted]
         found = cls._read(db, _OF_ROWS, locked)
         return [found[uuid] for uuid in locked if uuid in found]
 
     def lock_lease(self, db: Transaction) -> None:
-        """Lock the row, and read the end of the lease again: an extension does not move the generation."""
+        """Lock the row, and read the end of the lease again: extending a lease does not change the generation."""
         for locked in Holding.lock(db, [self.uuid]):
             self.expires_at = locked.expires_at
 
     @classmethod
     def collect(cls, rows: Iterable[Any], *, with_record: bool = False) -> dict[str, Self]:
-        """Return the consumers of rows of ``joined``, by uuid, in their order."""
+        """Return the consumers in the rows of ``joined``, by uuid, in the order of the rows."""
         found: dict[str, Self] = {}
         for row in rows:
-            # By position: the names of the columns of a row would take half of the time of a page.
+            # By position: access by column name would take half the time of a page.
             holding = found.get(row[0])
             if holding is None:
                 holding = found[row[0]] = cls._of_row(row, with_record=with_record)
@@ -183,7 +183,7 @@ class Holding:
     ) -> dict[str, Self]:
         wanted = frozenset(uuids)
         rows = batches.rows(db, statement, "uuids", sorted(wanted), _MANY)
-        # Some collations find it in another case, too.
+        # Some collations also find a uuid in another case.
         return cls.collect((row for row in rows if row[0] in wanted), with_record=with_record)
 
     @classmethod
@@ -204,7 +204,7 @@ class Holding:
         resource_class: str | None,
         used: int,
     ) -> None:
-        """Add an allocation; without ``provider_id`` there is none."""
+        """Add an allocation; if ``provider_id`` is None, the row has none."""
         if provider_id is None:
             return
         self.held_on.add(provider_id)
@@ -218,20 +218,20 @@ class Holding:
         self.amounts[key] = self.amounts.get(key, 0) + used
 
 
-#: The places of columns of ``joined``, as ``_add`` and the fields have them.
+#: Where the columns of ``joined`` are: those for ``_add``, and those for the fields from ``id`` on.
 _ALLOCATION, _CONSUMER = slice(1, 7), slice(7, 16)
 
 
 def stored_uuids(db: Reading, texts: Collection[str]) -> dict[str, str]:
     """Return, for each text that spells the uuid of a consumer, that uuid in the form in which its row has it.
 
-    Of two consumers whose uuids differ in their spelling only, the one that is spelled exactly so goes first.  Where
-    there is no row it is the canonical form.
+    Of two consumers whose uuids differ only in spelling, the one spelled exactly like the text is preferred.  Without
+    a row, it is the canonical form.
     """
     wanted = {text: spellings(text) for text in texts}
     rows = db.execute(_STORED, {"uuids": sorted({*itertools.chain(*wanted.values())})})
     stored = {row.uuid for row in rows}
-    in_any_case = {uuid.lower(): uuid for uuid in stored}  # some collations find it in another case, too
+    in_any_case = {uuid.lower(): uuid for uuid in stored}  # some collations ignore case
     return {
         text: next((each for each in forms if each in stored), in_any_case.get(forms[-1], forms[-1]))
         for text, forms in wanted.items()
@@ -242,27 +242,27 @@ def providers_of(db: Reading, uuids: Collection[str]) -> dict[str, set[int]]:
     """Return the ids of the providers on which each of these consumers holds something."""
     found: dict[str, set[int]] = {uuid: set() for uuid in uuids}
     for row in db.execute(_HELD_ON, {"uuids": list(uuids)}):
-        if row.consumer_id in found:  # some collations find it in another case, too
+        if row.consumer_id in found:  # some collations also find a uuid in another case
             found[row.consumer_id].add(row.resource_provider_id)
     return found
 
 
 def joined(consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation: bool = False) -> sa.Select[Any]:
-    """Return the statement that reads consumers with what they hold: one, so that all of it is of one moment.
+    """Return the one statement that reads consumers with what they hold, so that all of it is of one moment.
 
-    It has a row for each allocation.  Each join is an outer one: SQLite would read all allocations for an inner join
-    among those of a page.
+    The result has a row for each allocation.  All joins are outer joins: for an inner join in a page, SQLite would read
+    all allocations.
 
     Args:
-        consumer: What has the columns of the table of consumers.
-        more: More columns, also of claims.
-        by_allocation: Whether to begin with the allocations, also those whose consumer has no row; else with the
-            consumers, of which those without an allocation have a row of the result, too.
+        consumer: Anything with the columns of the table of consumers.
+        more: Further columns, which may be those of claims.
+        by_allocation: Whether to begin with the allocations, including those whose consumer has no row.  Otherwise it
+            begins with the consumers, and one without an allocation has a row, too.
     """
     row = consumer.c
     holds = _A.consumer_id == row.uuid
     found = allocations.outerjoin(consumer, holds) if by_allocation else consumer
-    # Before the allocations where these come second: otherwise names are looked up for each of them.
+    # If allocations come second, these joins precede them: otherwise names would be looked up for each allocation.
     found = (
         found.outerjoin(projects, projects.c.id == row.project_id)
         .outerjoin(users, users.c.id == row.user_id)

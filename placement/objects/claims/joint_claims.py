@@ -1,8 +1,7 @@
-"""The claims of a request, placed by a transaction of their own or with those of other threads (docs/adr/0036).
+"""The claims of a request, placed in a transaction of their own or with those of other threads (docs/adr/0036).
 
-Only claims of consumers that hold nothing yet are placed together: no other transaction has locked their rows, for
-which the batch would have to wait.  They are judged one after another, so each reply is one that the request could have
-had alone.
+Only claims of consumers that hold nothing yet are placed together: they have no rows for whose locks the batch might
+have to wait.  They are judged one after another, so each reply is one that the request could have had alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 def place(database: Database | DryRun[Any], claims: Sequence[Claim], *, attempts: int) -> None:
-    """Place the claims of one request, all of them or none; failures as of ``ClaimSet.place`` and ``Database.write``.
+    """Place the claims of one request, all of them or none; raises like ``ClaimSet.place`` and ``Database.write``.
 
     Args:
         attempts: The largest number of attempts.
@@ -56,10 +55,10 @@ def _place_all(db: Transaction, claims: Sequence[Claim]) -> None:
 
 
 def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
-    """Place those of the claims that fit and that no other transaction holds up; return whether each is placed.
+    """Place the claims that fit and that no other transaction holds up; return for each whether it is placed.
 
-    What a claim did before it was refused must not be committed, such as names of its owner.  So the transaction is
-    rolled back then, and done once more without the claim.
+    What a refused claim has done so far, such as creating the names of its owner, must not be committed.  So the
+    transaction is rolled back, and done once more without that claim.
     """
     placed = _commit_if_placed(database, claims)
     if not all(placed):
@@ -71,22 +70,22 @@ def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
 
 
 def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]:
-    """Commit the claims by one attempt if it can place all of them, and return which it can place.
+    """Commit the claims if one attempt can place all of them; return for each whether it can be placed.
 
-    All are true only if they are committed.
+    If all are true, they are committed.
 
     Raises:
-        Unavailable: What concerns all of them; OutcomeUnknown if the connection was lost during COMMIT.
+        Unavailable: This concerns all of them; it is OutcomeUnknown if the connection was lost during COMMIT.
     """
     placed: list[bool] = []
 
     def work(db: Transaction) -> None:
-        placed[:] = [False] * len(claims)  # what an earlier attempt has placed was rolled back
+        placed[:] = [False] * len(claims)  # what an earlier attempt placed was rolled back
         if db.attempt > 1:
             raise _NotAllPlaced
         different = len({frozenset(claim.resources) for claim in claims}) > 1
         if different and db.locks_rows and not db.skips_locked_rows:
-            raise _NotAllPlaced  # one row that is locked would hold up all of them
+            raise _NotAllPlaced  # one locked row would hold up all of them
         outcomes = ClaimSet(db, claims).place_each(skip_locked=different)
         placed[:] = [isinstance(outcome, PlacedClaim) for outcome in outcomes]
         if not all(placed):

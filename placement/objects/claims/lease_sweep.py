@@ -1,6 +1,6 @@
-"""Sweeps: all expired leases are given back, in transactions of bounded size.
+"""Sweeps give back what all expired leases hold, in transactions of bounded size.
 
-There is no daemon.  Searches, claims, a worker's requests and a command of operators sweep; several at a time share the
+There is no daemon.  Searches, claims, a worker's requests and an operator's command sweep.  Concurrent sweeps share the
 work, since each skips the consumers that another one has locked.
 """
 
@@ -18,13 +18,13 @@ from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a worker spends on a sweep after a reply, at most.
+#: The most seconds that a worker spends on a sweep after a reply.
 _LONGEST = 5.0
-#: Seconds without another sweep in the process after one that failed, or found all that is due locked.
+#: Seconds until the next sweep in the process, after one that failed or found everything due locked.
 _PAUSE = 5.0
-#: Attempts of one transaction.
+#: Attempts at one transaction.
 ATTEMPTS = 3
-#: Transactions in a row that find all due consumers locked, until a sweep ends.
+#: A sweep ends after this many transactions in a row that find all due consumers locked.
 MOST_IDLE = 50
 
 
@@ -38,15 +38,16 @@ def sweep(
 
     Args:
         database: Where they are.
-        most: The most leases; None for all.
-        until: The time, by the monotonic clock, after which no second transaction begins; None for no limit.
-        given_back: Called with the number of leases after each transaction.
+        most: The largest number of leases; None for all.
+        until: The time, by the monotonic clock, after which no further transaction begins; the first always does.
+            None for no limit.
+        given_back: Called after each transaction with the number of leases that it ended.
 
     Returns:
-        Whether none is due any more.
+        Whether no more are due.
 
     Raises:
-        Failure: As ``Database.write``; what was given back until then stays so.
+        Failure: As for ``Database.write``; what was given back before stays so.
     """
     idle, begun = 0, False
     while database.read(leases.any_expired):
@@ -60,13 +61,13 @@ def sweep(
             most -= ended
         idle = 0 if ended else idle + 1
         if idle:
-            # Other transactions have locked all that is due.
+            # Other transactions have locked everything that is due.
             retry.pause(idle)
     return True
 
 
 class LeaseSweeper:
-    """Sweeps on behalf of requests: it fails none of them, and holds none up for long.  Shared by all threads."""
+    """Sweeps on behalf of requests, without failing any or holding one up for long.  Shared by all threads."""
 
     def __init__(self, database: Database, longest: float = _LONGEST) -> None:
         """Prepare sweeps that take at most ``longest`` seconds."""
@@ -74,11 +75,11 @@ class LeaseSweeper:
         self._longest = longest
         #: The time, by the monotonic clock, before which this process does not sweep.
         self._not_before = 0.0
-        #: Whether the last sweep had no time for all that was due: the next one gives back more.
+        #: Whether the last sweep ran out of time before it had given back everything; the next one gives back more.
         self.is_behind = False
 
     def sweep(self) -> bool:
-        """Give back what expired leases hold, within its time; return whether that was tried."""
+        """Give back what expired leases hold, within the time limit; return whether it tried."""
         self.is_behind = False
         now = time.monotonic()
         if now < self._not_before:
@@ -95,7 +96,7 @@ class LeaseSweeper:
             elif due:
                 signals.leases_due(0)
         except Exception as error:
-            # The database may take no writes; searches are answered all the same, without this room.
+            # The database may not accept writes.  Searches are answered all the same, without this room.
             self._not_before = time.monotonic() + _PAUSE
             reason = driver_errors.cause_of(error) if isinstance(error, errors.Failure) else None
             LOG.warning("Expired leases are not given back: %s", reason or error)

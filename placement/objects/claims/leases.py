@@ -1,10 +1,11 @@
 """Leases: claims that have an end, after which what they hold is given back.
 
-The end is a time of the database's clock, and is compared with no other, so that the clocks of workers do not matter.
-A lease belongs to the consumer's row: it ends when that is deleted, and a consumer that is created again has none.
+The end is a time by the database's clock, and is compared with no other clock, so those of workers do not matter.  A
+lease belongs to the consumer's row: it ends when the row is deleted, and a consumer that is created again has none.
 
-Every transaction that decides by the end of a lease writes the consumer's row, and reads the end once it has the lock
-on it.  So of an extension and the end of the time exactly one takes effect, and a lease is given back once (ADR 39).
+Every transaction that decides by the end of a lease writes the consumer's row, and reads the end only once it holds the
+lock on that row.  So if an extension races with the end of the lease, exactly one takes effect, and a lease is given
+back once (ADR 39).
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from placement.objects.claims import release
 from placement.objects.claims.consumer_notes import written
 from placement.objects.claims.holding import Holding
 
-#: The generation in rows that only have an end: no consumer has it, so no mappings are shown.
+#: The generation in records that have only an end.  No consumer has it, so no mappings are shown.
 _NO_GENERATION = -1
 
 
 def now(db: Reading) -> datetime.datetime:
-    """Return the time of the database's clock: UTC, naive."""
+    """Return the time by the database's clock: naive, UTC."""
     time: datetime.datetime = db.execute(_NOW).scalar_one()
     return time
 
 
 def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
-    """Return the time this many seconds from now, for ``claims.expires_at``; None if there is to be no end."""
+    """Return the time ``seconds`` from now, for ``claims.expires_at``; None for no end."""
     return None if seconds is None else now(db) + datetime.timedelta(seconds=seconds)
 
 
 def any_expired(db: Reading) -> bool:
-    """Return whether there is an expired lease: one whose time is over, and that is not given back yet."""
+    """Return whether there is an expired lease: one whose time is over, and that has not been given back yet."""
     return db.execute(ANY_EXPIRED).first() is not None
 
 
@@ -50,9 +51,9 @@ def count_expired(db: Reading) -> int:
 
 
 def give_back(db: Transaction, most: int = release.BATCH) -> int:
-    """Give back what expired leases hold, at most ``most`` of them, those that ended first before others.
+    """Give back what expired leases hold: at most ``most`` of them, those that ended first.
 
-    Where the server can skip locked rows, consumers that another transaction has locked are left to that one.
+    If the server can skip locked rows, consumers that another transaction has locked are left to that one.
 
     Returns:
         The number of consumers that ended.
@@ -61,9 +62,9 @@ def give_back(db: Transaction, most: int = release.BATCH) -> int:
 
 
 def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None:
-    """Have an attempt run again once what expired leases hold on these providers is given back, if they hold anything.
+    """Have an attempt run again after giving back what expired leases hold on these providers, if they hold anything.
 
-    Call it where an attempt is about to be refused because of what is held there.
+    Call it when an attempt is about to be refused because of what is held there.
 
     Args:
         providers: Ids.
@@ -76,7 +77,7 @@ def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None
 
 
 def require_ended(expired: Collection[str]) -> None:
-    """Have an attempt run again once these consumers, whose leases have expired, are ended: raises Prerequisite."""
+    """Raise Prerequisite: the attempt runs again once these consumers, whose leases have expired, are ended."""
     raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
 
 
@@ -86,15 +87,15 @@ def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
 
 
 def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
-    # An extension may have been committed before the lock was ours.
+    # An extension may have been committed before this transaction got the lock.
     return release.end_expired(db, Holding.lock(db, uuids, skip_locked=skip_locked))
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
-    """Set the end of a consumer's claim, or clear it, even if another program has claimed for it.
+    """Set or clear the end of a consumer's claim, even if another program has placed it.
 
     Raises:
-        NoAllocations: The consumer holds nothing, or the time of its lease is over.
+        NoAllocations: The consumer holds nothing, or its lease is over.
     """
     db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
     before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid)
@@ -131,8 +132,8 @@ _EXPIRED_ON = _EXPIRED.where(
         allocations.c.resource_provider_id.in_(sa.bindparam("providers", expanding=True)),
     )
 )
-#: One row if there is an expired lease.  The join leaves out claims whose consumer a program has deleted on
-#: SQLite without its foreign keys.
+#: One row if there is an expired lease.  The join leaves out records whose consumer is gone: on SQLite, a program may
+#: have deleted it with foreign keys off.
 ANY_EXPIRED = (
     sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)
 )

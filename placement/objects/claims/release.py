@@ -1,6 +1,6 @@
-"""Releases: consumers that end, many in one transaction.
+"""Releases: ending consumers, many in one transaction.
 
-A consumer's row is locked before anything else is decided: from then on no other transaction can change what it holds.
+A consumer's row is locked before anything is decided: from then on no other transaction can change what it holds.
 Providers are not locked, since giving back only makes room (placement/objects/claims/claim_set.py).
 """
 
@@ -22,12 +22,12 @@ from placement.objects.claims.holding import Holding
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers that one transaction releases; MariaDB makes a table of a list of a thousand or more.
+#: Consumers in one transaction; MariaDB turns a list of a thousand or more into a table.
 BATCH = 500
 
 
 def release(db: Transaction, uuids: Collection[str]) -> list[str]:
-    """End those of the consumers that hold something, and return their uuids."""
+    """End the consumers that hold something, and return their uuids."""
     return _end_holding(db, Holding.lock(db, uuids))
 
 
@@ -40,10 +40,10 @@ def end_one(db: Transaction, uuid: str) -> None:
 
 
 def release_unchanged(db: Transaction, read: Iterable[Holding]) -> list[str]:
-    """End those of the consumers that are what they were when they were read, and return their uuids.
+    """End the consumers that are still as they were when they were read, and return their uuids.
 
-    All that was read is compared.  A uuid and a generation are no identity: a consumer that ended, and that another
-    project has created again, begins with the same generation.  Neither is an id: SQLite uses the highest one again.
+    Everything that was read is compared.  A uuid and a generation do not identify a consumer: if it ended and another
+    project created it again, it begins with the same generation.  Nor does an id: SQLite reuses the highest one.
     """
     before = {holding.uuid: holding for holding in read}
     locked = Holding.lock(db, before)
@@ -53,7 +53,7 @@ def release_unchanged(db: Transaction, read: Iterable[Holding]) -> list[str]:
 def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
     """End locked consumers that hold something.
 
-    A consumer whose lease is over counts as one that holds nothing, as in every reply; it is given back as expired.
+    A consumer whose lease is over counts as holding nothing, as in every reply; it is given back as expired.
     """
     end_expired(db, locked)
     ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_expired]
@@ -62,9 +62,9 @@ def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
 
 
 def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
-    """End those of these locked consumers whose lease is over, and return their number.
+    """End the locked consumers whose lease is over, and return their number.
 
-    The request that notices it has not asked for it, and may be another project's.
+    The request that notices this did not ask for it, and may be another project's.
     """
     ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:
@@ -80,13 +80,13 @@ def _publish_expired(ended: int) -> None:
 
 
 def end(db: Transaction, ending: Collection[Holding], *, reason: str | None = None) -> None:
-    """Delete locked consumers with all that they hold, and record it in the feed and in the history.
+    """Delete locked consumers with everything they hold, and record it in the feed and the history.
 
-    The row is deleted, and not only locked, because between Galera nodes a lock excludes nothing: of two transactions
-    about one consumer the later one is refused only where both have written its row (docs/adr/0012).
+    Locking the row would not be enough, because between Galera nodes a lock excludes nothing: of two transactions about
+    one consumer, the later one is refused only if both have written its row (docs/adr/0012).
 
     Args:
-        reason: Why, for the history, if nobody asked for it.
+        reason: For the history: why it ends, if nobody asked for it.
     """
     if not ending:
         return

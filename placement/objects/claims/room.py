@@ -30,12 +30,12 @@ class Room:
 
     @property
     def free(self) -> int:
-        """The amount that fits beside what is used; 0 where more is used than fits."""
+        """The amount that fits beside what is used; 0 if the usage exceeds the capacity."""
         return max(self.capacity - self.used, 0)
 
     @classmethod
     def of_providers(cls, db: Reading, ids: Collection[int]) -> dict[str, dict[str, Self]]:
-        """The room in all inventories of these providers, by provider uuid and class, in the order of the ids."""
+        """Return the room in all inventories of these providers, by provider uuid and class, in the order of ids."""
         uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, ids)}
         rooms: dict[str, dict[str, Self]] = {uuid: {} for uuid in uuids.values()}
         for row in batches.rows(db, _INVENTORIES, "providers", uuids, MANY):

@@ -1,16 +1,16 @@
-"""Claims whose places the service chooses: a call names consumers and queries, and learns who holds what.
+"""Claims whose places the service chooses: a call gives consumers and queries, and is told what each consumer holds.
 
     request       what a call asks for, and the digest by which a repeated request is known
     result        what became of each request
-    conditions    in which trees places may be
+    conditions    the trees in which places may be
     reasons       why a request has no place, as a failure
-    claim_record  the records of claims, and what is held with them
+    claim_record  the records of claims, and what is held by them
     shared        what all calls of a service share
-    guessing      a call for one consumer, by a guess, perhaps with those of other threads
+    guessing      a guess for a call for one consumer, perhaps with those of other threads
     uncommitted   what the places of a dry run use
-    engine        search, transaction, and again on a newer index where another client was faster
+    engine        a search, a transaction, and both again on a newer index where another client was faster
     writing       the transactions
 
-The places are chosen in the index (placement/extensions/v1/pick), and taken by claims like any other
+Places are chosen in the index (placement/extensions/v1/pick), and taken by claims like any other
 (placement/objects/claims).
 """

@@ -1,4 +1,4 @@
-"""The records of claims: the requests that they answer, their mappings and ends; and what is held with them."""
+"""The records of claims: the requests that they answer, their mappings and ends; and what is held by them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ClaimRecord:
     #: The generation that the claim gave the consumer.
     generation: int
     mappings: Mappings
-    #: By the database's clock, UTC, naive; None: it has no end.
+    #: By the database's clock: naive, UTC; None for no end.
     expires_at: datetime.datetime | None = None
-    #: Who claims.
+    #: Who asked for the claim.
     author: Author | None = field(default=None, compare=False)
 
     @property
@@ -54,14 +54,14 @@ class ClaimRecord:
             record._note_end(db, None)
 
     def replace(self, db: Transaction, *, keep_end: bool) -> Self:
-        """Write the record of a consumer that may have one, and return the record as it is now.
+        """Write the record of a consumer that may already have one, and return the record as written.
 
         Args:
-            keep_end: Whether the end of the present record stays.
+            keep_end: Whether to keep the end of the present record.
 
         Raises:
-            Prerequisite: Its time was over before this transaction had the lock of the consumer's row, so that the
-                consumer has ended.
+            Prerequisite: The lease was over before this transaction had locked the consumer's row, so the consumer
+                must first be ended.
         """
         present = db.execute(_END, {"row": self.row}).first()
         if present is None:
@@ -75,20 +75,20 @@ class ClaimRecord:
         return record
 
     def _note_end(self, db: Transaction, before: datetime.datetime | None) -> None:
-        """Note the end for the history, if it is another one than before."""
+        """Note the end for the history, if it differs from the one before."""
         if self.expires_at != before:
             changes: dict[Path, Pair] = {("lease",): (written(before), written(self.expires_at))}
             db.note(CONSUMER, self.consumer, changes, by=self.author)
 
 
 def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-    """Return what those of these consumers hold that have a row, and whose time is not over, with records, by uuid."""
+    """Return what these consumers hold, with records, by uuid; without those that /v1 does not show (``exists``)."""
     found = Holding.read_all(db, uuids, with_record=True)
     return {uuid: held for uuid, held in found.items() if held.exists}
 
 
 def held_claim(db: Reading, text: str) -> Holding | None:
-    """Return what the consumer holds whose uuid a text spells; None if that is nothing, or its time is over."""
+    """Return what the consumer holds whose uuid the text spells; None if it holds nothing, or its lease is over."""
     return next(iter(held_claims(db, [*stored_uuids(db, [text]).values()]).values()), None)
 
 

@@ -1,4 +1,4 @@
-"""Where the consumers of a call may get their places: apart from others, together with them, not where it failed."""
+"""Where the consumers of a call may get places: apart from others, together with them, not where a claim failed."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ class NowhereError(Exception):
 
 
 class Conditions:
-    """The trees that a call may use, as they are known so far.
+    """The trees that a call may use, as far as they are known.
 
     Attributes:
-        named: The consumers whose places matter to those of others; some of the call have theirs since an earlier one.
-        relied_on: By consumer, the ids of the providers on which those that the conditions are about hold something.
+        named: The consumers whose places matter for others; those of this call may have theirs from an earlier call.
+        relied_on: For each of these consumers, the ids of the providers on which it holds something.
     """
 
     def __init__(self, call: ClaimCall) -> None:
         self._call = call
         of_call = {request.consumer for request in call.requests}
         listed = of_call & call.apart_from
-        #: The consumers of the call that those of it which are listed in ``apart_from`` are apart from.
+        #: If ``apart_from`` lists consumers of the call: the others of the call, from which these keep apart.
         self._others = of_call - listed if listed else listed
         self.named = call.apart_from | call.together_with | self._others
         self.relied_on: dict[str, set[int]] = {}
-        #: The same of the places that the call has taken; those of a dry run are not there to be read.
+        #: The same for the places that the call has taken; a dry run could not read its own.
         self._taken: dict[str, set[int]] = {}
-        #: Places that were refused, by the uuids of their trees' roots.
+        #: Refused places, by the uuids of their trees' roots.
         self._failed: dict[frozenset[str], ChosenPlace] = {}
 
     def read(self, db: Reading) -> None:
-        """Read what these consumers hold.  An index that is read later knows the providers."""
+        """Read what these consumers hold.  An index that is read afterwards knows the providers."""
         self.relied_on = providers_of(db, self.named)
         if self._call.dry_run:
             self.relied_on |= {consumer: ids for consumer, ids in self._taken.items() if consumer in self.relied_on}
@@ -53,11 +53,11 @@ class Conditions:
             self._taken[consumer] = self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}
 
     def note_failed(self, place: ChosenPlace) -> None:
-        """Take into account that the database refused a place; as long as the index shows the same, it is wrong."""
+        """Take into account that the database refused a place; while the index still shows the same, it is wrong."""
         self._failed[frozenset(place.roots)] = place
 
     def picker(self, snapshot: Snapshot, settings: Settings, allowance: Allowance, waiting: Collection[str]) -> Picker:
-        """Return what chooses places in a snapshot.
+        """Return the picker that chooses places in a snapshot.
 
         Args:
             allowance: The operations that the call has left.
@@ -86,12 +86,12 @@ class Conditions:
         )
 
     def _roots(self, snapshot: Snapshot, provider_ids: Iterable[int]) -> set[int]:
-        """Return the roots of the trees of providers, but not of those that share what they have with other trees."""
+        """Return the roots of the providers' trees, leaving out providers that share with other trees."""
         slots = [snapshot.by_id[id_] for id_ in provider_ids if id_ in snapshot.by_id]
         providers = [snapshot.provider(slot) for slot in slots]
         return {provider.root for provider in providers if SHARES not in provider.traits}
 
     def _failed_roots(self, snapshot: Snapshot) -> set[int]:
-        """Return the roots of places that were refused, and whose providers are in the snapshot as they were then."""
+        """Return the roots of refused places whose providers are unchanged in the snapshot."""
         failed = (roots for roots, place in self._failed.items() if place.is_unchanged(snapshot))
         return {snapshot.by_uuid[uuid] for uuid in itertools.chain(*failed) if uuid in snapshot.by_uuid}

@@ -1,10 +1,10 @@
-"""From a call to its results: places are chosen in the index and claimed; places that others took are replaced.
+"""From a call to its results: places are chosen in the index and claimed, and those lost to others are chosen again.
 
-A round chooses a place for every request that is left, on a current snapshot of the index, and claims these places in
-transactions of bounded size.  A claim decides from the database, by the one fit rule, so a place that was taken
-meanwhile is refused there.  Such a request goes into the next round, on a newer snapshot.  A request is refused for
-want of room in a round in which nothing was found for it, in which every place that was found for others was taken,
-and none of them moved there: then the index without these places is what was searched, and is current.
+A round chooses a place for every remaining request, on a current snapshot of the index, and claims these places in
+transactions of bounded size.  A claim decides from the database, by the one fit rule, so it refuses a place that others
+have taken since.  Such a request goes into the next round, on a newer snapshot.  A request is refused for want of room
+in a round that found nothing for it, that claimed every place it found for others, and in which no consumer moved:
+then the search covered the current index without these places.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ LOG = logging.getLogger(__name__)
 
 #: Consumers in one transaction.
 BATCH = 500
-#: Queries that are explained in one call: an explanation takes much longer than a place.
+#: The most queries that one call explains: an explanation takes much longer than a place.
 EXPLAINED = 10
-#: Why a request is refused whose query has candidates.
+#: Why a request is refused although its query has candidates.
 _BESIDE_OTHERS = (
     "there is room for the query, but not for as many copies, beside the other requests, or under the conditions of "
     "this call."
 )
 _UNEXPLAINED = "GET /v1/explain says why."
 _NOBODY_TO_JOIN = "none of the consumers in together_with holds anything, and none is in the call."
-#: Most requests that lose a place get another one in the next round, or the one after it; pauses spread out the others.
+#: Most requests that lose a place get another within the next two rounds; pauses spread out the rest.
 _ROUNDS_WITHOUT_PAUSE = 3
 
 
 class Claiming:
-    """One call, while it is carried out."""
+    """One call while it is carried out."""
 
     def __init__(
         self, call: ClaimCall, shared: Shared, database: Database | DryRun[object], snapshot: Snapshot
@@ -59,33 +59,33 @@ class Claiming:
 
         Args:
             database: Takes the writes.
-            snapshot: One that the index gave for this call: the current one, or for ``guess`` a recent one.
+            snapshot: What the index gave for this call: the current snapshot, or for ``guess`` a recent one.
         """
         self._call = call
         self._shared = shared
         self._database = database
         self._settings = Settings.of(shared.conf)
-        #: Of all rounds.
+        #: For all rounds together.
         self._allowance = Allowance(self._settings.operations, len(call.requests))
-        #: Until it is used.
+        #: None once it has been used.
         self._snapshot: Snapshot | None = snapshot
-        #: Whether all places are taken by one transaction, or none.
+        #: Whether one transaction takes all places or none.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
         self._conditions = Conditions(call)
         self._open = {request.consumer: request for request in call.requests}
         self._results: dict[str, ClaimResult] = {}
         #: What the consumers to be moved hold.
         self._own: Mapping[str, Holding] = {}
-        #: Of a dry run; None for every other call.
+        #: For a dry run; None for any other call.
         self._uncommitted = UncommittedUsage() if call.dry_run else None
-        #: Consumers that were read after a search without a place for them, and held nothing.
+        #: Consumers that a search found no place for, and that held nothing when they were read after it.
         self._without_holding: set[str] = set()
 
     def run(self) -> list[ClaimResult]:
         """Carry out the call, and return the results in the order of its requests.
 
         Raises:
-            OutcomeUnknown: The connection was lost during a COMMIT; a call that is repeated says what is held.
+            OutcomeUnknown: The connection was lost during a COMMIT; repeating the call tells what is held.
             Unavailable: The database does not answer.
         """
         deadline = retry.new_deadline()
@@ -107,16 +107,16 @@ class Claiming:
     def guess(self) -> tuple[Mapping[str, ClaimResult], int]:
         """Try once to claim places that were there a moment ago, on single providers that have not changed since.
 
-        To bring the index up to date takes as many statements as half of a claim.
+        Bringing the index up to date takes half as many statements as a claim.
 
         Returns:
-            The results of the consumers that have got their places, and the number of places that were found.  The
-            other consumers may have a place.
+            The results of the consumers that got their places, and the number of places that were found.  There may
+            still be places for the other consumers.
 
         Raises:
-            Failure: Nothing was claimed; or OutcomeUnknown, as of ``run``.
+            Failure: Nothing was claimed; or OutcomeUnknown, as for ``run``.
         """
-        # A search that needs more than a request's own operations is not to be done twice.
+        # A search that needs more than each request's own operations should not be done twice.
         chosen, _ = self._choose(self._next_snapshot(), Allowance(0, len(self._open)))
         guessed = [place for place in chosen if place.depends_on_one_provider]
         if guessed:
@@ -143,7 +143,7 @@ class Claiming:
         missing = self._open.keys() - {place.request.consumer for place in chosen}
         if missing and self._call.all_or_nothing:
             self._end_missing(self._open, missing, cut_short, snapshot)
-        # Of a call for several, some can go on in the first round, while others wait for what is locked.
+        # In a call for several, the first round places some while the others would wait for locks.
         elif self._write(
             [place for place in chosen if not place.request.dry_run],
             skip_locked=number == 1 and len(chosen) > 1 and not self._together,
@@ -157,33 +157,33 @@ class Claiming:
     def _end_missing(
         self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Snapshot
     ) -> None:
-        """End requests for which there is no place; if some of those concerned hold something already, these only.
+        """End requests that have no place; but if some of those concerned already hold something, end only these.
 
-        What a consumer held when the snapshot was taken is not free there.  If it holds nothing any more, the next
-        round searches beside nothing of it; no round is added where the database has not changed.  While expired leases
-        are given back, each round has more room.
+        What a consumer held when the snapshot was taken is not free there.  If it no longer holds anything, the next
+        round searches without that usage; if the database has not changed, there is no further round.  While expired
+        leases are given back, each round has more room.
         """
         if self._end_held(concerned):
             return
         current = self._shared.index.current()
         if self._shared.index.has_leases_left:
             return
-        # Those for which the search was cut short are not searched for again: the rounds have one allowance.
+        # Where the search was cut short, it is not repeated: all rounds share one allowance.
         if current is searched or self._without_holding.issuperset(set(missing).difference(cut_short)):
             self._refuse_for_room(missing, cut_short, current)
         self._without_holding.update(missing)
 
     def _next_snapshot(self) -> Snapshot:
-        """Return a snapshot that was current after the call began, and after what consumers hold was read.
+        """Return a snapshot that was current after the call began, and after reading what consumers hold.
 
-        In a dry run it shows what was taken and given back so far.
+        In a dry run, it shows what was taken and given back so far.
         """
         given, self._snapshot = self._snapshot, None
         current = self._shared.index.current() if given is None or self._own or self._conditions.named else given
         return current if self._uncommitted is None else self._uncommitted.beside(current)
 
     def _read_present(self) -> None:
-        """Read what consumers hold that are moved, only tried, or named by conditions, and end what that decides."""
+        """Read what moved, dry-run and named consumers hold, and end the requests that this decides."""
         consumers = [one.consumer for one in self._open.values() if not one.keep or one.dry_run]
         self._own = self._held(consumers) if consumers else {}
         for consumer in consumers:
@@ -222,7 +222,7 @@ class Claiming:
         return chosen, {requests[position].consumer for position in picker.cut_short}
 
     def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
-        """Claim the places, and return whether each of them was taken and nothing given back for it."""
+        """Claim the places, and return whether all of them were taken without giving anything back."""
         size = len(chosen) if self._together else BATCH
         complete = True
         for start in range(0, len(chosen), size or 1):
@@ -231,20 +231,20 @@ class Claiming:
             for place, outcome in zip(batch, written, strict=True):
                 if isinstance(outcome, ClaimResult):
                     self._end_taken(place, outcome)
-                    # What a consumer that moved gave back is room for those without a place.
+                    # What a moved consumer gave back is room for those without a place.
                     complete = complete and outcome.outcome is not RequestOutcome.MOVED
                     continue
                 complete = False
                 if not isinstance(outcome, (errors.ConsumerGenerationConflict, errors.AllocationsChanged)):
                     self._conditions.note_failed(place)
             if errors.ConsumerGenerationConflict in map(type, written):
-                # In a call that is repeated, others hold something, too, also those for which no place was found:
-                # without this, each round would end as many of them as there is room for once more.
+                # In a repeated call, others hold something as well, even those for which no place was found: without
+                # this, each round would end only as many of them as there is room to place again.
                 self._end_held(self._open)
         return complete
 
     def _written(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:
-        relied_on = dict(self._conditions.relied_on)  # a dry run does it again, when they have their places
+        relied_on = dict(self._conditions.relied_on)  # a dry run runs this again, when they have their places
         return write(
             *(self._database, self._call, batch, relied_on),
             together=self._together,
@@ -262,7 +262,7 @@ class Claiming:
     # --- what is held already ---
 
     def _end_held(self, consumers: Collection[str]) -> bool:
-        """End the requests of those of these consumers that hold something already; return whether there are some."""
+        """End the requests that are decided because their consumers hold something; return whether there are any."""
         found = self._held(consumers)
         before = len(self._open)
         for consumer in list(consumers):
@@ -297,7 +297,7 @@ class Claiming:
         for consumer in list(consumers):
             self._end(refused(consumer, failure))
         if self._call.all_or_nothing:
-            # Also those that hold what they ask for since an earlier call: the outcome does not depend on the order.
+            # Even those that hold what they ask for from an earlier call, so that the outcome does not depend on order.
             held = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
             self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *held])
             self._open.clear()
@@ -306,7 +306,7 @@ class Claiming:
         """Refuse the requests, with an explanation for the first one of each query.
 
         Args:
-            cut_short: Those of them that there may be room for, which the search had no budget to find.
+            cut_short: Consumers for which the search ran out of budget, so there may be room for them.
             snapshot: The current one.
         """
         said: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """A guess: a place is chosen in the index as it was a moment ago, and claimed if its provider has not changed since.
 
-To bring the index up to date takes as many statements as half of a claim.  Calls that guess at the same time are
-carried out by one search and one transaction (docs/adr/0036).
+Bringing the index up to date takes half as many statements as a claim.  Calls that guess at the same time share one
+search and one transaction (docs/adr/0036).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def guess(call: ClaimCall, shared: Shared) -> ClaimResult | None:
     """Return the result of a call for which ``may_guess`` is true; None if the guess was lost, or there is no place.
 
     Raises:
-        OutcomeUnknown: The connection was lost during COMMIT; or as ``Queue.turn``.
+        OutcomeUnknown: The connection was lost during COMMIT; or as for ``Queue.turn``.
     """
     [request] = call.requests
     alike = call.strategy, call.expires_in, call.sets_end
@@ -35,14 +35,14 @@ def guess(call: ClaimCall, shared: Shared) -> ClaimResult | None:
 
 
 def _guess_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | None]:
-    """Return the results of the requests that have got their places, and None for the others."""
+    """Return the results of the requests that got their places, and None for the others."""
     number = len(call.requests)
     try:
         placed, found = Claiming(call, shared, shared.database, shared.recent()).guess()
     except errors.OutcomeUnknown:
         raise
     except Exception as error:
-        # The cause may concern one of them only, and nothing was written.
+        # The cause may concern only one of them, and nothing was written.
         LOG.debug("%d calls are carried out separately: %s", number, error)
         if number > 1:
             signals.retried("joint")

@@ -1,4 +1,4 @@
-"""Why requests are refused: where there is no room, many of them are refused for the same reason."""
+"""Why requests are refused.  Where there is no room, many are refused for the same reason, which is found once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from placement.extensions.v1.pick.allowance import Allowance
 from placement.index.snapshot import Snapshot
 from placement.search.find import Settings
 
-#: Seconds for which a reason is used again.  To find it takes several times as long as the search that found nothing.
+#: Seconds for which a reason is reused.  Finding it takes several times as long as the search that found nothing.
 _AGE = 0.5
-#: Reasons that are remembered.
+#: The most reasons that are remembered.
 MOST = 100
 
 
@@ -22,16 +22,16 @@ class RecentReasons:
     """The reasons of the last half second; shared by all threads of a process."""
 
     def __init__(self) -> None:
-        #: With the time of each, by the text of the query.
+        #: Reasons with their times, by the text of the query.
         self._found: dict[str, tuple[float, Reason]] = {}
 
     def find(
         self, request: ClaimRequest, snapshot: Snapshot, settings: Settings, allowance: Allowance
     ) -> Reason | None:
-        """Return why the query of a request found nothing a moment ago, or what it finds now.
+        """Return why the query of a request found nothing a moment ago, or what explaining it finds now.
 
-        Args:
-            allowance: The operations that the call has left; without enough of them nothing is searched for.
+        Returns:
+            None if the call has too few operations left to explain it.
         """
         now = time.monotonic()
         recent = {text: one for text, one in list(self._found.items()) if now - one[0] <= _AGE}

@@ -22,9 +22,9 @@ class ClaimRequest:
     consumer: str
     owner: Owner
     query: SearchQuery
-    #: How many times the consumer gets what the query asks for, each time in another tree.
+    #: How many copies the consumer gets of what the query asks for, each in another tree.
     count: int = 1
-    #: Whether the consumer keeps what it holds; then it must hold nothing yet.  Otherwise it is moved.
+    #: Whether the consumer is to keep what it holds: then it must hold nothing yet.  Otherwise it is moved.
     keep: bool = True
     #: The generation that the client states; None: there is no such consumer.
     generation: int | None = None
@@ -35,7 +35,7 @@ class ClaimRequest:
 
     @cached_property
     def content(self) -> str:
-        """The digest of everything that the consumer would hold, and of what it is known by."""
+        """The digest of everything that the request asks for, apart from the consumer."""
         owner = [self.owner.project, self.owner.user, self.owner.consumer_type]
         text = json.dumps([self.query.canonical, self.count, owner, self.keep, self.generation])
         return hashlib.sha256(text.encode()).hexdigest()
@@ -43,7 +43,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCall:
-    """All that one call asks for."""
+    """Everything that one call asks for."""
 
     requests: Sequence[ClaimRequest]
     strategy: Strategy
@@ -51,21 +51,21 @@ class ClaimCall:
     all_or_nothing: bool = False
     #: Seconds after which what was claimed is given back; None: never.
     expires_in: int | None = None
-    #: Whether the client says how long; if not, a consumer that is moved keeps its end.
+    #: Whether the client states ``expires_in``; if not, a consumer that is moved keeps its end.
     sets_end: bool = False
     #: No consumer of the call gets a place in a tree where one of these holds something.
     apart_from: frozenset[str] = frozenset()
     #: Each consumer of the call gets a place in a tree where each of these holds something.
     together_with: frozenset[str] = frozenset()
-    #: Whether all of the call is only tried.
+    #: Whether the whole call is only tried.
     dry_run: bool = False
 
     @property
     def may_guess(self) -> bool:
-        """Whether a place may be taken that was the right one a moment ago, if its provider is still the same.
+        """Whether the call may take a place that was right a moment ago, if its provider has not changed since.
 
-        So it is for one consumer whose place depends on that provider alone, or on it and its root
-        (``ChosenPlace.depends_on_one_provider``).  To pack is to depend on all others.
+        It may, for one consumer whose place depends on that provider alone, or on it as the root of its tree
+        (``ChosenPlace.depends_on_one_provider``).  Packing depends on all other providers.
         """
         [first, *others] = self.requests
         return (
@@ -77,6 +77,6 @@ class ClaimCall:
 
 
 def _names_no_trees(query: SearchQuery) -> bool:
-    """Return whether the query is about amounts and traits, and not about certain trees or aggregates."""
+    """Return whether the query is only about amounts and traits, not about certain trees or aggregates."""
     [first, *others] = query.groups
     return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names

@@ -32,14 +32,14 @@ class Place:
 
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
-    #: By provider uuid, as all that follows about providers.
+    #: By provider uuid, as are the generations.
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: None if they are not known.
+    #: None if they are unknown.
     mappings: Mappings | None
-    #: None where nothing was written.
+    #: None if nothing was written.
     consumer_generation: int | None = None
-    #: By the database's clock, UTC, naive; None: it has no end.
+    #: By the database's clock: naive, UTC; None for no end.
     expires_at: datetime.datetime | None = None
 
     @classmethod
@@ -57,12 +57,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What a result shows of the explanation of its query; it needs no snapshot."""
+    """What a result shows of the explanation of its query, without keeping a snapshot alive."""
 
-    #: The number of candidates; there may be some where they are not enough.
+    #: The number of candidates; not 0 if there are some, but not enough.
     found: int
     summary: str
-    #: As of ``Explanation``.
+    #: As in ``Explanation``.
     obstacle: tuple[str, str | None] | None
     relaxations: Sequence[Relaxation]
 
@@ -80,7 +80,7 @@ class ClaimResult:
     outcome: RequestOutcome
     place: Place | None = None
     failure: errors.Failure | None = None
-    #: Why nothing fits; with the first result of each query only.
+    #: Why nothing fits; only with the first result of each query.
     reason: Reason | None = None
 
 

@@ -12,7 +12,7 @@ from placement.extensions.v1.claims.result import ClaimResult
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 
-#: Seconds: how old the snapshot of a guess may be.
+#: How old the snapshot of a guess may be, in seconds.
 GUESS_AGE = 0.5
 #: The most requests that guess together.
 _MOST = 100
@@ -21,14 +21,14 @@ _MOST_SKIPPED = 15
 
 
 class Shared:
-    """What a call is carried out with, and what the calls of all threads have in common; lives as long as the service.
+    """What calls need, and what the calls of all threads have in common; lives as long as the service.
 
     Attributes:
         queue: The requests of calls that guess at the same time; the result is None where the guess is lost.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, database: Database, index: LiveIndex) -> None:
-        """Take what the service is made of."""
+        """Take the parts of the service that calls need."""
         self.conf = conf
         self.database = database
         self.index = index
@@ -42,7 +42,7 @@ class Shared:
 
 
 class Guesses:
-    """Skips guesses where the last ones were lost: after each one in a row about twice as many calls.
+    """Skips guesses after lost ones: with each loss in a row, about twice as many calls do not guess.
 
     A count that is lost between two threads does no harm.
     """

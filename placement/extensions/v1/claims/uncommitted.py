@@ -1,4 +1,4 @@
-"""What the places of a dry run change: its transactions are rolled back, so that the index never shows them."""
+"""What the places of a dry run change: its transactions are rolled back, so the index never shows them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UncommittedUsage:
                     self._changes[uuid, name] += times * amount
 
     def beside(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with this usage beside its own."""
+        """Return the snapshot with this usage added to its own."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
         for (uuid, name), change in self._changes.items():
             slot, column = snapshot.by_uuid.get(uuid), snapshot.column(name)

@@ -32,12 +32,12 @@ class ChosenPlace(NamedTuple):
     provider_ids: Mapping[str, int]
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: The uuids of the roots of the trees that it was found in.
+    #: The uuids of the roots of the trees in which the place was found.
     roots: Sequence[str]
 
     @classmethod
     def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
-        """Return the place that a pick names; amounts of several copies on one provider are added up."""
+        """Return the place that a pick names, with the amounts of several copies on one provider added up."""
         resources: dict[str, dict[str, int]] = {}
         ids: dict[str, int] = {}
         names: dict[str, str | None] = {}
@@ -68,20 +68,20 @@ class ChosenPlace(NamedTuple):
 
     @property
     def depends_on_one_provider(self) -> bool:
-        """Whether its provider, unchanged, is all that it needs: it is the only one, and the root if that has rules."""
+        """Whether the place depends on one provider: the only one, and the root if the query has rules for that."""
         query = self.request.query
         has_rules = query.root_traits.names or query.avoided
         return len(self.provider_ids) == 1 and (not has_rules or [*self.provider_ids] == [*self.roots])
 
     def is_unchanged(self, snapshot: Snapshot) -> bool:
-        """Return whether its providers are in another snapshot as they were; one created again has another id."""
+        """Return whether another snapshot has its providers unchanged; one that was created again has another id."""
         slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
         ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
         generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}
         return (ids, generations) == (self.provider_ids, self.provider_generations)
 
     def found(self) -> Place:
-        """Return the place as it is shown where nothing was written."""
+        """Return the place as it is shown if nothing was written."""
         return Place(self.resources, self.provider_names, self.provider_generations, self.mappings)
 
 
@@ -93,7 +93,7 @@ class NothingWrittenError(Exception):
         self.outcomes = outcomes
 
 
-#: What became of a chosen place: its consumer has it, or this is why not.
+#: What became of a chosen place: its consumer has it, or the failure says why not.
 Written = ClaimResult | errors.Failure
 
 
@@ -108,14 +108,14 @@ def write(
     skip_locked: bool,
     attempts: int,
 ) -> list[Written]:
-    """Claim the places in one transaction, each after those before it, and return what became of each.
+    """Claim the places in one transaction, one after another, and return what became of each.
 
     Args:
-        relied_on: As of ``ClaimSet.place_each``.
+        relied_on: As for ``ClaimSet.place_each``.
         together: Whether nothing is written if one of them is refused.
-        unchanged: Whether places are only taken of providers that are as they were when the places were chosen, and
-            only by the first attempt.
-        skip_locked: As of ``ClaimSet.place_each``.
+        unchanged: Whether to take only places whose providers have not changed since the choice, and only in the first
+            attempt.
+        skip_locked: As for ``ClaimSet.place_each``.
         attempts: The largest number of attempts.
     """
 
@@ -137,7 +137,7 @@ def write(
 
     try:
         return database.write(work, attempts=attempts, exhausted=errors.AllocationsChanged)
-    except errors.AllocationsChanged as changed:  # each attempt collided; what earlier transactions did is still told
+    except errors.AllocationsChanged as changed:  # in every attempt; what earlier transactions did is still reported
         return [changed] * len(chosen)
     except NothingWrittenError as nothing:
         return [

@@ -1,11 +1,11 @@
 """Events of the history, in the order of their positions, page by page (docs/adr/0042).
 
-A reader passes on the *mark* of the position that it has reached: the number, and a check of its transaction.
-If another transaction has the number now, or none, the database was restored from a backup, or events were removed that
-the reader has not seen.
+A reader passes on the *mark* of the position that it has reached: the number, and a checksum of its transaction.  If
+the number now belongs to another transaction, or to none, the database was restored from a backup, or events were
+removed that the reader has not seen.
 
-The cost of a page does not depend on the age of the history: it looks at a bounded number of events, and where few of
-them are wanted it may have none and still not be the last.
+The cost of a page does not depend on the age of the history.  A page looks at a bounded number of events, so where few
+of them are wanted it may be empty and still not be the last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 
-#: The kind of a node's events, which the Bare Metal API notes.
+#: The kind of events of nodes, which the Bare Metal API notes.
 NODE = "node"
 #: All kinds.
 KINDS = (PROVIDER, CONSUMER, NODE, RESOURCE_CLASS, TRAIT)
@@ -34,22 +34,22 @@ KINDS = (PROVIDER, CONSUMER, NODE, RESOURCE_CLASS, TRAIT)
 WINDOW = 20_000
 #: The mark of a history without events, before its first one.
 ORIGIN = "0-00000000"
-#: Marks of positions; a number of more digits is none.
+#: Marks of positions; no position has more digits.
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
-#: How much clocks of the servers of one database may differ: a moment is looked for so much earlier.
+#: How much the clocks of a database's servers may differ: the search for a moment begins this much earlier.
 _TOLERANCE = datetime.timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which events: those that meet every condition; None is no condition."""
+    """The events that meet every condition; None, or an empty tuple, is no condition."""
 
-    #: That of the provider, node or consumer, in each spelling that it may have.
+    #: The uuid of the provider, node or consumer, in each spelling that it may have.
     uuids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     #: The owner of a consumer.
     project: str | None = None
-    #: Whether what consumers were while another project owned them is left out.
+    #: Whether to leave out what consumers were while another project owned them.
     only_owned: bool = False
     #: Naive, UTC.
     since: datetime.datetime | None = None
@@ -57,7 +57,7 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What one request has changed of one object."""
+    """What one request has changed about one object."""
 
     number: int
     mark: str
@@ -66,18 +66,18 @@ class Event:
     kind: str
     #: None for resource classes and traits.
     uuid: str | None
-    #: Where the event creates, names or deletes the object: the new name, or the last.
+    #: The new or last name, if the event creates, renames or deletes the object.
     name: str | None
-    #: Before and after; both None if it did not move.
+    #: Before and after; both None if the generation did not change.
     generations: tuple[int | None, int | None]
     changes: dict[str, Any]
     #: The owner of a consumer.
     project: str | None
-    #: In whose name; None if that is not known.
+    #: In whose name; None if that is unknown.
     request: dict[str, Any] | None
 
     def to_owner(self) -> Event:
-        """Return what its project may see of it: if another one owned the consumer before, no value of that time."""
+        """Return what its project may see of it: no earlier values if another project owned the consumer before."""
         project, _ = self.changes.get("project", (None, None))
         if project in (None, self.project):
             return self
@@ -113,11 +113,11 @@ def page(
         db: A connection that sees one committed state.
         wanted: Which of them.
         limit: How many at most.
-        after: The mark of the position that was reached; None to begin with the first.
-        newest_first: Whether they come in the opposite order.
+        after: The mark of the position that was reached; None to begin at the first, or with ``newest_first`` the last.
+        newest_first: Whether they come in reverse order.
 
     Raises:
-        PositionLost: The mark is of no position, or of one that is lost.
+        PositionLost: The mark belongs to no position, or to one that is lost.
     """
     newest, oldest = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
     if newest is None or oldest is None:
@@ -142,7 +142,7 @@ def page(
         reached = lowest if newest_first else highest
         mark = _mark(last, newest) if reached == last else _mark_of(db, reached)
     if wanted.project is not None:
-        # Some collations find it with spaces at its end.
+        # Some collations also find it with trailing spaces.
         found = [one for one in found if one.project == wanted.project]
     if wanted.only_owned:
         found = [one.to_owner() for one in found]
@@ -150,7 +150,7 @@ def page(
 
 
 def _without_old(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return pairs, in objects of any depth, with null for each old value, without those that have no new one."""
+    """Return the pairs that have a new value, in objects of any depth, with null for each old value."""
     found: dict[str, Any] = {}
     for name, value in changes.items():
         if isinstance(value, dict):
@@ -171,7 +171,7 @@ def _last(row: Any) -> int:
 
 
 def _mark(number: int, row: Any) -> str:
-    """Return the mark of a position of a transaction."""
+    """Return the mark of a position in a transaction."""
     return f"{number}-{zlib.crc32(f'{row.writer_id}.{row.seq}'.encode()):08x}"
 
 
@@ -201,11 +201,11 @@ def _before(db: Reading, since: datetime.datetime, last: int) -> int:
 # --- statements ------------------------------------------------------------------------------------------------------
 
 _ALL = EventFilter()
-#: The position of an event whose transaction is joined by OF_ORDER.
+#: The position of an event, whose transaction OF_ORDER joins.
 POSITION = event_order.c.position + events.c.ordinal
-#: The oldest transaction that is left.
+#: The oldest transaction that has not been removed.
 OLDEST = sa.select(event_order).order_by(event_order.c.position).limit(1)
-#: The transaction that has a position, if any has it.
+#: The transaction to which a position belongs; for one beyond the last, the newest transaction.
 _HOLDER = (
     sa.select(event_order)
     .where(event_order.c.position <= sa.bindparam("number"))
@@ -225,7 +225,7 @@ _FIRST = events.alias("of_request")
 def _conditions(
     db: Reading, wanted: EventFilter, limit: int, lowest: int, highest: int, *, newest_first: bool
 ) -> tuple[list[sa.ColumnElement[bool]], int, int]:
-    """Return the conditions of a page, and the first and the last of the positions that it looks at."""
+    """Return the conditions of a page, and the first and last position that it looks at."""
     conditions: list[sa.ColumnElement[bool]] = []
     if wanted.kinds:
         conditions.append(events.c.kind.in_(wanted.kinds))
@@ -235,10 +235,10 @@ def _conditions(
     indexed = [(events.c.uuid, wanted.uuids)] if wanted.uuids else []
     if wanted.project is not None:
         indexed.append((events.c.project, (wanted.project,)))
-    # Of a reader that has nearly reached the end, not even all events of one object are looked at.
+    # For a reader that has nearly reached the end, not even all events of one object are looked at.
     most = min(WINDOW, highest - lowest)
     rare = next((column for column, values in indexed if _is_rare(db, column, values, most)), None)
-    # Not by another index, in which these values may have very many rows.
+    # COALESCE keeps the database from another index, in which these values may have very many rows.
     conditions += (
         (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
     )
@@ -255,16 +255,16 @@ def _conditions(
 
 
 def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], most: int) -> bool:
-    """Return whether the history has so few events with one of the values that all of them can be looked at."""
+    """Return whether the history has at most ``most`` events with one of the values, so that all can be looked at."""
     some = sa.select(events.c.seq).where(column.in_(values)).limit(most + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= most)
 
 
 def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:
-    """Return the statement of a page: its events, each with the request of the first row that has it.
+    """Return the statement of a page: its events, each with its request, from the first row of that request.
 
-    The events of the page are found first, in indexes if those are enough, and only then all of their columns are read.
-    The order is that of an expression, so that no database reads all transactions in their order to find a few events.
+    It finds the events of the page first, in indexes alone if possible, and only then reads all their columns.  It
+    orders by an expression, so that no database reads all transactions in order to find a few events.
     """
     number = POSITION.desc() if newest_first else POSITION
     found = (

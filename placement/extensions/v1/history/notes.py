@@ -1,7 +1,7 @@
-"""Notes of a transaction as rows of events, inserted by the transaction itself (docs/adr/0042).
+"""Notes of a transaction as rows of events, which the transaction itself inserts (docs/adr/0042).
 
-So a change and its event are committed together or not at all.  The rows bear the number that the transaction has in
-the feed.  Notes about one object in the name of one request become one event; a path that ends as it began is left out.
+So a change and its event are committed together or not at all.  The rows bear the transaction's number in the feed.
+Notes about one object in the name of one request become one event, which leaves out paths that end as they began.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class EventNotes:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        #: By the identity of the author, which is one object for each request, kind and key.
+        #: By the identity of the author (each request has one such object), the kind and the key.
         self._noted: dict[tuple[int, str, str], _Noted] = {}
 
     def add(
@@ -52,7 +52,7 @@ class EventNotes:
         step: Step | None = None,
         project: str | None = None,
     ) -> None:
-        """Note a change of an object; arguments as of ``placement.db.writes.notes.Notes``."""
+        """Note a change of an object; arguments as for ``placement.db.writes.notes.Notes``."""
         place = id(author), kind, key
         noted = self._noted.get(place)
         if noted is None:
@@ -69,7 +69,7 @@ class EventNotes:
         return bool(self._noted)
 
     def inserts(self, writer_id: int, seq: int) -> list[tuple[CompiledInsert, list[dict[str, Any]]]]:
-        """Return the insertion of the events, under the number of the transaction in the feed."""
+        """Return the INSERT of the events, under the transaction's number in the feed."""
         rows: list[dict[str, Any]] = []
         first: dict[int, int] = {}
         for noted in self._noted.values():
@@ -87,7 +87,7 @@ class EventNotes:
                     "ordinal": ordinal,
                     "kind": noted.kind,
                     "uuid": None if noted.kind in (RESOURCE_CLASS, TRAIT) else noted.key,
-                    # Of a rename the old one, by which nothing else finds the object.
+                    # For a rename the old name, by which nothing else finds the object.
                     "name": old_name or new_name,
                     "project": noted.project,
                     "before_generation": before,
@@ -108,9 +108,9 @@ class EventNotes:
 
 
 def document(changes: Changes) -> dict[str, Any]:
-    """Return changes as an event says them, without those that end as they began.
+    """Return changes as an event states them, without those that end as they began.
 
-    A pair is ``[old, new]``, in objects that the path names.  Of sets only ``added`` and ``removed`` members are said.
+    A pair is ``[old, new]``, in nested objects as the path says.  A set lists only ``added`` and ``removed`` members.
     """
     found: dict[str, Any] = {}
     for path, pair in changes.items():

@@ -1,15 +1,15 @@
 """The order of events: a position for each committed transaction that has some (docs/adr/0042).
 
-Transactions share no row, so none of them can say which place it has.  Who reads events, and a worker once a minute,
-gives places to all transactions that have none.  These are found in one state of the database, so that none of them
-depends on one that is missing.
+Transactions share no row, so none of them can tell its own position.  Readers of events, and each worker once a minute,
+give positions to all transactions that have none.  They find these in one state of the database, so that none depends
+on one that is missing.
 
-The transactions of one writer are a line, as they have numbers.  So are the changes of one object: the id of its row
-tells its lives apart, and in a life generations rise.  What was committed keeps to all lines at once, so the lines have
-no circle, and the transaction of the earliest time that no line holds back may always be the next one.
+The transactions of one writer form a line, by their numbers.  So do the changes of one object: the id of its row tells
+its lives apart, and within a life generations rise.  Committed transactions respect all lines at once, so the lines
+contain no cycle, and the earliest transaction that no line holds back may always come next.
 
 Rows are inserted and never changed.  Two processes that do this at once insert the same position: one of them fails and
-looks again.  On Galera nodes, too, certification lets one of both commit.
+looks again.  Between Galera nodes, too, certification lets only one of the two commit.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ LOG = logging.getLogger(__name__)
 
 #: Rows of one transaction.
 BATCH = 2000
-#: Writers of one statement.
+#: Writers in one statement.
 _WRITERS = 100
 
 
 class _Overtaken(errors.Conflict):
-    """Another process has given the positions."""
+    """Another process has given out the positions."""
 
     template = "Another process has put the events in order."
 
 
 def put_in_order(database: Database) -> None:
-    """Give a position to each transaction that is committed and has none; raises as ``Database.write``."""
+    """Give a position to each committed transaction that has none; raises like ``Database.write``."""
     wanted: set[tuple[int, int]] | None = None
     for number in itertools.count(1):
         rows = database.snapshot(unordered)
         found = {(row["writer_id"], row["seq"]) for row in rows}
-        # Not what was committed after the first look, so that this ends.
+        # Ignore what was committed after the first look, so that this ends.
         wanted = found if wanted is None else wanted & found
         signals.transactions_unordered(len(rows))
         if not wanted:
@@ -82,7 +82,7 @@ def _insert(database: Database, rows: Sequence[dict[str, Any]]) -> None:
 
 
 class GenerationStep(NamedTuple):
-    """What a transaction does to the generation of an object; None where there is no object."""
+    """What a transaction does to the generation of an object; None while the object does not exist."""
 
     object: Hashable
     #: The id of its row; None in events of earlier releases.
@@ -93,23 +93,24 @@ class GenerationStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unordered:
-    """A committed transaction without a position, with one step at most for each life of an object."""
+    """A committed transaction without a position, with at most one step for each life of an object."""
 
     writer: int
     seq: int
     at: datetime.datetime
     steps: tuple[GenerationStep, ...] = ()
-    #: Its place among all, where the database has one writer at a time; else 0.
+    #: Its place among all, if the database has one writer at a time; otherwise 0.
     place: int = 0
     #: How many events it has.
     length: int = 1
 
 
 def in_order(transactions: Iterable[Unordered]) -> list[Unordered]:
-    """Return transactions, all that one state of the database has beyond another state, in an order of all lines.
+    """Return the transactions in an order that respects all lines.
 
-    Where no line decides, the time does, by clocks that may differ or go backwards.  Should lines contradict each
-    other, which those of events with ids of rows do not, at least the writers' are kept.
+    They must be all those that one state of the database has beyond an earlier state.  Where no line decides, the time
+    does, by clocks that may differ or go backwards.  If lines contradict each other, which is impossible for events
+    with row ids, at least the lines of writers are respected.
     """
     by_time = sorted(transactions, key=lambda one: (one.place, one.at, one.writer, one.seq))
     writers: defaultdict[int, deque[int]] = defaultdict(deque)
@@ -137,18 +138,18 @@ def in_order(transactions: Iterable[Unordered]) -> list[Unordered]:
     return found
 
 
-#: The life, and the generations before and after; and the place in ``by_time``.
+#: The life (two numbers) with the generations before and after; and the place in ``by_time``.
 _Step = tuple[tuple[int, int, float, float], int]
 
 
 def _lives(by_time: Sequence[Unordered]) -> Iterator[list[list[int]]]:
-    """Yield the line of each object: the places in ``by_time``, in groups that leave open what comes first."""
+    """Yield the line of each object: places in ``by_time``, in groups whose members may come in any order."""
     steps: defaultdict[Hashable, list[_Step]] = defaultdict(list)
-    #: The life of an object that goes on at this time: the id of its row, and how often it has ended since.
+    #: Each object's current life: the id of its row, and how often the object has ended since.
     present: dict[Hashable, tuple[int, int]] = {}
     for rank, transaction in enumerate(by_time):
         for object_, row, before, after in transaction.steps:
-            # Earlier releases have recorded no ids: then a deletion tells two lives apart, by its time.
+            # Earlier releases recorded no ids: there, the time of a deletion tells two lives apart.
             life = present.get(object_, (0, 0)) if row is None else (row, 0)
             place = *life, -1 if before is None else before, math.inf if after is None else after
             steps[object_].append((place, rank))
@@ -159,10 +160,10 @@ def _lives(by_time: Sequence[Unordered]) -> Iterator[list[list[int]]]:
 
 
 def _present_last(line: list[_Step]) -> list[_Step]:
-    """Return the steps of an object in the order of its lives, of steps in the order of ids.
+    """Return the steps of an object in the order of its lives, given steps in the order of ids.
 
-    An id is drawn a moment before its row is there.  Should others create and end the object within that moment, the
-    life that goes on has the lower id, although it has begun when theirs had ended.
+    An id is drawn a moment before its row exists.  If others create and end the object within that moment, the life
+    that still goes on has the lower id, although it began after theirs had ended.
     """
     ended = {place[:2] for place, _ in line if place[3] == math.inf}
     present = [step for step in line if step[0][:2] not in ended]
@@ -175,7 +176,7 @@ def _present_last(line: list[_Step]) -> list[_Step]:
 
 
 def is_behind(db: Reading) -> bool:
-    """Return whether a transaction has no position; one statement, which reads two rows for each writer."""
+    """Return whether any transaction has no position; one statement, which reads two rows for each writer."""
     return db.execute(_BEHIND.limit(1)).first() is not None
 
 
@@ -197,9 +198,9 @@ def unordered(db: Connection) -> list[dict[str, Any]]:
 
 
 def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator[Unordered]:
-    """Yield the transactions of some writers after a number of each."""
+    """Yield the transactions of some writers, each writer's after a number."""
     later = sa.or_(*(sa.and_(events.c.writer_id == writer, events.c.seq > seq) for writer, seq in behind))
-    # SQLite has one writer at a time, and numbers rows as they are inserted.  It uses the ids of others again.
+    # SQLite has one writer at a time, and numbers rows as they are inserted.  It reuses the ids of deleted rows.
     is_sqlite = db.dialect.name == "sqlite"
     place: sa.Label[int] = sa.literal_column("events.rowid" if is_sqlite else "0").label("place")
     columns = (events.c.writer_id, events.c.seq, events.c.at, events.c.kind, events.c.uuid, events.c.row_id)
@@ -216,7 +217,7 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator
                 life = row.kind, row.uuid, row.row_id
                 before = steps[life].before if life in steps else row.before_generation
                 steps[life] = GenerationStep((row.kind, row.uuid), row.row_id, before, row.generation)
-        # An object that is created and deleted again leaves nothing.
+        # An object that is both created and deleted leaves no step.
         lasting = tuple(step for step in steps.values() if step.before is not None or step.after is not None)
         yield Unordered(writer, seq, first.at, lasting, first.place, 1 + len(others))
 
@@ -225,7 +226,7 @@ _WRITER = sa.func.abs(change_writers.c.id)
 
 
 def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
-    """Return the newest number of a writer in a table: MAX would read each of its rows."""
+    """Return a writer's newest number in a table; MAX would read each of its rows."""
     return (
         sa.select(table.c.seq)
         .where(table.c.writer_id == _WRITER)
@@ -236,7 +237,7 @@ def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
     )
 
 
-#: Writers with events that have no position, including writers that have ended; and the newest number that has one.
+#: Writers, including ended ones, with events that have no position; and each one's newest number that has one.
 _BEHIND = sa.select(_WRITER.label("writer"), _newest_of(event_order).label("ordered")).where(
     _newest_of(events) > sa.func.coalesce(_newest_of(event_order), 0)
 )

@@ -1,4 +1,4 @@
-"""Removal of old events, from the lowest position on, and of old samples of the usage (docs/adr/0042).
+"""Removal of old events, from the lowest position up, and of old usage samples (docs/adr/0042).
 
 The newest transaction stays with its events, so that no position is used twice.
 """
@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events, usage_samples
 
-#: Transactions that are removed by one transaction: few milliseconds, since requests wait for it.
+#: How many transactions' events one transaction removes: few, because requests wait the milliseconds that it takes.
 BATCH = 100
 
 
@@ -25,9 +25,9 @@ class Pruned(NamedTuple):
 
     #: Events that were too old.
     old: int = 0
-    #: Younger ones, of which there were too many.
+    #: Younger events, removed because there were too many.
     surplus: int = 0
-    #: Events that are left, and the age of the oldest of them in seconds.
+    #: Events that are left, and the age in seconds of the oldest of them.
     left: int = 0
     oldest: float = 0.0
     #: Whether there may be more to remove.
@@ -35,14 +35,14 @@ class Pruned(NamedTuple):
 
 
 def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
-    """Remove samples that are too old, and some of the oldest events: those of another time, and those above a number.
+    """Remove samples that are too old, and a batch of the oldest events: those too old, or in excess of ``most``.
 
     Args:
         retention: How old events and samples may be.
         most: How many events there may be.
 
     Raises:
-        Collision: Another process removes them.
+        Collision: Another process is removing them.
     """
     now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
     before = now - retention
@@ -60,9 +60,9 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
         return Pruned(left=left, oldest=age)
     hold = _HOLD_FREE if db.skips_locked_rows else _HOLD
     if db.execute(hold, {"position": removed[-1].position}).first() is None:
-        raise Collision  # another process removes them, or has done so meanwhile
+        raise Collision  # another process is removing them, or has done so
     number = 0
-    # All earlier transactions of a writer have lower positions, and so they are removed by now, or here.
+    # A writer's earlier transactions have lower positions, so they are already removed, or are removed here.
     last = {row.writer_id: row.seq for row in removed}
     for writer, seq in sorted(last.items()):
         number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
@@ -72,7 +72,7 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
 
 
 def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:
-    """Return the first rows, up to one that is neither older nor below a position."""
+    """Return the rows before the first that is neither too old nor below a position."""
     for index, row in enumerate(rows):
         if row.at >= before and row.position >= first:
             return rows[:index]

@@ -29,8 +29,8 @@ from placement.extensions.v1.history.watch import EventWatch
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-#: After a batch of events is removed, the process waits this many times as long as that took: the rest of its time, and
-#: of the database's, is for requests.
+#: After removing a batch of events, the process waits this many times as long as that took, which leaves the rest of
+#: its time, and of the database's, to requests.
 _PAUSES = 4
 
 
@@ -39,7 +39,7 @@ class HistorySettings:
     """The options of ``[history]`` that a database needs.
 
     Args:
-        enabled: Whether writes record events, and samples of the usage are taken.
+        enabled: Whether writes record events, and usage samples are taken.
         retention_days: How old events and samples may be.
         max_events: How many there may be.
         max_undone_events: How many may be undone to show a past state.
@@ -67,7 +67,7 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> Non
 
 
 def _most_waiting(configured: int | None, threads: int | None) -> int:
-    """Return how many requests may wait for events; by default a quarter of the threads, and one if there are two."""
+    """Return how many requests may wait for events: by default a quarter of the threads, and one of two or three."""
     if configured is not None:
         return int(configured)
     if threads is None:
@@ -76,14 +76,14 @@ def _most_waiting(configured: int | None, threads: int | None) -> int:
 
 
 def swept(database: Database) -> list[Swept]:
-    """Put events in order, and remove those beyond the bounds of the history."""
+    """Put events in order, and remove those beyond the limits of the history."""
     history = of(database)
     history.order()
     return [Swept(events.name, history.prune(), 0)]
 
 
 class EventHistory:
-    """Orders and prunes the events of a database, also where this process records none."""
+    """Orders and prunes the events of a database, even if this process records none."""
 
     def __init__(self, settings: HistorySettings, database: Database) -> None:
         self.settings = settings
@@ -100,13 +100,13 @@ class EventHistory:
         return EventNotes() if self.settings.enabled else None
 
     def order(self) -> None:
-        """Give a position to each event that is committed; raises as ``Database.write``."""
+        """Give a position to each committed event; raises like ``Database.write``."""
         self._ordering.since_now()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Return what ``work(db)`` returns of a state in which each event of now has its position.
+        """Return what ``work(db)`` returns, in a state where each event committed before the call has its position.
 
-        It is one transaction, unless there is something to put in order; raises as ``Database.write``.
+        It is one transaction, unless there is something to put in order; raises like ``Database.write``.
         """
         found = self._database.snapshot(lambda db: None if order.is_behind(db) else (work(db),))
         if found is None:
@@ -117,12 +117,12 @@ class EventHistory:
     def maintain(self) -> bool:
         """Order events, begin to prune them, and sample the usage; return False if another thread orders them.
 
-        It may be called by one of its own writes, whose writer is due for maintenance.
+        One of its own writes may call it, if the writer of that write is due for maintenance.
         """
         if not self._maintained.acquire(blocking=False):
             return False
         try:
-            # Readers that poll order events most of the time; nothing else waits for that.
+            # Most of the time, polling readers order events anyway; nothing else waits for that.
             ordered = self._ordering.unless_busy()
             self._prune_some()
             if self.settings.enabled:
@@ -132,9 +132,9 @@ class EventHistory:
         return ordered
 
     def committed(self) -> None:
-        """Remove the next batch of what the last maintenance has begun, if it is time; called after each write.
+        """Continue what the last maintenance began by removing the next batch, if it is due; called after each write.
 
-        So much is removed beside many writes, and each of them waits for one short transaction at most.
+        So pruning keeps up with many writes, and each write waits for at most one short transaction.
         """
         if time.monotonic() < self._next_batch or not self._maintained.acquire(blocking=False):
             return
@@ -144,28 +144,28 @@ class EventHistory:
             self._maintained.release()
 
     def _sample(self) -> None:
-        """Take the sample of the present interval; without it a picture has a gap, and nothing else suffers."""
+        """Take the sample of the current interval; without it a chart has a gap, but nothing else suffers."""
         try:
             usage_samples.take(self._database)
         except Exception as error:
             LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
 
     def _prune_some(self) -> None:
-        """Remove a batch of events, and say when the next one is due."""
+        """Remove a batch of events, and set when the next one is due."""
         began, self._next_batch = time.monotonic(), math.inf
         try:
             if self._remove(attempts=1).more:
                 now = time.monotonic()
                 self._next_batch = now + _PAUSES * (now - began)
         except errors.Conflict:
-            LOG.debug("Another process removes old events.")
+            LOG.debug("Another process is removing old events.")
         except Exception as error:
             LOG.warning("Old events were not removed: %s", driver_errors.message(error))
 
     def prune(self) -> int:
-        """Remove all events that are too old, or too many, and samples of the usage that are too old.
+        """Remove all events that are too old or too many, and usage samples that are too old.
 
-        Between two batches is a pause, in which others can write.
+        It pauses between batches, so that others can write.
 
         Returns:
             The number of events that were removed.
@@ -180,7 +180,7 @@ class EventHistory:
         return removed
 
     def _remove(self, attempts: int) -> pruning.Pruned:
-        """Remove a batch of events; raises as ``Database.write``."""
+        """Remove a batch of events; raises like ``Database.write``."""
         retention = datetime.timedelta(days=self.settings.retention_days)
         most = self.settings.max_events
         pruned = self._database.write(lambda db: pruning.prune(db, retention, most), attempts=attempts)

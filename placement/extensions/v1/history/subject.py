@@ -1,4 +1,4 @@
-"""What the history is asked about: a provider or a node, by uuid or name, or a consumer; also one that is gone."""
+"""What the history is asked about: a provider or node, by uuid or name, or a consumer; it may be gone."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from placement.uuids import is_uuid, spellings
 def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
     """Return a uuid for a uuid or a name.
 
-    That of a provider which is present goes first, then that of a node, and then that of the provider or node which had
-    the name last.
+    A provider that exists is preferred, then a node, and then the provider or node that last had the name.
 
     Returns:
-        None if nothing has the name, or had it.  A uuid is returned whether something has it or not, as it is written
-        there.
+        None if nothing has or had the name.  A uuid is returned even if nothing has it; if something has, as it is
+        written there.
     """
     slot = lookup.find(snapshot, ident)
     if slot is not None:
@@ -33,14 +32,14 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
 
 
 def is_present(db: Reading, uuid: str) -> bool:
-    """Return whether there is a provider, a node or a consumer of this uuid."""
+    """Return whether there is a provider, node or consumer with this uuid."""
     tables = (resource_providers, *_tables_of_extensions(), consumers)
     found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
     return bool(found.scalar_one())
 
 
 def named(db: Reading, name: str) -> str | None:
-    """Return the uuid of the provider or node that had a name last; None if the history knows none."""
+    """Return the uuid of the provider or node that last had a name; None if the history knows none."""
     found: str | None = db.execute(_NAMED.where(events.c.name == name)).scalar()
     return found
 
@@ -54,9 +53,9 @@ def _node(db: Reading, name: str) -> str | None:
 
 
 def _as_written(db: Reading, ident: str) -> str | None:
-    """Return a uuid as it is written in the database, else in the form with dashes; None if it is none.
+    """Return a uuid as the database has it, or else in the form with dashes; None if the text is not a uuid.
 
-    Clients write uuids of consumers with capitals or without dashes, too, and some collations find them in any case.
+    Clients also write consumer uuids with capitals or without dashes, and some collations find them in any case.
     """
     if not is_uuid(ident):
         return None
@@ -70,7 +69,7 @@ def _as_written(db: Reading, ident: str) -> str | None:
 
 
 def _tables_of_extensions() -> list[sa.Table]:
-    """Return the tables of extensions that have objects of their own, such as nodes, with uuids and names."""
+    """Return the tables of extensions with objects of their own, such as nodes, that have uuids and names."""
     return [table for table in metadata.sorted_tables if "objects" in table.info]
 
 

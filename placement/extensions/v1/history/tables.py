@@ -7,40 +7,40 @@ import sqlalchemy as sa
 from placement.db.schema.tables import LONG_TEXT, exact, metadata, precise
 
 # What committed transactions have changed (notes.py): a row for each object that a request changed.  Writer and number
-# are those of the feed.  No foreign key: writers end before their events.
+# are those of the feed.  There is no foreign key, because events outlive their writers.
 events = sa.Table(
     "events",
     metadata,
     sa.Column("writer_id", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
     sa.Column("seq", sa.BigInteger, primary_key=True, nullable=False, autoincrement=False),
-    # From 0 in each transaction.
+    # Counts from 0 in each transaction.
     sa.Column("ordinal", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
     # By the database's clock, a moment before COMMIT.
     precise("at", nullable=False),
     sa.Column("kind", sa.String(16), nullable=False),
-    # Of a provider, consumer or node; null for resource classes and traits.
+    # The uuid of a provider, consumer or node; null for resource classes and traits.
     sa.Column("uuid", sa.String(36), nullable=True),
-    # Where the event creates, names or deletes the object: of a rename the old name.
+    # Set if the event creates, renames or deletes the object: for a rename, the old name.
     sa.Column("name", exact(255), nullable=True),
     # The consumer's.
     sa.Column("project", exact(255), nullable=True),
-    # Null: there was, or is, no such object, or its generation is not known.
+    # Null: the object did not or does not exist, or its generation is unknown.
     sa.Column("before_generation", sa.Integer, nullable=True),
     sa.Column("generation", sa.Integer, nullable=True),
-    # JSON texts.  The request is in the first of its rows, and the others have the ordinal of that one.
+    # JSON texts.  The first row of a request holds it; the others have the ordinal of that row.
     sa.Column("changes", LONG_TEXT, nullable=False),
     sa.Column("request", LONG_TEXT, nullable=True),
     sa.Column("request_ordinal", sa.Integer, nullable=False),
-    # The id of the object's row, which tells its lives apart; null if the generation does not move.
+    # The id of the object's row, which tells its lives apart; null if the generation does not change.
     sa.Column("row_id", sa.Integer, nullable=True),
     sa.Index("events_uuid_idx", "uuid"),
     sa.Index("events_name_idx", "name"),
-    # The positions of a project's events are found in indexes alone.
+    # So that the positions of a project's events are found in indexes alone.
     sa.Index("events_project_idx", "project", "writer_id", "seq", "ordinal"),
 )
 
-# The order of the transactions that have events (order.py).  Events of a transaction have the positions from this
-# one on.
+# The order of the transactions that have events (order.py).  A transaction's events have consecutive positions,
+# starting with this one.
 event_order = sa.Table(
     "event_order",
     metadata,
@@ -54,7 +54,7 @@ event_order = sa.Table(
     sa.Index("event_order_at_idx", "at"),
 )
 
-# What all providers together had and what was used of it, at intervals, for pictures of the past.
+# What all providers together had, and how much of it was used, at intervals, for charts of the past.
 usage_samples = sa.Table(
     "usage_samples",
     metadata,

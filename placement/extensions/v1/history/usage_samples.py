@@ -1,7 +1,7 @@
-"""Samples of the usage: what all providers together have of each class, and what is used of it, every ten minutes.
+"""Usage samples: what all providers together have of each class, and how much of it is used, every ten minutes.
 
-They are for pictures of the past (docs/adr/0042).  A sample bears the beginning of its interval, by the clock of the
-database, so that each interval has one, whichever process takes it.
+They are for charts of the past (docs/adr/0042).  The time of a sample is the beginning of its interval, by the
+database's clock, so that each interval has one sample, whichever process takes it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from placement.objects import capacity
 
 #: The time between two samples.
 INTERVAL = datetime.timedelta(minutes=10)
-#: The greatest capacity that is kept; absurd ratios give more.
+#: The largest capacity that is stored; absurd ratios give more.
 _LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSample:
-    """The sums over all providers in one resource class, in its units."""
+    """The sums over all providers for one resource class, in its units."""
 
     #: Naive, UTC.
     at: datetime.datetime
@@ -39,7 +39,7 @@ class UsageSample:
 
     @classmethod
     def of_sums(cls, at: datetime.datetime, capacity: float, used: int) -> Self:
-        """Return a sample of a capacity that may be below nothing, or above all that is kept."""
+        """Return a sample; its capacity, which may be negative or too large, is limited to what can be stored."""
         return cls(at, min(max(int(capacity), 0), _LARGEST), used)
 
     @classmethod
@@ -55,10 +55,10 @@ class UsageSample:
 
         Args:
             since: Its beginning (naive, UTC).
-            until: Its end, which is no part of it; later than its beginning.
-            most: How many samples of a class at most.  Of more there are those of the last
-                moment in each of so many equal spans.
-            resource_class: The name of the only class.
+            until: Its end, exclusive; later than its beginning.
+            most: How many samples of a class at most.  If there are more, the period is divided into this many equal
+                spans, and only the last sample of each is returned.
+            resource_class: The name of the only class; None for all.
         """
         condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
         period = sa.and_(_S.at >= since, _S.at < until, condition)
@@ -76,7 +76,7 @@ class UsageSample:
 def spread(
     moments: Sequence[datetime.datetime], since: datetime.datetime, span: datetime.timedelta
 ) -> list[datetime.datetime]:
-    """Return the last moment of each span after a beginning, of moments in order."""
+    """Return the last moment in each span after a beginning; the moments must be in order."""
     return [*{(moment - since) // span: moment for moment in moments}.values()]
 
 
@@ -84,15 +84,15 @@ def spread(
 
 
 def take(database: Database) -> None:
-    """Insert the sample of the present interval, unless there is one; raises as ``Database.write``."""
+    """Insert the sample of the current interval, unless there is one; raises like ``Database.write``."""
     at = beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
     if database.read(lambda db: _has_sample(db, at)):
         return
-    # Read by themselves: SQLite would have all writes wait for the sums.
+    # Read outside the write: on SQLite, all other writes would wait for the sums.
     rows = database.read(lambda db: _present(db, at))
 
     def insert(db: Transaction) -> None:
-        # Of two processes that insert it at once, one collides: it is run again, and finds the other's.
+        # If two processes insert it at once, one collides, runs again, and finds the other's.
         if rows and not _has_sample(db, at):
             db.execute(sa.insert(usage_samples), rows)
 
@@ -104,12 +104,12 @@ def _has_sample(db: Reading, at: datetime.datetime) -> bool:
 
 
 def beginning(moment: datetime.datetime) -> datetime.datetime:
-    """Return the beginning of the interval of a moment (naive, UTC)."""
+    """Return the beginning of the interval that a moment (naive, UTC) is in."""
     return moment - (moment - datetime.datetime.min) % INTERVAL
 
 
 def _present(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a sample of the present usage, of all classes with an inventory or an allocation."""
+    """Return the rows of a sample of the current usage: one for each class with an inventory or an allocation."""
     capacities: defaultdict[str, float] = defaultdict(float)
     for row in db.execute(_INVENTORIES):
         whole = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
@@ -122,7 +122,7 @@ def _present(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
 
 
 _I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
-# Most inventories of a class are equal to others.
+# Most inventories of a class are equal, so equal ones are grouped.
 _EQUAL = (_I.total, _I.reserved, _I.allocation_ratio)
 _INVENTORIES = (
     sa.select(_C.name, *_EQUAL, sa.func.count().label("number"))

@@ -1,8 +1,9 @@
-"""Waiting for events: what many requests want to know at once is read by one of them (docs/adr/0042).
+"""Waiting for events: what many requests want to know at once, one of them reads (docs/adr/0042).
 
 Hundreds of clients that follow the events have reached the same position.  When an event comes, or when they come at
-once and may not wait, they would all read the same page, and all other requests would have to wait for them.  So one
-looks for the newest position, and one reads the page that follows, while the others wait for their turn and find it.
+once and may not wait, they would all read the same page, and all other requests would have to wait for them.  So one of
+them looks for the newest position, and one reads the page that follows, while the others wait for their turn and then
+find it read.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 0.2
 #: Seconds until the next look if the database does not answer.
 PAUSE = 2.0
-#: How many pages are kept.
+#: The most pages that are kept.
 _MOST = 8
 
 
 class EventWatch:
-    """The places of requests that wait, and what was read a moment ago."""
+    """The places for waiting requests, and what was read a moment ago."""
 
     def __init__(self, look: Callable[[], tuple[int, str]]) -> None:
-        """Take what returns the newest position and its mark; it may write, and raises a Failure."""
+        """Take a function that returns the newest position and its mark; it may write, and may raise a Failure."""
         self._look = look
         #: How many may wait.
         self.most = 1
         self._waiting = 0
         self._places = threading.Lock()
-        #: Held by the one that reads.
+        #: Held by the request that reads.
         self._turn = threading.Lock()
         self._newest = (0, "")
-        #: When it was looked for, by the monotonic clock.
+        #: When the newest position was last looked for, by the monotonic clock.
         self._looked = -math.inf
-        #: Pages, by what was asked for, that have all events up to the newest position.
+        #: Pages, by what was asked for, that were read since the newest position last changed.
         self._pages: dict[Hashable, EventPage] = {}
 
     @property
     def is_full(self) -> bool:
-        """Whether as many wait as may."""
+        """Whether the limit of waiting requests is reached."""
         return self._waiting >= self.most
 
     def enter(self) -> bool:
@@ -77,7 +78,7 @@ class EventWatch:
             until: When to give up, by the monotonic clock.
 
         Returns:
-            Whether there is one.
+            Whether there is such a position.
         """
         while True:
             try:
@@ -94,7 +95,7 @@ class EventWatch:
             time.sleep(max(min(pause, remaining), 0))
 
     def page(self, asked: Hashable, read: Callable[[], EventPage], until: float) -> EventPage | None:
-        """Return a page that has all events of a moment ago.
+        """Return a page that has all events as of a moment ago.
 
         Args:
             asked: What was asked for.
@@ -115,10 +116,10 @@ class EventWatch:
 
     @contextlib.contextmanager
     def _reading(self, until: float) -> Iterator[bool]:
-        """Wait until no other request reads, and look for the newest position if that was not done a moment ago.
+        """Wait until no other request reads, and look for the newest position unless that was done a moment ago.
 
         Yields:
-            Whether this request has its turn; False if the time was over first.
+            Whether this request has its turn; False if the time ran out first.
         """
         if not self._turn.acquire(timeout=max(until - time.monotonic(), 0)):
             yield False
