@@ -5,7 +5,7 @@ a failover, a restored backup) and assign the id to another name.
 
 A row is created when its name is first used.  An attempt that lacks rows still runs to its end, so that a request that
 must be refused is refused.  Then a short transaction of its own creates the rows, and the attempt runs again.  So a
-refused request leaves no rows, and a claim holds no lock on a name.
+request that is refused at once leaves no rows, and a claim holds no lock on a name.
 
 A row with a value in ``updated_at`` is marked for removal by a sweep (placement/db/upkeep/sweep.py).  It counts as
 absent; creating it removes the mark.
