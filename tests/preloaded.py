@@ -24,6 +24,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
+#: Modules that a service or a command with all extensions imports while it starts, and that import the others.
+_EXTENSIONS = ("v1.api", "baremetal.api", "console.api", "doctor.command", "loading.command")
 #: Seconds that a program may take; one that hangs is killed before faulthandler ends the run.
 TIMEOUT = 540.0
 
@@ -113,7 +115,7 @@ class Program:
 @functools.cache
 def service() -> Preloaded:
     """Return the process for programs that use the service."""
-    return Preloaded("placement.wsgi", "waitress")
+    return Preloaded("placement.wsgi", "waitress", *(f"placement.extensions.{name}" for name in _EXTENSIONS))
 
 
 @functools.cache
