@@ -15,6 +15,7 @@ from placement.db.upkeep import standard
 from placement.errors import StartError
 from tests import made, web
 from tests.clock import PATIENCE
+from tests.docs.run_by import blocks_of
 from tests.made import opened
 
 TEXT = {"accept": "text/plain"}
@@ -112,7 +113,9 @@ def test_a_database_that_answers_with_an_error_is_not_well(database_url):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_an_operator_may_take_it_out_of_service_with_a_file(database, tmp_path):
     disabled = tmp_path / "disabled"
-    app = serve(database, healthcheck__backends=["disable_by_file"], healthcheck__disable_by_file_path=str(disabled))
+    (block,) = blocks_of(__file__, "docs/configuration.rst")
+    (tmp_path / "placement.conf").write_text(block.text.replace("/run/placement/disabled", str(disabled)))
+    app = serve(database, config_files=[str(tmp_path / "placement.conf")])
     assert web.ask(app, "GET", "/healthcheck").status_int == 200
     disabled.touch()
     answer = web.ask(app, "GET", "/healthcheck")

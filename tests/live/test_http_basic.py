@@ -5,17 +5,21 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import shlex
 import threading
 
 import bcrypt
 import pytest
 from keystoneauth1 import adapter, exceptions, loading, session
+from oslo_config import cfg
 
 from tests import children, running, servers
+from tests.docs.run_by import blocks_of, options_of
 
 # Authentication does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
+PAGE, URL = "docs/configuration.rst", "https://placement.example.org"
 LATEST = {"headers": {"OpenStack-API-Version": "placement latest"}}
 
 
@@ -24,20 +28,24 @@ def service(backend):
     file = children.run_directory() / "htpasswd"
     file.write_text(f"nova:{bcrypt.hashpw(b's3cret', bcrypt.gensalt(4)).decode()}\n")
     url = backend.create_database()
-    options = {"api": {"auth_strategy": "http_basic"}, "oslo_middleware": {"http_basic_auth_user_file": file}}
+    (block,) = blocks_of(__file__, PAGE, "ini")
+    options = options_of(block) | {"oslo_middleware": {"http_basic_auth_user_file": file}}
     with running.embedded(url, options) as found:
         yield found
     backend.drop_database(url)
 
 
 @pytest.fixture
-def placement(service):
-    """Returns a client of a service with this password."""
+def placement(service, tmp_path):
+    """Returns a client of a service with this password, configured as the page has it for nova."""
+    (block,) = blocks_of(__file__, PAGE, "nova.conf")
 
     def client(password):
-        auth = loading.get_plugin_loader("http_basic").load_from_options(
-            endpoint=service.url, username="nova", password=password
-        )
+        file, conf = tmp_path / "nova.conf", cfg.ConfigOpts()
+        file.write_text(block.text.replace(URL, service.url).replace("password = secret", f"password = {password}"))
+        loading.register_auth_conf_options(conf, "placement")
+        conf(["--config-file", str(file)])
+        auth = loading.load_auth_from_conf_options(conf, "placement")
         return adapter.Adapter(session.Session(auth=auth), service_type="placement")
 
     return client
@@ -62,9 +70,11 @@ def test_a_service_that_does_not_know_it_may_not(placement):
 
 
 def test_the_openstack_command_of_an_operator(service, openstack_command):
-    identity = ["--os-auth-type", "http_basic", "--os-endpoint", service.url, "--os-username", "nova"]
-    identity += ["--os-password", "s3cret"]
-    done = openstack_command([*identity, "resource", "class", "list", "-f", "value"])
+    (block,) = blocks_of(__file__, PAGE, "shell")
+    export, *words = shlex.split(block.text.replace(URL, service.url).replace("=secret", "=s3cret"))
+    assert export == "export"
+    variables = dict(word.split("=") for word in words)
+    done = openstack_command(["resource", "class", "list", "-f", "value"], **variables)
     assert done.returncode == 0, done.stderr
     assert "VCPU" in done.stdout.split()
 

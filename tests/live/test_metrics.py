@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shlex
 import sqlite3
 import sys
 import urllib.error
@@ -16,6 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests import children, preloaded, running
+from tests.docs.run_by import blocks_of
 from tests.load.storm import Call, Storm, claim, new, statuses
 
 ROUTE = "/allocations/{consumer_uuid}"
@@ -30,7 +32,11 @@ class Shown:
 
     def __init__(self, directory: Path) -> None:
         self.port = children.free_port()
-        argv = [sys.executable, "-m", "placement.cmd.metrics", str(directory), "--port", str(self.port)]
+        (block,) = blocks_of(__file__, "docs/observability.rst")
+        program, *words = shlex.split(block.text.splitlines()[-1])
+        assert program == "placement-metrics"
+        words = [{"/run/placement/metrics": str(directory), "9178": str(self.port)}.get(word, word) for word in words]
+        argv = [sys.executable, "-m", "placement.cmd.metrics", *words]
         log = directory.parent / f"{directory.name}.log"
         self.child = children.Child(argv, log, begin=preloaded.service().popen)
         self.child.wait_until(self._answers)

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import pytest
 
 from tests import children, preloaded, servers, web_servers
 from tests.baremetal_clients import Clients, Commands, unique
+from tests.docs.run_by import blocks_of
 from tests.load.storm import Storm, claim, statuses
 
 pytestmark = [
@@ -158,12 +160,17 @@ def test_the_end_of_a_kept_connection_is_announced(service):
 
 def unit_reloads(started, _name):
     """Does what ``systemctl reload placement`` does: all workers are replaced, one after another."""
-    uwsgi, sign = started("uwsgi"), "chain reloading complete"
-    uwsgi.wait_until_loaded()
-    before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
+    uwsgi = started("uwsgi")
     check, begin = reload_commands(uwsgi)
     assert checked(check, uwsgi.directory).returncode == 0
-    subprocess.run(begin, check=True, timeout=300)
+    return chain_reloads(uwsgi, lambda: subprocess.run(begin, check=True, timeout=300))
+
+
+def chain_reloads(uwsgi, begin):
+    sign = "chain reloading complete"
+    uwsgi.wait_until_loaded()
+    before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
+    begin()
     return lambda: uwsgi.log.read_text().count(sign) > signs and not any(map(children.alive, before))
 
 
@@ -172,7 +179,7 @@ def fifo_reloads(started, _name):
     uwsgi, sign = started("uwsgi"), "WSGI app 0 "
     uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
-    (uwsgi.directory / "uwsgi.fifo").write_text("r")
+    run_lines("uwsgi.fifo", "echo r ", uwsgi.directory)
     return lambda: uwsgi.log.read_text().count(sign) == signs + 2 and not any(map(children.alive, before))
 
 
@@ -201,13 +208,22 @@ def apache_reloads(started, name):
 
 
 def mod_wsgi_reloads(started, name):
-    """Does what ``pkill -USR1 -f '^\\(wsgi:placement\\)'`` does."""
+    """The signal goes to no process but those of this Apache."""
     apache = started(name)
     before = daemons(apache)
     assert len(before) == 2
-    for process in before:
-        os.kill(process, signal.SIGUSR1)
+    run_lines("pkill", "pkill ", apache.directory, f"pkill --parent {apache.pid} ")
     return lambda: len(daemons(apache)) == 2 and not any(map(children.alive, before))
+
+
+def run_lines(text, begin, directory, begin_instead=None):
+    """Run the line of docs/deployment.rst that begins so, in the block with this text, in the service's directory."""
+    (block,) = blocks_of(__file__, "docs/deployment.rst", text=text)
+    (line,) = (line for line in block.text.splitlines() if line.startswith(begin))
+    line = line.replace("/run/placement", str(directory)).replace(begin, begin_instead or begin)
+    if shutil.which(begin.split()[0]) is None:
+        raise servers.Missing(f"{begin} is not installed: `make servers` installs it")
+    subprocess.run(["sh", "-c", line], check=True, timeout=children.PATIENCE)
 
 
 def daemons(apache):
@@ -266,10 +282,10 @@ def test_a_reload_loses_no_request(service, started, reload, request):
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
-def test_a_reload_ends_without_further_requests(service, started):
+def test_a_reload_ends_without_further_requests(service):
     """Otherwise workers without requests run until they are killed, after ``worker-reload-mercy``."""
     before = service.log.read_text()
-    service.wait_until(unit_reloads(started, None))
+    service.wait_until(chain_reloads(service, lambda: run_lines("uwsgi.fifo", "echo c ", service.directory)))
     assert "NO MERCY" not in service.log.read_text().removeprefix(before)
 
 

@@ -17,14 +17,15 @@ from placement.cmd import status
 from tests import children, preloaded, running, servers
 from tests.certificates import Authority
 from tests.conftest import chosen
+from tests.docs.run_by import blocks_of
 from tests.made import opened
 
 HOST = "127.0.0.1"
 #: The driver of SQLAlchemy, and what it needs in the URL to verify the certificate and the name of the server.
 VERIFIED = {
-    "pymysql": {"ssl_ca": "{ca}"},
-    "mysqldb": {"ssl_ca": "{ca}"},
-    "psycopg": {"sslmode": "verify-full", "sslrootcert": "{ca}"},
+    url.get_driver_name(): {name: value.replace("/etc/placement/ca.pem", "{ca}") for name, value in url.query.items()}
+    for block in blocks_of(__file__, "docs/deployment.rst")
+    for url in map(sa.make_url, re.findall(r"^connection = (.*)", block.text, re.MULTILINE))
 }
 #: The same, with the arguments that the driver's own documentation names.
 AS_DOCUMENTED = {

@@ -1,0 +1,159 @@
+"""Which test runs a block of the pages, and which blocks are only checked, with the reason.
+
+A block of commands, configuration or code is in one of the two tables; ``text`` is output or a picture.
+"""
+
+from __future__ import annotations
+
+import configparser
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.docs.blocks import PAGES, ROOT, Block, blocks
+
+
+class Runs(NamedTuple):
+    """Blocks that a test runs as a whole: those of the kind, on the pages, that contain the text."""
+
+    kind: str
+    pages: str
+    test: str
+    text: str = ""
+
+    def has(self, page: str, block: Block) -> bool:
+        """Return whether this block is one of them."""
+        return fnmatch(block.kind, self.kind) and fnmatch(page, self.pages) and self.text in block.text
+
+
+class Checked(NamedTuple):
+    """Blocks of a kind, on the pages, whose words are checked (tests/docs/checks.py), and why they are not run."""
+
+    kind: str
+    pages: str
+    reason: str
+    text: str = ""
+
+    has = Runs.has
+
+
+_WALK, _EXTENSIONS = "tests/live/test_pages.py", "tests/live/extensions/test_pages.py"
+_BUILD = "it compiles for minutes what a package index has; the names of the extras are looked up"
+
+RUN = (
+    Runs("http", "docs/api/*", "tests/docs/test_examples.py"),
+    Runs("http", "docs/extensions/explain.rst", "tests/docs/test_examples.py"),
+    Runs("http", "docs/extensions/batch.rst", "tests/docs/test_batch.py"),
+    Runs("http", "docs/runbooks.rst", "tests/live/extensions/test_runbooks.py"),
+    Runs("console", "docs/runbooks.rst", "tests/live/extensions/test_runbooks.py"),
+    Runs("console", "docs/extensions/orphans.rst", "tests/live/extensions/test_runbooks.py"),
+    Runs("json", "docs/api/generated/*", "tests/docs/test_generated.py"),
+    Runs("python", "docs/testing-other-projects.rst", "tests/docs/test_blocks.py"),
+    *(
+        Runs(kind, "docs/architecture.rst", "tests/unit/test_extension_example.py")
+        for kind in ("hello.py", "pyproject.toml", "http")
+    ),
+    *(
+        Runs(kind, "docs/whole-extension.rst", "tests/live/extensions/test_whole_extension.py")
+        for kind in ("placement_notes/*.py", "pyproject.toml", "test_notes.py", "http", "console", "text")
+    ),
+    *(
+        Runs(kind, "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py")
+        for kind in ("book.py", "gpus.yaml", "console", "shell")
+    ),
+    *(
+        Runs(kind, "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py")
+        for kind in ("controller.py", "cluster.yaml", "console")
+    ),
+    Runs("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
+    Runs("postgresql.conf", "docs/backup.rst", "tests/live/test_restores.py"),
+    Runs("shell", "docs/backup.rst", _WALK, "db restored"),
+    Runs("shell", "docs/backup.rst", "tests/live/test_restores.py"),
+    Runs("MariaDB", "docs/*", "tests/live/test_blocks.py"),
+    Runs("PostgreSQL", "docs/*", "tests/live/test_blocks.py"),
+    Runs("console", "README.rst", "tests/live/test_readme.py"),
+    Runs("shell", "README.rst", "tests/live/test_readme.py", "make "),
+    Runs("shell", "README.rst", "tests/live/test_readme.py", "uwsgi --http-socket"),
+    Runs("ini", "README.rst", "tests/live/test_readme.py"),
+    # Configuration
+    Runs("shell", "docs/configuration.rst", _WALK, "oslo-config-generator"),
+    Runs("ini", "docs/configuration.rst", "tests/live/test_keystone.py", "[keystone_authtoken]"),
+    Runs("ini", "docs/configuration.rst", "tests/live/test_http_basic.py", "http_basic"),
+    Runs("nova.conf", "docs/configuration.rst", "tests/live/test_http_basic.py"),
+    Runs("shell", "docs/configuration.rst", "tests/live/test_http_basic.py", "export"),
+    Runs("ini", "docs/configuration.rst", "tests/db/test_health.py", "[healthcheck]"),
+    Runs("ini", "docs/observability.rst", _WALK),
+    Runs("ini", "docs/extensions/console.rst", _EXTENSIONS),
+    Runs("ini", "docs/extensions/baremetal.rst", _EXTENSIONS),
+    Runs("policy.yaml", "docs/policy.rst", _WALK),
+    Runs("shell", "docs/policy.rst", _WALK),
+    # Operation
+    Runs("ini", "docs/deployment.rst", "tests/db/db/engine/test_tls.py", "ca.pem"),
+    Runs("ini", "docs/deployment.rst", _WALK, "target_session_attrs"),
+    Runs("shell", "docs/deployment.rst", _WALK, "cp etc/"),
+    Runs("shell", "docs/deployment.rst", "tests/live/test_web_servers.py", "uwsgi.fifo"),
+    Runs("shell", "docs/deployment.rst", "tests/live/test_web_servers.py", "pkill"),
+    Runs("shell", "docs/deployment.rst", "tests/live/test_load_balancer.py", "socat"),
+    Runs("mariadb.cnf", "docs/deployment.rst", "tests/galera_network.py"),
+    Runs("/etc/cron.d/placement", "docs/deployment.rst", _WALK),
+    Runs("/etc/cron.d/placement", "docs/extensions/batch.rst", _WALK),
+    Runs("/etc/cron.d/placement", "docs/observability.rst", _EXTENSIONS),
+    Runs("shell", "docs/observability.rst", "tests/live/test_metrics.py", "placement-metrics"),
+    Runs("shell", "docs/install.rst", _WALK, "runuser"),
+    Runs("shell", "docs/keystone.rst", "tests/live/test_keystone.py"),
+    Runs("ini", "docs/keystone.rst", "tests/live/test_keystone.py"),
+    Runs("shell", "docs/upgrade.rst", "tests/live/test_comparing.py"),
+    # Extensions
+    Runs("console", "docs/extensions/ask.rst", _EXTENSIONS),
+    Runs("shell", "docs/extensions/ask.rst", _EXTENSIONS),
+    Runs("console", "docs/extensions/doctor.rst", _EXTENSIONS),
+    Runs("yaml", "docs/extensions/load.rst", _EXTENSIONS),
+    Runs("console", "docs/api/baremetal/protocol.rst", _EXTENSIONS),
+    Runs("shell", "docs/extensions/baremetal.rst", "tests/live/test_keystone.py", "openstack service"),
+    Runs("shell", "docs/extensions/baremetal.rst", _EXTENSIONS, "export OS_AUTH_TYPE"),
+    Runs("clouds.yaml", "docs/extensions/baremetal.rst", _EXTENSIONS),
+    Runs(
+        "shell", "docs/extensions/baremetal.rst", "tests/live/extensions/test_baremetal_import.py", "baremetal import"
+    ),
+    # Output that is compared
+    Runs("text", "docs/extensions/baremetal.rst", "tests/live/extensions/test_baremetal_import.py", "| "),
+    Runs("text", "docs/extensions/load.rst", _EXTENSIONS),
+    Runs("text", "docs/observability.rst", _WALK),
+    Runs("text", "docs/upgrade.rst", "tests/live/test_comparing.py"),
+)
+
+CHECKED = (
+    Checked("shell", "README.rst", _BUILD, "pip install"),
+    Checked("shell", "docs/install.rst", _BUILD, "pip install"),
+    Checked("shell", "docs/install.rst", "it makes a user of the system", "useradd"),
+    Checked("shell", "docs/configuration.rst", "htpasswd is of Apache's tools, and asks for a password", "htpasswd"),
+    Checked("shell", "docs/testing-other-projects.rst", "it changes the environment of another project", "pip "),
+    Checked("shell", "docs/testing-other-projects.rst", "nova's own tests take minutes", "make test-nova"),
+    Checked("prometheus.yml", "docs/observability.rst", "no Prometheus is installed; the port is compared"),
+    Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "it is a comment of the sample, which is run"),
+    Checked("/etc/logrotate.d/placement", "docs/deployment.rst", "logrotate depends on cron or systemd"),
+)
+
+
+def blocks_of(file: str, page: str, kind: str = "*", text: str = "") -> list[Block]:
+    """Return the blocks of a page that the test in this file runs: those of a kind, with a text."""
+    test = str(Path(file).relative_to(ROOT))
+    mine = (block for block in blocks(PAGES[page]) if (found := run_by(page, block)) and found.test == test)
+    return [block for block in mine if fnmatch(block.kind, kind) and text in block.text]
+
+
+def options_of(block: Block) -> dict[str, dict[str, str]]:
+    """Return the options of a block of configuration, by section."""
+    parser = configparser.RawConfigParser(strict=False)
+    parser.read_string(block.text)
+    return {section: dict(parser[section]) for section in parser.sections()}
+
+
+def run_by(page: str, block: Block) -> Runs | None:
+    """Return the first entry that has this block."""
+    return next((runs for runs in RUN if runs.has(page, block)), None)
+
+
+def checked_for(page: str, block: Block) -> Checked | None:
+    """Return the first entry that has this block."""
+    return next((each for each in CHECKED if each.has(page, block)), None)
