@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_COMMANDS = {"placement-ask": "placement.extensions.terminal.main", "placement-manage": "placement.cmd.manage"}
+from tests import children
+from tests.docs.blocks import ROOT
+
+#: The commands of this package, by name, and the module of each.
+COMMANDS = {
+    "placement-ask": "placement.extensions.terminal.main",
+    "placement-manage": "placement.cmd.manage",
+    "placement-serve": "placement.cmd.serve",
+    "placement-status": "placement.cmd.status",
+}
 _END = "@ the end of a command @"
 #: Seconds that the commands of a page may take.
 _LONGEST = 300
@@ -29,15 +40,35 @@ def steps(text: str) -> list[tuple[str, str]]:
 def install(directory: Path) -> None:
     """Put the commands of this package into a directory."""
     directory.mkdir(parents=True)
-    for name, module in _COMMANDS.items():
+    for name, module in COMMANDS.items():
         (directory / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
         (directory / name).chmod(0o755)
+
+
+def install_in_checkout(directory: Path) -> None:
+    """Make a directory a checkout whose ``make`` finds that the commands of this package are installed."""
+    for name in ("Makefile", "setup.cfg", "pyproject.toml"):
+        (directory / name).symlink_to(ROOT / name)
+    install(directory / ".venv/bin")
+    for name in ("pyvenv.cfg", "service"):
+        (directory / ".venv" / name).touch()
+
+
+@contextlib.contextmanager
+def made(command: str, directory: Path, port: int) -> Iterator[str]:
+    """Run a ``make`` that starts a service at this port; provide its URL."""
+    service = children.Child(shlex.split(command), directory / "log", cwd=directory, env=environment())
+    try:
+        service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        service.stop()
 
 
 def environment() -> dict[str, str]:
     """Return an environment without settings of a client."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-    return {**kept, "PYTHONPATH": os.getcwd()}
+    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 def run(commands: list[str], directory: Path, environment: Mapping[str, str]) -> tuple[list[str], str]:

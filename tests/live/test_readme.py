@@ -11,28 +11,59 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
+import sqlalchemy as sa
 
+from placement import package
 from tests import children, preloaded, running, transcripts
 from tests.docs.blocks import PAGES, blocks
+from tests.docs.run_by import blocks_of
 
 PROMPT = "    $ "
 
 
 @pytest.fixture
-def endpoint(tmp_path):
-    """The URL of a service as ``make serve`` starts it."""
-    port = children.free_port()
-    service = children.Child(
-        [sys.executable, "-m", "placement.cmd.serve", "--port", str(port)],
-        tmp_path / "log",
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    try:
-        service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        service.stop()
+def make(tmp_path):
+    """Runs a block of ``make`` in a checkout in which the service is installed: a block with the URL of the service."""
+    transcripts.install_in_checkout(tmp_path)
+
+    def run(command):
+        (block,) = blocks_of(__file__, "README.rst", text=command)
+        begun, _, comment = block.text.strip().partition("#")
+        port = children.free_port()
+        shown = f"{command} ARGS='--port 9000'"
+        assert begun.strip() == command
+        assert comment in ("", f" another port: {shown}\n", f" another port: {shown}")
+        return transcripts.made(shown.replace("9000", str(port)), tmp_path, port)
+
+    return run
+
+
+@pytest.fixture
+def endpoint(make):
+    """The URL of a service that ``make serve`` has started."""
+    with make("make serve") as url:
+        yield url
+
+
+def test_the_demonstration_is_a_cloud_whose_data_goes(make, tmp_path):
+    with make("make demo") as url:
+
+        def ask(path):
+            return requests.get(url + path, headers={"X-Auth-Token": "admin"}, timeout=children.PATIENCE).json()
+
+        greeting = (tmp_path / "log").read_text()
+        assert re.search("its data in (.*)", greeting).group(1) == "memory"
+        names = {provider["name"] for provider in ask("/resource_providers")["resource_providers"]}
+        assert {"compute-01", "compute-16-numa1", "gpu-4-numa1-gpu3", "gpu-1-numa0-nic", "storage-pool"} <= names
+        assert len(ask("/baremetal/v1/nodes?associated=false")["nodes"]) == 6
+        found = ask("/v1/consumers?limit=1000")["consumers"]
+        assert len(found) > 200
+        assert {consumer["type"] for consumer in found} >= {"INSTANCE", "TRAINING"}
+        assert ask("/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
+        assert "request_log" not in greeting
+        assert [file.name for file in (tmp_path / "var").iterdir()] == [package.ADDRESS_FILE.name]
+    assert not list((tmp_path / "var").iterdir())
 
 
 def section(begin, end):
@@ -107,11 +138,13 @@ def _expanded(command, variables):
 
 
 @pytest.fixture
-def production(tmp_path):
-    """The service that the section starts, on another port; its database is SQLite, and no Identity service answers."""
+def production(backend, tmp_path):
+    """The service that the section starts, on another port; no Identity service answers."""
     _, configuration, start = blocks(section("In production", "The map"))
     text = configuration.text.replace("https://identity.example.org", f"http://127.0.0.1:{children.free_port()}")
-    text, replaced = re.subn("connection = .*", f"connection = sqlite:///{tmp_path}/placement.sqlite", text)
+    database = sa.make_url(backend.create_database())
+    address = f"{database.username}:{database.password}@{database.host}:{database.port}/{database.database}"
+    text, replaced = re.subn("placement:secret@db.example.org/placement", address, text)
     assert replaced == 1
     (tmp_path / "placement.conf").write_text(text)
     sync, serve = start.text.replace("\\\n", "").splitlines()
@@ -126,8 +159,10 @@ def production(tmp_path):
     with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment) as service:
         yield service
         service.kill()  # uWSGI may wait a minute for threads of a worker that has just begun
+    backend.drop_database(database)
 
 
+@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
 def test_the_service_for_production_answers(production):
     """It is configured as the section says: tokens are validated, and the Bare Metal API is enabled."""
     for path, expected in [("/resource_providers", 401), ("/baremetal/v1/nodes", 401), ("/baremetal", 200)]:

@@ -401,24 +401,6 @@ def test_the_address_is_in_a_file_while_it_runs(tmp_path, environment):
     assert not address.exists()
 
 
-def test_the_demonstration_is_a_cloud_whose_data_goes(tmp_path, environment):
-    with served(tmp_path, environment, "--demo") as (greeting, connection):
-        assert re.search("its data in (.*)", greeting).group(1) == "memory"
-        _, found = ask(connection, "GET", "/resource_providers")
-        names = {provider["name"] for provider in found["resource_providers"]}
-        assert {"compute-01", "compute-16-numa1", "gpu-4-numa1-gpu3", "gpu-1-numa0-nic", "storage-pool"} <= names
-        _, nodes = ask(connection, "GET", "/baremetal/v1/nodes?associated=false")
-        assert len(nodes["nodes"]) == 6
-        _, found = ask(connection, "GET", "/v1/consumers?limit=1000")
-        assert len(found["consumers"]) > 200
-        assert {consumer["type"] for consumer in found["consumers"]} >= {"INSTANCE", "TRAINING"}
-        _, over_committed = ask(connection, "GET", "/v1/overview?over_committed=1")
-        assert over_committed["providers"][0]["name"] == "compute-03"
-        assert "request_log" not in greeting
-        assert [file.name for file in (tmp_path / "var").iterdir()] == [package.ADDRESS_FILE.name]
-    assert not list((tmp_path / "var").iterdir())
-
-
 def test_the_demonstration_has_a_database_of_its_own(environment, tmp_path):
     assert "has a database and a configuration of its own" in refused(environment, "--demo", "--database", "sqlite://")
     assert "has a database and a configuration of its own" in refused(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from tests import children, transcripts
@@ -15,28 +13,21 @@ TUTORIAL = [*blocks(PAGES["docs/tutorial.rst"])]
 
 @pytest.fixture
 def directory(tmp_path):
-    """A directory as a checkout in which ``make serve`` runs: with the files of the tutorial, and the commands."""
+    """A checkout with the files of the tutorial."""
     for block in TUTORIAL:
         if block.caption:
             (tmp_path / block.caption).write_text(block.text)
-    transcripts.install(tmp_path / ".venv/bin")
+    transcripts.install_in_checkout(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def served(directory):
     """The service of the tutorial, on a free port."""
-    service = children.Child(
-        [sys.executable, "-m", "placement.cmd.serve", "--port", str(children.free_port())],
-        directory / "log",
-        cwd=directory,
-        env=transcripts.environment(),
-    )
-    try:
-        service.wait_until(lambda: "Ctrl-C" in service.log.read_text())
-        yield
-    finally:
-        service.stop()
+    (block,) = (block for block in TUTORIAL if block.kind == "shell")
+    port = children.free_port()
+    with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as url:
+        yield url
 
 
 def test_every_command_prints_what_is_shown(served, directory):
