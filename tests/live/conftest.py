@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import baremetal_clients, preloaded, running, servers
+from tests.shells import Shell
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,12 @@ def openstack_command():
         return preloaded.client().run([str(program), *words], kept | variables)
 
     return run
+
+
+@pytest.fixture
+def shell(tmp_path, openstack_command):
+    """Return the shell of an operator."""
+    return Shell(tmp_path, openstack_command)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import urllib.request
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import children, made, running
+from tests import children, made, running, transcripts
 from tests.db import openstack_database
+from tests.docs.run_by import blocks_of
 from tests.made import opened
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "compare_with_original.py"
@@ -71,6 +73,34 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
     run("record", service.url, after)
     Path(after).write_text("\n".join(Path(after).read_text().splitlines()[:-1]))
     assert run("compare", service.url, after).stdout.count(" GET ") == 1, "it was never asked"
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_the_commands_of_the_page_of_the_migration(database_url, run, shell, tmp_path):
+    before, record, after, shown = blocks_of(__file__, "docs/upgrade.rst")
+    over = re.sub(r"\S+ \(cn7\)", f"{openstack_database.FULL} (full)", shown.text).replace(" 1 inv", " 2 inv")
+    full = transcripts.pattern(_narrow(over))
+    with opened(database_url) as database:
+        openstack_database.make(database.engine, openstack_database.NEWEST)
+    shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": database_url, "TOKEN": "admin", "OS_TOKEN": "admin"}
+    shell.stand_in("nova-status", 'test "$*" = "upgrade check"')
+    revision, check = shell.run(before.text, codes=(0, 1, 2))
+    assert revision.out.strip() in revision.command
+    assert full.search(_narrow(check.out)), check.out
+    shell.run("placement-manage db sync")
+    with running.embedded(database_url) as service:
+        shell.variables |= {"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": service.url}
+        # Of 25 versions one is enough here.
+        here = {"http://controller/placement": service.url, "--token": "--versions 1.39 --token"}
+        shell.run(record.text, here)
+        revision, check, compared, *_ = shell.run(after.text, here, codes=(0, 1, 2))
+    assert revision.command.endswith(f"# {revision.out.strip()}")
+    assert full.search(_narrow(check.out)), check.out
+    assert (compared.code, " 0 differ, " in compared.out) == (0, True), compared
+
+
+def _narrow(table):
+    return re.sub(" +", " ", table.strip())
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import http.client
 import json
 import logging
+import re
 import shutil
 import socket
 import time
@@ -24,6 +26,7 @@ from placement.http.response import ok
 from placement.middleware import keystone_check
 from tests import children, identity, made, owner_rules, permissions, running, servers, web
 from tests.clock import Clock
+from tests.docs.run_by import blocks_of
 from tests.made import opened
 
 pytestmark = [
@@ -292,12 +295,12 @@ def whoami(req):
 
 @pytest.fixture
 def configured(access, tmp_path):
-    """Calls a service with these options besides the usual ones, and gives what `ask` gives."""
+    """Calls a service with these options besides the usual ones, or with this file, and gives what `ask` gives."""
 
-    def begin(database=web.NO_DATABASE, **reported):
+    def begin(database=web.NO_DATABASE, text="", **reported):
         lines = [f"{name} = {value}\n" for name, value in (access | reported).items()]
         path = tmp_path / "placement.conf"
-        path.write_text("[keystone_authtoken]\n" + "".join(lines))
+        path.write_text(text or "[keystone_authtoken]\n" + "".join(lines))
         table = {"/": {"GET": whoami}, "/whoami": {"GET": whoami}}
         app = web.service(table, database, config_files=[str(path)], api__auth_strategy="keystone")
 
@@ -451,6 +454,48 @@ def test_the_log_holds_no_secret(backend, configured, keystone, caplog):
 
 
 # --- whole clients ---
+
+
+#: What the pages call as what this Keystone has already: a user, a project, a service.
+TAKEN = re.compile(
+    r"(user create .* |--user |project create .* |--project |service create --name |endpoint create --region \S+ )"
+    r"(?:placement|service)(?= |$)",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated", "ignore::ResourceWarning")
+def test_the_commands_and_configurations_of_the_pages(service, keystone, configured, shell):
+    shell.variables |= {
+        "OS_AUTH_URL": keystone.url,
+        "OS_USERNAME": "admin",
+        "OS_PASSWORD": identity.PASSWORD,
+        "OS_PROJECT_NAME": "admin",
+        "OS_USER_DOMAIN_ID": "default",
+        "OS_PROJECT_DOMAIN_ID": "default",
+    }
+    here = {
+        "https://placement.example.org": service.url,
+        "http://placement.internal.example.org:8778": service.url,
+        "RegionOne": identity.REGION,
+        "--password-prompt": f"--password {identity.PASSWORD}",
+    }
+    for page in ("docs/keystone.rst", "docs/extensions/baremetal.rst"):
+        for block in blocks_of(__file__, page, "shell"):
+            shell.run(TAKEN.sub(r"\1documented", block.text), here)
+    access = {
+        "https://identity.example.org": keystone.url,
+        "https://identity.internal.example.org": keystone.url,
+        "RegionOne": identity.REGION,
+        "username = placement": "username = documented",
+        "password = secret": f"password = {identity.PASSWORD}",
+        "project_name = service": "project_name = documented",
+        "192.0.2.1:11211,192.0.2.2:11211": f"127.0.0.1:{children.free_port()}",
+    }
+    for page in ("docs/keystone.rst", "docs/configuration.rst"):
+        (block,) = blocks_of(__file__, page, "ini")
+        text = functools.reduce(lambda text, each: text.replace(*each), access.items(), block.text)
+        assert configured(text=text)(keystone.token("operator", "mine"))[0] == 200
 
 
 def test_the_openstack_command_with_a_password(service, keystone, openstack_command):

@@ -17,11 +17,14 @@ from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
 from placement.objects.consumer import Owner
+from placement.objects.locked_provider import LockedProvider
 from tests import made, running
+from tests.docs.run_by import blocks_of
 from tests.made import opened
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the SDK itself
 
+PAGE = "docs/extensions/baremetal.rst"
 BUSY, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 #: What does not depend on the kind of database.
 SQLITE = pytest.mark.parametrize("backend", ["sqlite"], indirect=True, scope="session")
@@ -117,6 +120,34 @@ def test_what_differs_is_shown_and_written(there, here, run):
         f"{uuid} (n3): extra",
     ]
     assert numbers(done.out)["changed"] == 1
+
+
+def shape(line):
+    """A line of the import without what is of one node."""
+    line = re.sub(r"\S+-\S+ \(n\d\)", "NODE (NAME)", re.sub(r"(by|allocation) [\w-]{36}", r"\1 UUID", line))
+    return re.sub(r"power (on|off)|\+[A-Z].*|\d+", "*", re.sub(" +", " ", line))
+
+
+def test_the_commands_of_the_page_print_what_is_shown(there, shell):
+    cloud, endpoint = blocks_of(__file__, PAGE, "shell")
+    (shown,) = blocks_of(__file__, PAGE, "text")
+    (shell.directory / "clouds.yaml").write_text(
+        yaml.safe_dump({"clouds": {"production": {"auth_type": "none", "auth": {"endpoint": there}}}})
+    )
+    url = f"sqlite:///{shell.directory}/var/placement.sqlite"
+    (shell.directory / "var").mkdir()
+    shell.stand_in("pip")  # it needs an index
+    shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": url}
+    shell.run("placement-manage db sync")
+    _, planned, done = shell.run(cloud.text)
+    assert planned.out.endswith("Dry run: nothing was written.\n")
+    with opened(url) as database:
+        found = nodes(database)
+        database.write(lambda db: LockedProvider.lock(db, found["n1"].uuid).replace_traits(()))
+        database.write(lambda db: LockedNode.lock(db, found["n3"].uuid).update(power_state="power on"))
+    *_, differs = shell.run(endpoint.text, {"http://ironic:6385": there})
+    printed = {shape(line) for line in (done.out + differs.out).splitlines()}
+    assert {shape(line) for line in shown.text.splitlines() if "+--" not in line} <= printed
 
 
 def test_a_holder_that_differs_is_reported(there, here, run):

@@ -11,9 +11,13 @@ import urllib.request
 from typing import NamedTuple
 
 import pytest
+import sqlalchemy as sa
 
-from tests import ask_process, servers
+from placement.db.schema.tables import resource_providers
+from tests import ask_process, made, servers
 from tests.docs.blocks import captioned
+from tests.docs.run_by import blocks_of
+from tests.made import opened
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
@@ -78,6 +82,18 @@ class Forgetting:
                     client.sendall(answer)
                 else:
                     self.lost.append(request)
+
+
+def test_the_commands_of_the_page_load_the_cluster(backend, shell):
+    (block,) = blocks_of(__file__, PAGE, "console")
+    (shell.directory / "cluster.yaml").write_text(captioned(PAGE, "cluster.yaml"))
+    (shell.directory / "var").mkdir()
+    url = f"sqlite:///{shell.directory}/var/placement.sqlite"
+    with opened(url) as database:
+        made.sync(database.engine)
+        shell.run(block.text)
+        names = database.read(lambda db: db.execute(sa.select(resource_providers.c.name)).scalars().all())
+    assert "batch-5-numa1-gpu1" in names
 
 
 def test_a_job_has_a_place_until_it_ends(service, controller):

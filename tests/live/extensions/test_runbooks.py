@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 import secrets
 import sys
@@ -14,9 +15,10 @@ import yaml
 
 from placement import deploy
 from placement.db.schema.tables import consumers
-from tests import children, running, transcripts, web
+from tests import children, made, running, servers, transcripts, web
 from tests.docs import examples
 from tests.docs.blocks import PAGES, blocks
+from tests.docs.run_by import blocks_of
 from tests.made import opened
 from tests.nova import fake
 from tests.transcripts import pattern
@@ -34,7 +36,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _AGE = datetime.timedelta(days=41)
 
 
-def servers(text):
+def servers_of(text):
     """Yield the servers that nova has: uuid, host, VCPU, MEMORY_MB."""
     for block in _SERVERS.findall(text):
         for line in block.splitlines():
@@ -48,11 +50,11 @@ def request(text, application):
     examples.run(examples.parse(text + none), application)
 
 
-def age(database):
-    """Let all consumers be created and changed long ago."""
-    at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - _AGE
+def age(database, since=_AGE, *which):
+    """Let consumers be created and changed so long ago."""
+    at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - since
     with database.engine.begin() as connection:
-        connection.execute(sa.update(consumers).values(created_at=at, updated_at=at))
+        connection.execute(sa.update(consumers).where(*which).values(created_at=at, updated_at=at))
 
 
 @pytest.fixture
@@ -97,7 +99,7 @@ def known(value):
 @pytest.mark.parametrize("name", RUNBOOKS)
 def test_the_commands_and_requests_of_a_runbook_are_answered_as_shown(name, environment, url, nova, tmp_path):
     text = RUNBOOKS[name]
-    for uuid, host, vcpus, memory in servers(text):
+    for uuid, host, vcpus, memory in servers_of(text):
         nova.add(uuid, host, {"vcpus": vcpus, "ram": memory, "disk": 0})
     # From one block of commands to the next: the commands, and the requests after them.
     first, *others = re.split(r"^(?= *\.\. code-block:: console$)", text, flags=re.MULTILINE)
@@ -116,6 +118,53 @@ def test_the_commands_and_requests_of_a_runbook_are_answered_as_shown(name, envi
     assert nova.invalid == []
 
 
+#: What the consumers of the page hold: VCPU and MEMORY_MB by provider; the project, and days since the last change.
+HELD = {
+    "8f2c1d8e-5f1c-4a0f-9d6e-2b7a0e4d9c11": ({"17": {"VCPU": 8, "MEMORY_MB": 16384}}, "5d1f", 41),
+    "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed": ({"17": {"VCPU": 2}, "04": {"VCPU": 2}}, "77aa", 3),
+}
+
+
+def test_the_commands_of_the_page_of_orphans(url, nova, shell, tmp_path):
+    def ask(method, path, body):
+        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+        headers["Content-Type"] = "application/json"
+        assert web.ask(application, method, path, headers, json.dumps(body).encode()).status_int in (200, 204)
+
+    ids = {number: f"c1000000-0000-4000-8000-0000000000{number}" for number in ("17", "04")}
+    orphan, double = HELD
+    nova.add(double, "compute-4", {"vcpus": 2})
+    shell.variables |= {
+        "OS_PLACEMENT_DATABASE__CONNECTION": url,
+        "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
+    }
+    shell.stand_in("openstack", f'test "$*" = "server list --all-projects -f value -c ID"; echo {double}')
+    with opened(url) as database:
+        made.sync(database.engine)
+        application = deploy.loadapp(web.configuration(), database)
+        for number, uuid in ids.items():
+            ask("POST", "/resource_providers", {"name": f"compute-{int(number)}", "uuid": uuid})
+            inventories = {"VCPU": {"total": 16}, "MEMORY_MB": {"total": 32768}}
+            path = f"/resource_providers/{uuid}/inventories"
+            ask("PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
+        for consumer, (held, project, days) in HELD.items():
+            allocations = {ids[number]: {"resources": resources} for number, resources in held.items()}
+            owner = {"project_id": project, "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
+            ask("PUT", f"/allocations/{consumer}", {"allocations": allocations, **owner})
+            age(database, datetime.timedelta(days=days), consumers.c.uuid == consumer)
+        shown, *others = blocks_of(__file__, "docs/extensions/orphans.rst")
+        ((_, text),) = transcripts.steps(shown.text)
+        (found,) = shell.run(shown.text, codes=(3,))
+        assert pattern(text).fullmatch(found.out.strip("\n")), found.out
+        planned, released, named, *rest = (done for block in others for done in shell.run(block.text, codes=(0, 3)))
+        assert planned.out.endswith("Dry run: nothing was released.  --yes releases 1 consumers.\n")
+        assert released.out.endswith("1 of 1 consumers were released.\n")
+        assert (named.code, orphan in named.out) == (0, False), named
+        assert [done.code for done in rest] == [0, 0]
+    assert double in (shell.directory / "consumers.csv").read_text()
+    assert nova.invalid == []
+
+
 def test_the_runbooks_are_found():
     assert RUNBOOKS.keys() == {"runbook-full", "runbook-ratio", "runbook-evacuation", "runbook-restore"}
-    assert [len([*servers(text)]) for text in RUNBOOKS.values()] == [2, 0, 1, 2]
+    assert [len([*servers_of(text)]) for text in RUNBOOKS.values()] == [2, 0, 1, 2]

@@ -1,0 +1,150 @@
+"""The commands and configurations of pages that belong to no other test (tests/docs/run_by.py)."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import sqlalchemy as sa
+
+from placement.policy import rules
+from tests import children, made, running
+from tests.docs.blocks import ROOT
+from tests.docs.run_by import blocks_of, options_of
+from tests.load.storm import Call, Storm, claim, new
+from tests.made import opened
+
+URL = "https://placement.example.org"
+
+
+@pytest.fixture
+def url(backend):
+    url = backend.create_database()
+    yield url
+    backend.drop_database(url)
+
+
+def test_the_tools_of_libraries_know_the_service(shell):
+    (generate,) = blocks_of(__file__, "docs/configuration.rst", "shell")
+    (tools,) = blocks_of(__file__, "docs/policy.rst", "shell")
+    shell.variables |= {"OS_PLACEMENT_CONFIG_DIR": str(shell.directory)}
+    (shell.directory / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\n")
+    (sample,) = shell.run(generate.text)
+    assert "#slow_request_threshold = 0" in sample.out
+    overrides = blocks_of(__file__, "docs/policy.rst", "policy.yaml")
+    policy = "".join(block.text for block in overrides)
+    (shell.directory / "policy.yaml").write_text(policy)
+    listed, in_force, redundant, _ = shell.run(tools.text)
+    assert {rule.name for rule in rules.RULES} <= set(re.findall(r'^#?"(\S+)":', listed.out, re.MULTILINE))
+    assert all(line in in_force.out for line in policy.splitlines() if not line.startswith("#"))
+    assert "placement:" not in redundant.out
+
+
+def test_the_samples_are_copied_to_where_the_system_finds_them(shell):
+    """What needs root are stand-ins; ``systemctl`` and ``a2ensite`` find what was copied below the root of the test."""
+    (shell.directory / "etc").symlink_to(ROOT / "etc")
+    root = shell.directory / "root"
+    for place in ("placement", "systemd/system", "apache2/sites-available"):
+        (root / "etc" / place).mkdir(parents=True)
+    others = "-*|apache2|enable|restart"
+    units = f'{root}/etc/systemd/system/"$name"*'
+    shell.stand_in("systemctl", f"for name; do case $name in {others}) ;; *) ls {units} ;; esac; done")
+    shell.stand_in("a2ensite", f'ls {root}/etc/apache2/sites-available/"$1.conf"')
+    for name in ("apt", "a2enmod"):
+        shell.stand_in(name)
+    for block in blocks_of(__file__, "docs/deployment.rst", "shell"):
+        shell.run(block.text, {" /etc/": f" {root}/etc/"})
+    assert {path.name for path in root.rglob("*") if path.is_file()} >= {"uwsgi.ini", "placement.conf"}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_the_commands_of_an_installation(url, shell):
+    sync, check = blocks_of(__file__, "docs/install.rst")
+    (restored,) = blocks_of(__file__, "docs/backup.rst")
+    shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": url, "OS_API__AUTH_STRATEGY": "noauth2"}
+    shell.run(sync.text)
+    with running.embedded(url) as service:
+        shell.variables |= {"OS_AUTH_TYPE": "admin_token", "OS_TOKEN": "admin", "OS_ENDPOINT": service.url}
+        health, _, classes = shell.run(check.text, {URL: service.url})
+        assert (json.loads(health.out)["reasons"], "VCPU" in classes.out) == (["OK"], True)
+        shell.run(restored.text)
+    lines = {
+        line
+        for page in ("docs/deployment.rst", "docs/extensions/batch.rst")
+        for block in blocks_of(__file__, page, "/etc/cron.d/placement")
+        for line in block.text.splitlines()
+    }
+    for line in lines:
+        *_, command = re.split(" +", line, maxsplit=6)
+        (done,) = shell.run(command, {"/opt/placement/bin/": ""})
+        assert done.out == done.err == ""
+
+
+# --- the log ---
+
+
+def shape(line):
+    """A line of the log without what is of one request."""
+    line = re.sub(r"req-[\w-]+(\.\.\.)?", "REQUEST", re.sub(r"/7c1f[\w.-]+|/[0-9a-f-]{36}", "/UUID", line))
+    line = re.sub(r"(?<=REQUEST )\S+ \S+ - - \S+ \S+(?=])", "CALLER", line)
+    return re.sub(r"\d[\d.:-]*", "0", line)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_the_log_is_as_shown(url):
+    metrics, slow = (options_of(block) for block in blocks_of(__file__, "docs/observability.rst", "ini"))
+    placed, search, slow_one, refused = (
+        block.text.replace(",\n", ", ").replace("\n", " ").strip()
+        for block in blocks_of(__file__, "docs/observability.rst", "text")
+    )
+    directory = children.run_directory() / f"shown-{new()}"
+    metrics["metrics"]["directory"] = str(directory)
+    with running.embedded(url, metrics) as service:
+        storm = Storm(service.url)
+        provider = storm.provider(VCPU=2)
+        fits, too_much = (claim({provider: {"VCPU": amount}}) for amount in (1, 3))
+        storm.together(fits, Call("GET", "/allocation_candidates?resources=VCPU%3A64"))
+        lines = {shape(line) for line in service.log.read_text().splitlines()}
+    assert shape(placed) in lines
+    assert any(line.endswith(shape(search)) for line in lines)
+    assert [*directory.iterdir()]
+    slow["api"]["slow_request_threshold"] = "0.000001"  # none takes a second
+    with running.embedded(url, {**slow, "DEFAULT": {"use_json": True}}) as service:
+        Storm(service.url).together(claim({provider: {"VCPU": 1}}), too_much)
+        records = [json.loads(line) for line in service.log.read_text().splitlines() if line.startswith("{")]
+    assert {shape(slow_one)} <= {shape(record["message"]) for record in records}
+    (record,) = (record for record in records if record["extra"].get("status") == 409)
+    assert_like(json.loads(refused.replace(", ...}", "}")), record)
+
+
+def assert_like(shown, found):
+    """The document has the names that are shown, with values of their form."""
+    if isinstance(shown, dict):
+        assert shown.keys() <= found.keys()
+        for name in shown:
+            assert_like(shown[name], found[name])
+    elif isinstance(shown, str):
+        # What is longer is slow, which is shown elsewhere.
+        assert found is None or shape(found).startswith(shape(shown)) or " " not in shown, (shown, found)
+    else:
+        assert type(shown) is type(found)
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_of_several_hosts_of_the_url_the_one_that_serves_is_used(backend, url):
+    (block,) = blocks_of(__file__, "docs/deployment.rst", "ini")
+    at = sa.make_url(url)
+    here = {
+        "user:secret@": f"{at.username}:{at.password}@",
+        "/placement?": f"/{at.database}?",
+        "db1:5432": f"127.0.0.1:{children.free_port()}",
+        "db2:5432": f"127.0.0.1:{at.port}",
+    }
+    (named,) = re.findall("connection = (.*)", block.text)
+    for old, new_ in here.items():
+        assert old in named
+        named = named.replace(old, new_)
+    with opened(named) as database:
+        made.sync(database.engine)
+        assert database.read(lambda db: db.execute(sa.text("SHOW transaction_read_only")).scalar()) == "off"

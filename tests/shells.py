@@ -1,0 +1,104 @@
+"""The commands of pages, each a process: a fork of one that has imported what it needs, or of a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import string
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests import preloaded, transcripts
+
+#: What a command is run by that needs another user.
+_AS_USER = "runuser -u placement -- "
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    command: str
+    code: int
+    out: str
+    err: str
+
+
+class Shell:
+    """An operator's shell, in a directory with the commands of this package in ``bin``.
+
+    Attributes:
+        directory: What it is in.
+        variables: Its own variables.
+    """
+
+    def __init__(self, directory: Path, openstack: Callable[..., Any]) -> None:
+        self.directory, self._openstack = directory, openstack
+        self.variables = {"PWD": str(directory), "COLUMNS": "200"}
+        transcripts.install(directory / "bin")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables of its commands."""
+        path = f"{self.directory}/bin:{os.environ['PATH']}"
+        return transcripts.environment() | self.variables | {"PATH": path}
+
+    def stand_in(self, name: str, script: str = "") -> None:
+        """Have a command be this script, for what only root may do or what is not installed."""
+        path = self.directory / "bin" / name
+        path.write_text(f"#!/bin/sh -e\n{script}\n")
+        path.chmod(0o755)
+
+    def run(self, text: str, replaced: Mapping[str, str] = {}, codes: tuple[int, ...] = (0,)) -> list[Done]:
+        """Run the commands of a block, with these texts replaced; each must end with one of the codes."""
+        for old, new in replaced.items():
+            text = text.replace(old, new)
+        done = [self._run(command) for command in lines(text)]
+        assert done
+        for each in done:
+            assert each.code in codes, each
+        return done
+
+    def _run(self, command: str) -> Done:
+        if found := re.fullmatch(r"([^|>]*?) *> *(\S+)(?: *#.*)?", command):
+            done = self._run(found[1])
+            (self.directory / found[2]).write_text(done.out)
+            return done._replace(out="")
+        path, *words = shlex.split(command.removeprefix(_AS_USER), comments=True)
+        program = Path(path).name
+        if path == "export":
+            values = (string.Template(word).safe_substitute(self.variables) for word in words)
+            self.variables |= dict(value.split("=", 1) for value in values)
+            return Done(command, 0, "", "")
+        if path == "unset":
+            del self.variables[words[0]]
+            return Done(command, 0, "", "")
+        argv = [sys.executable, str(Path(sys.executable).with_name(program)), *words]
+        if re.search(r"[|>$;]", re.sub(r"'.*?'", "", command)):
+            return self._by_bash(command, command)
+        if program == "openstack":
+            ended = self._openstack(words, **self.variables)
+        elif program in transcripts.COMMANDS:
+            argv[1:2] = ["-m", transcripts.COMMANDS[program]]
+            ended = preloaded.service().run(argv, self.environment, self.directory)
+        elif program.startswith("oslo"):
+            ended = preloaded.service().run(argv, self.environment, self.directory)
+        else:
+            return self._by_bash(command, command.removeprefix(_AS_USER).replace(path, program, 1))
+        return Done(command, ended.returncode, ended.stdout, ended.stderr)
+
+    def _by_bash(self, shown: str, command: str) -> Done:
+        (out, code), err = transcripts.run(
+            [f"{{ {command}\n}}; code=$?", "echo $code"], self.directory, self.environment
+        )
+        return Done(shown, int(code), out, err)
+
+
+def lines(text: str) -> Iterator[str]:
+    """Yield the commands of a block; a backslash continues one, and what they print is left out."""
+    prompted = re.search(r"^\$ ", text, re.MULTILINE)
+    for line in re.sub(r"\\\n\s*", "", text).splitlines():
+        if line.startswith("$ " if prompted else "") and line and not line.startswith("#"):
+            yield line.removeprefix("$ ")
