@@ -17,16 +17,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from tests import children, galera
+from tests.docs.blocks import captioned
 from tests.namespaces import CLIENTS, GROUP, Host, Network
 
 PORT = 3306
-#: Options of the provider that docs/deployment.rst (section "Galera") advises: when a silent node is expelled.
-EXPULSION = {
-    "evs.keepalive_period": "PT0.5S",
-    "evs.inactive_check_period": "PT0.5S",
-    "evs.suspect_timeout": "PT3S",
-    "evs.inactive_timeout": "PT6S",
-}
+#: What docs/deployment.rst (section "Galera") advises: options of the server, and of the provider.
+_ADVISED = dict(re.findall(r'^(\w+) = "?(.*?)"?$', captioned("docs/deployment.rst", "mariadb.cnf"), re.MULTILINE))
+_EXPULSION = dict(option.split("=") for option in _ADVISED["wsrep_provider_options"].split("; "))
 #: Seconds after which nodes that are all outside of a group have found each other, if they can: evs.inactive_timeout.
 _ALONE = 6.0
 #: Seconds between two looks at nodes while others start.
@@ -84,14 +81,14 @@ class Node(galera.Node):
             )
 
     def _provider_options(self) -> Mapping[str, Any]:
-        return {"gcache.size": "16M", "pc.recovery": "false", **EXPULSION}
+        return {"gcache.size": "16M", "pc.recovery": "false", **_EXPULSION}
 
     def _command(self) -> list[str]:
         return [
             *super()._command(),
             *("--bind-address=0.0.0.0", f"--wsrep-sst-receive-address={self.group_address}"),
             # If possible not the first node: while a node gives its data to one that joins, it takes no writes.
-            *(f"--wsrep-node-name={self.name}", "--wsrep-sst-donor=node3,node2,"),
+            *(f"--wsrep-node-name={self.name}", f"--wsrep-sst-donor={_ADVISED['wsrep_sst_donor']}"),
         ]
 
     def _start_as(self) -> tuple[list[str], dict[str, Any]]:

@@ -1,12 +1,13 @@
-"""Checks of the blocks of the pages: nothing is run, and no server is needed."""
+"""Checks of the words of blocks, whether or not a test runs them: no server is needed."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 import warnings
 from collections.abc import Callable
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +25,11 @@ from placement.cmd import metrics
 from placement.conf import reading
 from placement.extensions.loading.description import described
 from placement.extensions.loading.yaml_source import YamlSource
-from tests import galera_network, web
+from tests import web
 from tests.docs import commands
 from tests.docs.blocks import ROOT, Block
+from tests.docs.run_by import checked_for, run_by
 
-#: Blocks that a test runs as a whole: the kind, the pages, and the test.
-RUN = (
-    ("http", "docs/api/*", "tests/docs/test_examples.py"),
-    ("http", "docs/extensions/explain.rst", "tests/docs/test_examples.py"),
-    ("http", "docs/extensions/batch.rst", "tests/docs/test_batch.py"),
-    ("http", "docs/runbooks.rst", "tests/live/extensions/test_runbooks.py"),
-    ("python", "docs/testing-other-projects.rst", "tests/docs/test_blocks.py"),
-    *(
-        (kind, "docs/architecture.rst", "tests/unit/test_extension_example.py")
-        for kind in ("hello.py", "pyproject.toml", "http")
-    ),
-    *(
-        (kind, "docs/whole-extension.rst", "tests/live/extensions/test_whole_extension.py")
-        for kind in ("placement_notes/*.py", "pyproject.toml", "test_notes.py", "http", "console", "text")
-    ),
-    ("book.py", "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py"),
-    ("controller.py", "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py"),
-    ("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
-    ("postgresql.conf", "docs/backup.rst", "tests/live/test_restores.py"),
-    ("MariaDB", "docs/*", "tests/live/test_blocks.py"),
-    ("PostgreSQL", "docs/*", "tests/live/test_blocks.py"),
-)
 _COMMAND = re.compile(r"\$ |(sudo )?(placement-\w+|openstack|make|curl|pip|apt) |\[\w+\]$")
 #: A directive of logrotate, with the form of its argument.
 _LOGROTATE = (
@@ -57,25 +37,28 @@ _LOGROTATE = (
 )
 
 
+#: A page whose extension has commands of its own, which are run.
+_OWN_COMMANDS = "docs/whole-extension.rst"
+
+
 class Wrong(AssertionError):
     """A block cannot be right; the text says why."""
 
 
 def check(page: str, block: Block, directory: Path) -> None:
-    """Check a block.
+    """Check a block, and that a test runs it or that there is a reason why none does.
 
     Args:
         page: Where it is, a path from the root.
         directory: An empty directory.
 
     Raises:
-        Wrong: It cannot be right, or no test runs or checks blocks of its kind on this page.
+        Wrong: It cannot be right, or no test runs it on this page.
     """
-    if any(fnmatch(block.kind, kind) and fnmatch(page, pages) for kind, pages, _ in RUN):
-        return
-    if block.kind not in CHECKS:
-        raise Wrong(f"no test runs or checks a block of the kind {block.kind!r} on this page")
-    CHECKS[block.kind](block.text, directory)
+    if block.kind in CHECKS and page != _OWN_COMMANDS:
+        CHECKS[block.kind](block.text, directory)
+    if block.kind != "text" and run_by(page, block) is None and checked_for(page, block) is None:
+        raise Wrong("no test runs this block, and tests/docs/run_by.py has no reason for that")
 
 
 # --- configuration ---------------------------------------------------------------------------------------------------
@@ -167,14 +150,6 @@ def part_of_sample(text: str, _: Path) -> None:
         commands.check(command)
 
 
-def node_of_galera(text: str, _: Path) -> None:
-    """Check that nodes are told what those of the tests are told."""
-    provider = re.search(r'^wsrep_provider_options = "(.*)"$', text, re.MULTILINE)
-    advised = dict(option.split("=") for option in provider[1].split("; ")) if provider else {}
-    if advised != galera_network.EXPULSION:
-        raise Wrong(f"the tests of Galera have {galera_network.EXPULSION}")
-
-
 def cron(text: str, _: Path) -> None:
     """Check a file of /etc/cron.d: when, as which user, and the command."""
     for line in text.splitlines():
@@ -184,11 +159,18 @@ def cron(text: str, _: Path) -> None:
         commands.check(found[1])
 
 
-def logrotate(text: str, _: Path) -> None:
-    """Check the words of a file of logrotate."""
+def logrotate(text: str, directory: Path) -> None:
+    """Check the words of a file of logrotate; where that is installed, have it say what it would do."""
     for line in text.splitlines():
         if line and not re.fullmatch(_LOGROTATE, line.strip()):
             raise Wrong(f"not known: {line}")
+    if program := shutil.which("logrotate", path="/usr/sbin:/usr/bin"):
+        file = directory / "logrotate.conf"
+        file.write_text(re.sub("placement placement", "root root", text))
+        file.chmod(0o644)
+        done = subprocess.run([program, "-d", file], capture_output=True, text=True, check=False)
+        if done.returncode or "error:" in done.stderr:
+            raise Wrong(done.stderr)
 
 
 # --- others ----------------------------------------------------------------------------------------------------------
@@ -218,7 +200,6 @@ CHECKS: dict[str, Callable[[str, Path], Any]] = {
     "gpus.yaml": lambda text, _: described(YamlSource(text)),
     "ini": service_options,
     "nova.conf": client_options,
-    "mariadb.cnf": node_of_galera,
     "/etc/placement/uwsgi.ini": part_of_sample,
     "policy.yaml": rules,
     "clouds.yaml": clouds,
