@@ -8,20 +8,25 @@ from __future__ import annotations
 import sys
 
 from placement import extension
-from placement.db.engine import dialects
+from placement.db.engine import dialects, timeouts
 from placement.db.writes import attempt, retry
 from tests.children import PATIENCE
 
 #: The options: no request is refused because a server was held up (tests/live/test_blocked.py is about that).
 OPTIONS = {"placement_database": {"max_threads": 0, "connect_timeout": int(PATIENCE), "read_timeout": int(PATIENCE)}}
 APPLICATION = "tests.load.application"
+#: The limits of a process for locks and requests: the module and the name of each, and the value that lifts it.
+LIMITS = (
+    *((module, "LOCK_TIMEOUT", int(PATIENCE)) for module in (timeouts, dialects, attempt)),
+    (timeouts, "_IDLE_TRANSACTION", int(PATIENCE)),
+    (retry, "_LONGEST_REQUEST", PATIENCE),
+)
 
 
 def be_patient() -> None:
     """Lift the limits of this process: for locks, requests and waiting readers of events."""
-    for module in (dialects, attempt):
-        module.LOCK_TIMEOUT = int(PATIENCE)
-    retry._LONGEST_REQUEST = PATIENCE
+    for limit in LIMITS:
+        setattr(*limit)
     if "v1" in extension.installed():
         from placement.extensions.v1.following import Following
 

@@ -15,7 +15,8 @@ from placement.db.engine.timeouts import Timeouts
 from placement.db.upkeep import standard
 from placement.db.writes import retry
 from placement.signals import Signal
-from tests import galera, made, recorded
+from tests import galera, made, patient, recorded
+from tests.children import PATIENCE
 from tests.conftest import chosen
 from tests.db.galera_pair import Pair
 from tests.db.manage import written
@@ -33,6 +34,14 @@ def _patient_checks(request, monkeypatch):
     """Where nothing happens to the server, a health check gives a busy machine time for the answer."""
     if "private_server" not in request.fixturenames:
         monkeypatch.setattr(dialects, "PROBING", Timeouts(connect=60, silence=60))
+
+
+@pytest.fixture
+def patient_database(monkeypatch):
+    """No statement of a database that is opened later is given up while it waits for a lock, on a busy machine too."""
+    for limit in patient.LIMITS:
+        monkeypatch.setattr(*limit)
+    monkeypatch.setitem(dialects.Setup.of.__kwdefaults__, "read_timeout", int(PATIENCE))
 
 
 @pytest.fixture

@@ -277,6 +277,7 @@ def lock(database):
         yield lambda provider: Stranger(stack.enter_context(database.engine.connect()), provider)
 
 
+@pytest.mark.usefixtures("patient_database")
 @pytest.mark.every_database
 @several_writers
 @pytest.mark.parametrize(("place", "skips"), [(1, True), (2, True), (1, False)])
@@ -299,6 +300,7 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
     assert (crowd.joined, crowd.causes) == ([1, 1, 1], ["joint"])
 
 
+@pytest.mark.usefixtures("patient_database")
 @pytest.mark.every_database
 @several_writers
 def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database, crowd, lock):
@@ -314,6 +316,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
     assert len(crowd.state(locked)[1]) == 3
 
 
+@pytest.mark.usefixtures("patient_database")
 @pytest.mark.every_database
 @several_writers
 def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):

@@ -128,6 +128,7 @@ def test_batches(cloud, monkeypatch):
     assert set().union(*map(roots_of, results)) == hosts
 
 
+@pytest.mark.usefixtures("patient_database")
 @several_writers
 def test_a_call_for_several_places_some_before_it_waits_for_a_provider_that_is_locked(cloud, elsewhere):
     """The lock is held until the first transaction has placed what it can."""

@@ -163,6 +163,7 @@ def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
     assert [*crowd.logged.values()] == [{"claimed": 1, "refused": 0}] * 5
 
 
+@pytest.mark.usefixtures("patient_database")
 @pytest.mark.every_database
 @several_writers
 def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhere):

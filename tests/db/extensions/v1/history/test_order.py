@@ -217,6 +217,7 @@ CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION 
 """
 
 
+@pytest.mark.usefixtures("patient_database")
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, call):
     """Others claim and release the consumer meanwhile, elsewhere, and their row has the higher id."""
