@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-import threading
-import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -20,11 +19,13 @@ from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.in_process import placement
 from tests.db.interleaving import wait_for_lock
 
-SECONDS = 2.0
+#: How often each thread does what it does.
+ROUNDS = 40
 
 pytestmark = [
     pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True),
     pytest.mark.every_database,
+    pytest.mark.usefixtures("patient_database"),
 ]
 
 
@@ -96,23 +97,11 @@ def refused():
         yield words
 
 
-def for_a_while(*works):
+def repeated(*works):
     """Run each function repeatedly in a thread of its own; return all results."""
-    results = []
-
-    def repeat(work):
-        end = time.monotonic() + SECONDS
-        while True:  # once in any case
-            results.append(work())
-            if time.monotonic() >= end:
-                return
-
-    threads = [threading.Thread(target=repeat, args=(work,)) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(len(works)) as threads:
+        of_each = threads.map(lambda work: [work() for _ in range(ROUNDS)], works)
+        return [result for results in of_each for result in results]
 
 
 def new():
@@ -124,7 +113,7 @@ def test_new_consumers_and_claims_do_not_deadlock(forest, refused):
     root = forest.provider()
     parent = forest.provider(root)
     births = [lambda: forest.bear(new(), parent)]
-    results = for_a_while(*births, *[lambda: forest.claim(root, parent)] * 4)
+    results = repeated(*births, *[lambda: forest.claim(root, parent)] * 4)
     assert set(results) == {200, 204}
     assert "deadlock" not in refused
 
@@ -137,7 +126,7 @@ def test_dry_runs_and_claims_do_not_deadlock(forest, refused):
     def claims(number, *providers, **more):
         return lambda: forest.claim(*providers, owner=str(next(owners[number])), **more)
 
-    results = for_a_while(
+    results = repeated(
         *(claims(0, one, other), claims(1, other, one)),
         *(claims(2, one, other, dry_run="true"), claims(3, other, one, dry_run="true")),
     )
@@ -156,7 +145,7 @@ def test_an_update_that_names_a_parent_is_not_starved_by_births(forest, what):
     def change():
         return forest.put(one, next(turns)) if what == "moved" else forest.put(one, old, next(names))
 
-    results = for_a_while(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), one)] * 2)
+    results = repeated(change, *[lambda: forest.bear(new(), old)] * 2, *[lambda: forest.bear(new(), one)] * 2)
     assert set(results) == {200}
 
 
