@@ -1,7 +1,8 @@
 """Hooks of pytest for tests whose result may be undecided; ``tests/conftest.py`` registers them.
 
 Each such test records that it was judged, and passes with a reason where its result is undecided.  The summary of the
-session lists these, and the session fails if there are too many.  What is recorded are properties of test reports,
+session lists these, and the session fails if there are too many.  Doubts that come from a busy machine are listed, too,
+and fail no session: while the machine is busy all tests have them.  What is recorded are properties of test reports,
 which pytest-xdist sends from its workers to the controller.
 """
 
@@ -13,6 +14,8 @@ import pytest
 
 #: The property of a report whose value is the reason; it is empty where the result is decided.
 PROPERTY = "undecided"
+#: The property with doubts that come from a busy machine.
+SLOW = "slow"
 
 
 def most(judged: int) -> int:
@@ -28,13 +31,16 @@ def most(judged: int) -> int:
     return max(2, judged // 5)
 
 
-def record(record_property: Callable[[str, object], None], *reasons: str) -> None:
+def record(record_property: Callable[[str, object], None], *reasons: str, slow: str = "") -> None:
     """Record that a test was judged, and the reasons if its result is undecided.
 
     Args:
         record_property: The fixture of pytest.
+        slow: A doubt that comes from a busy machine.
     """
     record_property(PROPERTY, "; ".join(reasons))
+    if slow:
+        record_property(SLOW, slow)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -45,6 +51,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     undecided, accepted = _results(config)
+    if slow := _lines(_recorded(config, SLOW)):
+        terminalreporter.section("doubtful because the machine is busy")
+        terminalreporter.line("\n".join(slow))
     if undecided:
         fails = len(undecided) > accepted
         verdict = f"more than {accepted}, so the session fails" if fails else f"up to {accepted} are accepted"
@@ -54,14 +63,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _results(config: pytest.Config) -> tuple[list[str], int]:
-    """Return a line (test and reason) for each undecided result, and how many are accepted; workers have no results."""
+    """Return a line for each undecided result, and how many are accepted."""
+    judged = _recorded(config, PROPERTY)
+    return _lines(judged), most(len(judged))
+
+
+def _recorded(config: pytest.Config, wanted: str) -> list[tuple[str, object]]:
+    """Return the tests that recorded this property, each with its value; workers have no results."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = [report for of in reporter.stats.values() for report in of] if reporter else []
-    judged = [
-        (report.nodeid, reason)
+    return [
+        (report.nodeid, value)
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "call"
-        for name, reason in report.user_properties
-        if name == PROPERTY
+        for name, value in report.user_properties
+        if name == wanted
     ]
-    return [f"{test}: {reason}" for test, reason in judged if reason], most(len(judged))
+
+
+def _lines(recorded: list[tuple[str, object]]) -> list[str]:
+    """Return a line, test and reason, for each that has a reason."""
+    return [f"{test}: {reason}" for test, reason in recorded if reason]

@@ -15,6 +15,7 @@ from jepsen.client import Client, Recorder
 from jepsen.clusters.cluster import Cluster
 from jepsen.history import Operation
 from jepsen.nemeses.nemesis import Nemesis
+from tests.children import PATIENCE
 from tests.run_length import LONG
 
 #: Clusters for tests of a nemesis: in a short run only one of those with a server, which starts once.
@@ -24,8 +25,6 @@ KINDS = ["mariadb", "postgresql", "sqlite"]
 _CLIENTS = 3
 #: Seconds that a harm lasts in tests of nemeses.
 _LASTS = 0.7
-#: Seconds after which a cluster must have healed, on a machine that is not shared.
-_RECOVERY = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def _write(client: Client, service: int) -> None:
 
 def _wait_for_writes(recorder: Recorder, services: Collection[int]) -> None:
     """Return once each service has acknowledged a write that begins from now on."""
-    began, deadline = recorder.now(), time.monotonic() + _RECOVERY
+    began, deadline = recorder.now(), time.monotonic() + PATIENCE
     while missing := {*services} - {
         one.service for one in recorder.operations.copy() if one.succeeded and one.began > began
     }:

@@ -12,7 +12,7 @@ TESTS = """
 
     @pytest.mark.parametrize("number", range({judged}))
     def test_a_search(number, record_property):
-        undecided.record(record_property, *[f"no verdict about {{number}}"][: number < {count}])
+        undecided.record(record_property, *[f"no verdict about {{number}}"][: number < {count}], slow={slow!r})
 
     def test_no_search():
         pass
@@ -25,8 +25,8 @@ def session(pytester, monkeypatch):
     # Else each process loads all plugins that are installed.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
-    def run(count, judged=4, processes=0):
-        pytester.makepyfile(TESTS.format(count=count, judged=judged))
+    def run(count, judged=4, processes=0, slow=""):
+        pytester.makepyfile(TESTS.format(count=count, judged=judged, slow=slow))
         result = pytester.runpytest_inprocess("-p", "xdist", "-p", "tests.undecided", "-n", str(processes))
         result.assert_outcomes(passed=judged + 1)
         return result
@@ -50,6 +50,14 @@ def test_more_than_a_few_fail_the_session(session):
 @pytest.mark.parametrize(("judged", "ret"), [(14, pytest.ExitCode.TESTS_FAILED), (15, pytest.ExitCode.OK)])
 def test_a_longer_session_may_have_more(session, judged, ret):
     assert session(3, judged).ret == ret
+
+
+def test_doubts_of_a_busy_machine_are_listed_and_fail_no_session(session):
+    result = session(0, slow="few clients succeeded: 1")
+    lines = [f"*test_a_search?{number}?: few clients succeeded: 1" for number in range(4)]
+    result.stdout.fnmatch_lines_random(["*doubtful because the machine is busy*", *lines])
+    result.stdout.no_fnmatch_line("*undecided results*")
+    assert result.ret == pytest.ExitCode.OK
 
 
 def test_a_session_without_any_says_nothing(session):
