@@ -217,9 +217,21 @@ CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION 
 """
 
 
+@pytest.fixture
+def held_up(database):
+    """A function that has the next transaction that inserts a consumer wait for a lock, 7, once it has the row's id."""
+    yield lambda: execute(database, _HELD_UP)
+    execute(database, "DROP FUNCTION IF EXISTS held_up CASCADE")
+
+
+def execute(database, statements):
+    with database.engine.begin() as connection:
+        connection.exec_driver_sql(statements)
+
+
 @pytest.mark.usefixtures("patient_database")
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, call):
+def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, call, held_up):
     """Others claim and release the consumer meanwhile, elsewhere, and their row has the higher id."""
     consumer = key(2)
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
@@ -234,8 +246,7 @@ def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, ca
         assert call("PUT", f"/allocations/{key(number + 2)}", 39, claims[-1]).status == 204
     path = f"/allocations/{consumer}"
     with opened(database.url) as other, ThreadPoolExecutor(1) as threads:
-        with database.engine.begin() as holder:
-            holder.exec_driver_sql(_HELD_UP)
+        held_up()
         with database.engine.begin() as holder:
             holder.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
             late = threads.submit(placement(other), "PUT", path, 39, claims[1])
