@@ -22,12 +22,13 @@ from jepsen.tests.handwritten_histories import call
 from jepsen.tests.running import assert_nothing_violated
 from jepsen.violation import Violation
 from jepsen.workloads.workload import Workload
+from tests import closed
 from tests.undecided import PROPERTY
 
 
 class Silent(Cluster):
     name, kind, shows_state = "silent", "sqlite", False
-    urls = ("http://127.0.0.1:1",)
+    urls = (closed.URL,)
 
 
 #: Calls of each client that a run has however slow the machine is.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import children, made, running, transcripts
+from tests import children, closed, made, running, transcripts
 from tests.db import openstack_database
 from tests.docs.run_by import blocks_of
 from tests.made import opened
@@ -113,7 +113,7 @@ def test_a_service_that_does_not_answer_is_not_the_same(service, run, tmp_path):
 
 def test_what_could_not_be_recorded_is_not_left_behind(run, tmp_path):
     (tmp_path / "there").mkdir()
-    ran = run("record", "http://127.0.0.1:1", str(tmp_path / "there" / "before"))
+    ran = run("record", closed.URL, str(tmp_path / "there" / "before"))
     assert (ran.returncode, ran.stderr.count("\n")) == (1, 1), ran.stderr
     assert "refused" in ran.stderr
     assert not list((tmp_path / "there").iterdir())

@@ -24,7 +24,7 @@ from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from placement.middleware import keystone_check
-from tests import children, identity, made, owner_rules, permissions, running, servers, web
+from tests import children, closed, identity, made, owner_rules, permissions, running, servers, web
 from tests.clock import Clock
 from tests.docs.run_by import blocks_of
 from tests.made import opened
@@ -323,7 +323,7 @@ def configured(access, tmp_path):
     [
         {"password": "wrong"},
         {"region_name": "elsewhere"},
-        {"auth_url": "http://127.0.0.1:1/v3", "www_authenticate_uri": ""},
+        {"auth_url": f"{closed.URL}/v3", "www_authenticate_uri": ""},
     ],
     ids=["wrong password", "not in the catalog", "no server"],
 )
@@ -339,7 +339,7 @@ REFUSED = "The Identity service refuses the service's own user 'placement'."
 WRONG_ACCESS = [
     ({"password": "wrong"}, REFUSED, 2),
     ({"region_name": "elsewhere"}, "The Identity service is not in its own catalog.", 2),
-    ({"auth_url": "http://127.0.0.1:1/v3"}, "The Identity service does not answer.", 1),
+    ({"auth_url": f"{closed.URL}/v3"}, "The Identity service does not answer.", 1),
 ]
 
 

@@ -21,7 +21,7 @@ from placement import package
 from placement.cmd import metrics, program, serve
 from placement.db.schema import schema
 from placement.errors import StartError
-from tests import children, made, preloaded, running
+from tests import children, closed, made, preloaded, running
 from tests.made import opened
 
 SERVE = [sys.executable, "-m", "placement.cmd.serve"]
@@ -379,7 +379,7 @@ def test_proxy_headers_are_evaluated_if_configured(tmp_path, environment):
 def test_where_tokens_are_validated_no_token_is_suggested(tmp_path, environment):
     (tmp_path / "placement.conf").write_text(
         "[api]\nauth_strategy = keystone\n"
-        "[keystone_authtoken]\nauth_type = password\nauth_url = http://127.0.0.1:1/\n"
+        f"[keystone_authtoken]\nauth_type = password\nauth_url = {closed.URL}/\n"
         f"[placement_database]\nconnection = sqlite:///{tmp_path}/p\nsync_on_startup = true\n"
     )
     with served(tmp_path, environment, "--config-dir", str(tmp_path)) as (greeting, connection):

@@ -17,7 +17,7 @@ from placement.extension import Extension
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
 from placement.routes import PLACEMENT
-from tests import web
+from tests import closed, web
 
 ADMIN = {"x-auth-token": "admin"}
 REQUEST_ID = re.compile("req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -255,7 +255,7 @@ def test_two_services_in_one_process_do_not_mix(tmp_path):
         ({"placement_database__connection": "nonsense"}, r"\[placement_database\]connection: Could not parse"),
         ({"placement_database__connection": "nonsense://h/d"}, r"\[placement_database\]connection: Can't load plugin"),
         (
-            {"placement_database__connection": "mysql+pymysql://u:p@127.0.0.1:1/d"},
+            {"placement_database__connection": f"mysql+pymysql://u:p@{closed.ADDRESS}/d"},
             r"The database cannot be reached.*refused.*; .* \[placement_database\]connection$",
         ),
     ],
@@ -266,13 +266,13 @@ def test_an_unusable_database_prevents_the_start_with_a_sentence(tmp_path, overr
 
 
 def test_each_attempt_to_reach_the_database_is_a_line_and_the_reason_is_logged_once(tmp_path, caplog):
-    url = "mysql+pymysql://u:p@127.0.0.1:1/d"
+    url = f"mysql+pymysql://u:p@{closed.ADDRESS}/d"
     more = {"placement_database__max_retries": 2, "placement_database__retry_interval": 0}
     with pytest.raises(StartError):
         deploy.loadapp(sqlite(tmp_path / "x", placement_database__connection=url, **more))
     lines = [record.getMessage() for record in caplog.records if record.name == "placement.db.database"]
     assert [line.partition(":")[0] for line in lines[:1]] == ["The database does not answer yet"]
-    assert lines[1:] == [f"The database at 127.0.0.1:1 did not answer attempt {n} of 3" for n in (1, 2)]
+    assert lines[1:] == [f"The database at {closed.ADDRESS} did not answer attempt {n} of 3" for n in (1, 2)]
 
 
 def test_an_older_schema_is_not_served_and_a_newer_one_is(tmp_path, caplog):

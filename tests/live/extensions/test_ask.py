@@ -10,7 +10,7 @@ import bcrypt
 import pytest
 import requests
 
-from tests import ask_process, preloaded, running, servers
+from tests import ask_process, closed, preloaded, running, servers
 from tests.ask_process import ASK
 from tests.children import PATIENCE
 
@@ -159,7 +159,7 @@ def test_noauth2_needs_no_token(ask):
 def test_a_service_that_refuses_ends_with_3(ask):
     assert ask("overview", OS_TOKEN="user").stderr.startswith("placement-ask: 403 Forbidden: ")
     assert ask("overview", OS_TOKEN="user").returncode == 3
-    done = ask("overview", OS_ENDPOINT="http://127.0.0.1:1")
+    done = ask("overview", OS_ENDPOINT=closed.URL)
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
     assert "cannot be reached" in done.stderr
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from placement.extensions.terminal import client
 from placement.extensions.terminal.address import ServiceAddress
-from tests import children, preloaded
+from tests import children, closed, preloaded
 
 ASK = [sys.executable, "-m", "placement.extensions.terminal.main"]
 NOBODY = b'{"consumers": [], "next": null}'
@@ -200,7 +200,7 @@ def test_a_claim_without_an_answer_says_how_to_repeat_it(environment, openstack_
 
 
 def test_a_claim_of_which_the_service_is_out_of_reach(environment):
-    done = preloaded.service().run([*ASK, *CLAIM, "--url", "http://127.0.0.1:1"], environment)
+    done = preloaded.service().run([*ASK, *CLAIM, "--url", closed.URL], environment)
     assert done.stderr.endswith(f"Connection refused. {UNKNOWN}")
 
 
@@ -223,8 +223,7 @@ def test_what_is_not_held_is_told_from_a_service_of_another_kind(environment, co
 
 
 def test_a_service_that_is_out_of_reach(ask):
-    failed(ask("http://127.0.0.1:1"), "http://127.0.0.1:1 cannot be reached: Connection refused.")
-    failed(ask("http://nothing.invalid"), "http://nothing.invalid cannot be reached: there is no such host")
+    failed(ask(closed.URL), f"{closed.URL} cannot be reached: Connection refused.")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +270,7 @@ def test_a_server_of_another_kind(ask, sent, sentence):
 
 
 def test_a_proxy_is_not_asked_for_a_service_of_this_machine(ask):
-    proxy = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), "http://127.0.0.1:1")
+    proxy = dict.fromkeys(("http_proxy", "HTTP_PROXY", "all_proxy"), closed.URL)
     with answering(200, NOBODY, NOBODY) as (url, asked):
         assert ask(url, **proxy).returncode == 0
         assert ask(url.replace("127.0.0.1", "localhost"), **proxy).returncode == 0
@@ -392,6 +391,6 @@ def test_a_service_without_tls(ask):
 def test_certificates_that_cannot_be_read_are_named(ask, tmp_path, content):
     if content is not None:
         (tmp_path / "ca.pem").write_text(content)
-    done = ask("https://127.0.0.1:1", "--cacert", str(tmp_path / "ca.pem"))
+    done = ask(f"https://{closed.ADDRESS}", "--cacert", str(tmp_path / "ca.pem"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith(f"placement-ask: The certificates in {tmp_path}/ca.pem cannot be used: ")

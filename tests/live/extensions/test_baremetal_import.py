@@ -18,7 +18,7 @@ from placement.extensions.baremetal.objects.node import Node
 from placement.extensions.baremetal.objects.record import Record
 from placement.objects.consumer import Owner
 from placement.objects.locked_provider import LockedProvider
-from tests import made, running
+from tests import closed, made, running
 from tests.docs.run_by import blocks_of
 from tests.made import opened
 
@@ -187,7 +187,9 @@ def test_http_basic(run, tmp_path, monkeypatch):
 
 
 @SQLITE
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "http://127.0.0.1:1/baremetal/v1", "nonsense"])
+@pytest.mark.parametrize(
+    "url", [closed.URL, f"{closed.URL}/baremetal/v1", "nonsense"], ids=["nobody", "nobody below a prefix", "no URL"]
+)
 def test_an_ironic_that_cannot_be_read_is_one_line(run, url):
     done = run("--endpoint", url)
     assert done.code == 1
@@ -205,7 +207,7 @@ def test_a_service_of_another_kind_is_one_line(there, run):
 @SQLITE
 def test_openstacksdk_may_be_missing(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "openstack", None)
-    done = run("--endpoint", "http://127.0.0.1:1")
+    done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (
         1,
         "placement-manage: openstacksdk is missing: pip install '.[baremetal]', in a checkout\n",
@@ -216,7 +218,7 @@ def test_openstacksdk_may_be_missing(run, monkeypatch):
 def test_a_database_without_tables_is_refused(run, here):
     with here.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE alembic_version")
-    done = run("--endpoint", "http://127.0.0.1:1")
+    done = run("--endpoint", closed.URL)
     assert done.code == 1
     assert "db sync" in done.err
 

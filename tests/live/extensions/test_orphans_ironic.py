@@ -8,7 +8,7 @@ import openstack
 import pytest
 
 from placement.extensions.orphans import command as command
-from tests import running
+from tests import closed, running
 from tests.db.cloud import Cloud, uuids
 from tests.nova import fake
 
@@ -75,7 +75,7 @@ def test_nova_and_ironic_together(cloud, ironic):
 
 
 def test_an_ironic_that_cannot_be_read_releases_nothing(cloud):
-    cloud.connect(there="http://127.0.0.1:1")
+    cloud.connect(there=closed.URL)
     made = cloud.claim(kind="BAREMETAL")
     ran = cloud.run("--ironic", "there", *RELEASE)
     assert (ran.code, ran.out, cloud.held()) == (1, "", {made})

@@ -12,12 +12,12 @@ import pytest
 from placement.errors import StartError
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
-from tests import web
+from tests import closed, web
 
-REACHED = """\
+REACHED = f"""\
 [keystone_authtoken]
 auth_type = password
-auth_url = http://127.0.0.1:1/
+auth_url = {closed.URL}/
 username = u
 password = p
 www_authenticate_uri = http://identity.example/
@@ -75,6 +75,7 @@ def test_delayed_auth_decisions_do_not_admit_unauthenticated_requests(protected)
         ("[keystone_authtoken]\nauth_type = password\n", r"\[keystone_authtoken\]: .*auth_url"),
         (REACHED + "memcache_security_strategy = ENCRYPT\n", r"\[keystone_authtoken\]: memcache_secret_key"),
     ],
+    ids=["nothing", "an unknown type", "no address", "a secret key that is missing"],
 )
 def test_an_invalid_keystone_configuration_prevents_the_start(protected, configured, sentence):
     with pytest.raises(StartError, match=sentence):

@@ -38,7 +38,7 @@ from placement.extensions.doctor.examination import OutOfTimeError, examine, unt
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
-from tests import children, made, received, servers, web
+from tests import children, closed, made, received, servers, web
 from tests.db import lease
 from tests.db.extensions.doctor.findings import PLANTED, plants
 from tests.db.extensions.event_rows import following
@@ -418,7 +418,7 @@ def doctor(tmp_path, database, in_process):
 def test_without_a_database_the_configuration_is_examined(tmp_path, in_process, named):
     path = tmp_path / "placement.conf"
     path.write_text(
-        "[placement_database]\nconnection = mysql+pymysql://placement@127.0.0.1:1/placement\nmax_retries = 0\n"
+        f"[placement_database]\nconnection = mysql+pymysql://placement@{closed.ADDRESS}/placement\nmax_retries = 0\n"
         "[api]\nauth_strategy = noauth2\nno_such_option = 1\n"
     )
     path.chmod(0o600)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from placement.db.schema.tables import allocations, consumers, resource_providers
 from placement.extensions.orphans import command as command
 from placement.extensions.orphans.nova import VERSION
+from tests import closed
 from tests.db.cloud import FLAVOR, Cloud, uuids
 from tests.nova import fake
 
@@ -442,7 +443,7 @@ def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
 
 @SQLITE
 def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
-    cloud.connect(here="http://127.0.0.1:1/v2.1")
+    cloud.connect(here=f"{closed.URL}/v2.1")
     for name in ("here", "nowhere"):
         ran = cloud.run("--nova", name)
         assert (ran.code, ran.out, len(errors(ran))) == (1, "", 1)

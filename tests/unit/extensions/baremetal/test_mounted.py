@@ -13,15 +13,15 @@ from placement import deploy, routes, signals
 from placement.extensions.baremetal.api import BAREMETAL
 from placement.extensions.v1.api import V1
 from placement.http.environ import FAILURE, ROUTE
-from tests import apis, web
+from tests import apis, closed, web
 
 PREFIX = "x-openstack-ironic-api"
 VERSION = f"{PREFIX}-version"
 RANGE = {f"{PREFIX}-minimum-version": "1.1", f"{PREFIX}-maximum-version": "1.115"}
-KEYSTONE = """\
+KEYSTONE = f"""\
 [keystone_authtoken]
 auth_type = password
-auth_url = http://127.0.0.1:1/
+auth_url = {closed.URL}/
 username = u
 password = p
 """

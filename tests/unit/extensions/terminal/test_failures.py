@@ -1,0 +1,15 @@
+"""Why there is no answer, where no test can bring it about without the network."""
+
+from __future__ import annotations
+
+import socket
+import urllib.error
+
+from placement.extensions.terminal import failures
+from placement.extensions.terminal.address import ServiceAddress
+
+
+def test_a_host_that_does_not_exist():
+    unknown = urllib.error.URLError(socket.gaierror(socket.EAI_NONAME, "Name or service not known"))
+    sentence = failures.no_reply(ServiceAddress("http://nothing.invalid", {}), unknown)
+    assert sentence == "http://nothing.invalid cannot be reached: there is no such host (Name or service not known)."
