@@ -115,7 +115,8 @@ SLOW = {"mariadb": "SELECT SLEEP({})", "postgresql": "SELECT pg_sleep({})"}
 def test_changes_of_the_schema_may_take_their_time(backend, database):
     # Shorter than LONG, so that it ends by itself where the limit is ignored; longer than this process may be held up.
     endless, slow = (sa.text(SLOW[backend.kind].format(duration)) for duration in (int(PATIENCE), 2))
-    with opened(database.url, **SHORT) as bounded:
+    with opened(database.url, **SHORT | {"connect_timeout": int(PATIENCE)}) as bounded:
+        insisting(lambda _: bounded.write(lambda db: db.execute(sa.select(1))))  # so that it is connected
         assert is_given_up(bounded.write, lambda db: db.execute(endless))
         with bounded.unbounded_engine() as engine, engine.begin() as connection:
             connection.execute(slow)
