@@ -180,7 +180,7 @@ def fifo_reloads(started, _name):
     uwsgi.wait_until_loaded()
     before, signs = uwsgi.workers, uwsgi.log.read_text().count(sign)
     run_lines("uwsgi.fifo", "echo r ", uwsgi.directory)
-    return lambda: uwsgi.log.read_text().count(sign) == signs + 2 and not any(map(children.alive, before))
+    return lambda: uwsgi.log.read_text().count(sign) >= signs + 2 and not any(map(children.alive, before))
 
 
 def reload_commands(uwsgi):
