@@ -22,7 +22,7 @@ COMMANDS = {
     "placement-status": "placement.cmd.status",
 }
 _END = "@ the end of a command @"
-#: Seconds that the commands of a page may take.
+#: Seconds that a command of a page may take.
 _LONGEST = 300
 
 
@@ -79,7 +79,7 @@ def run(commands: list[str], directory: Path, environment: Mapping[str, str]) ->
         env=environment,
         capture_output=True,
         text=True,
-        timeout=_LONGEST,
+        timeout=_LONGEST * len(commands),
         check=False,
     )
     printed = done.stdout.split(f"{_END}\n")
