@@ -13,11 +13,12 @@ import sqlalchemy as sa
 from placement import extension
 from placement.db.connect import connect
 from placement.extensions.v1.history.recorder import HistorySettings
-from placement.extensions.v1.history.tables import event_order
+from placement.extensions.v1.history.tables import event_order, events
 from placement.extensions.v1.overview import past
 from placement.objects.claims import leases
 from placement.schemas.dates import precise
 from tests import web
+from tests.children import until
 from tests.db import sql_hooks
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
@@ -45,10 +46,16 @@ def shown(service, **query):
 
 def moment(database):
     """Return the present, by the database's clock; every event before is older, every later one newer."""
-    time.sleep(0.003)
-    now = database.read(leases.now)
-    time.sleep(0.003)
+    newest = database.read(lambda db: db.execute(sa.select(sa.func.max(events.c.at))).scalar_one())
+    now = later(database, newest)
+    later(database, now)
     return precise(now)
+
+
+def later(database, time):
+    """Return the time of the database's clock once it is later than this one."""
+    until(lambda: database.read(leases.now) > time)
+    return database.read(leases.now)
 
 
 @pytest.mark.parametrize("seed", range(3))
