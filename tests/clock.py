@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 import time
+from types import SimpleNamespace
 
+import pytest
+
+from placement.db.schema import tables
 from tests.children import PATIENCE
+
+
+def set_host(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
+    """Have the clock of the service's host be wrong by so many days (tests/unit/test_clock_of_the_host.py)."""
+
+    def now(zone: datetime.tzinfo) -> datetime.datetime:
+        return datetime.datetime.now(zone) + datetime.timedelta(days=days)
+
+    monkeypatch.setattr(tables, "datetime", SimpleNamespace(datetime=SimpleNamespace(now=now), UTC=datetime.UTC))
 
 
 class Clock:

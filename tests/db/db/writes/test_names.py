@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import sqlite3
 import tempfile
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from placement.db.schema import tables
 from placement.db.schema.tables import (
     allocations,
     consumer_types,
@@ -26,7 +24,7 @@ from placement.db.upkeep import standard, sweep
 from placement.db.writes import names
 from placement.db.writes.names import AGGREGATE, CONSUMER_TYPE, PROJECT, USER, Name
 from placement.db.writes.transaction import Collision
-from tests import made, servers
+from tests import clock, made, servers
 from tests.conftest import chosen
 from tests.db import sql_hooks
 from tests.db.in_process import placement
@@ -417,9 +415,7 @@ def test_a_sweep_removes_nothing_that_was_marked_just_now(database, cloud, unuse
 
 def test_a_host_whose_clock_is_fast_removes_nothing_too_early(database, cloud, unused, monkeypatch):
     sweep.sweep(database)
-    ahead = tables.utcnow() + datetime.timedelta(days=1)
-    for module in (tables, sweep):
-        monkeypatch.setattr(module, "utcnow", lambda: ahead, raising=False)
+    clock.set_host(monkeypatch, days=1)
     assert [of.removed for of in sweep.sweep(database)] == [0] * 4
     assert stored(database) == unused
 

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import datetime
-from types import SimpleNamespace
 
 import pytest
 
-from placement.db.schema import tables
+from tests import clock
 from tests.db.in_process import placement, with_a_consumer
 
 HOST, CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c1", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0c2"
-
-
-def set_clock(monkeypatch, days):
-    """Have the clock of the service's host be wrong by so many days."""
-
-    def now(zone):
-        return datetime.datetime.now(zone) + datetime.timedelta(days=days)
-
-    monkeypatch.setattr(tables, "datetime", SimpleNamespace(datetime=SimpleNamespace(now=now), UTC=datetime.UTC))
 
 
 @pytest.fixture
 def service(database, monkeypatch):
     """A service with a consumer that was created a moment ago, on a host whose clock is 40 days ahead since then."""
     service = with_a_consumer(placement(database), HOST, CONSUMER, "p", "u")
-    set_clock(monkeypatch, 40)
+    clock.set_host(monkeypatch, 40)
     return service
 
 
@@ -39,7 +29,7 @@ def test_a_young_consumer_is_not_released_for_its_age(service):
 @pytest.mark.every_database
 @pytest.mark.parametrize("days", [-40, 40])
 def test_a_consumer_is_as_old_as_it_is_where_the_clock_of_its_creator_is_wrong(database, monkeypatch, days):
-    set_clock(monkeypatch, days)
+    clock.set_host(monkeypatch, days)
     service = with_a_consumer(placement(database), HOST, CONSUMER, "p", "u")
     assert service("DELETE", "/v1/claims?project=p&older_than=30d", 39).body["released"] == []
     [one] = service("GET", "/v1/consumers?newer_than=1d", 39).body["consumers"]

@@ -1,0 +1,43 @@
+"""Times are of the database's clock, or of the one function for the host's, whose clock tests set (tests/clock.py)."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.unit.test_writes_go_through_objects import modules
+
+pytestmark = pytest.mark.xdist_group("sources")
+
+#: What asks for the time: names of modules or classes, and of functions of these.
+CLOCKS = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}, "time": {"time", "time_ns", "localtime", "gmtime"}}
+#: The modules that do: that of the function; what asks Nova for changes since then, with a margin; names of files.
+READERS = {"db/schema/tables", "extensions/orphans/nova", "middleware/profiler"}
+
+
+def read(module: ast.Module) -> set[str]:
+    """Return the functions that a module takes from these clocks, called or not."""
+    taken = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Attribute):
+            owner = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+            taken |= {f"{owner}.{node.attr}"} if node.attr in CLOCKS.get(owner, ()) else set()
+        elif isinstance(node, ast.ImportFrom) and node.module == "time":
+            taken |= {f"time.{alias.name}" for alias in node.names if alias.name in CLOCKS["time"]}
+    return taken
+
+
+def test_only_the_listed_modules_read_the_clock_of_the_host():
+    assert {path for path, module in modules().items() if read(module)} == READERS & {*modules()}
+
+
+@pytest.mark.parametrize(
+    "text", ["datetime.datetime.now(zone)", "datetime.utcnow()", "date.today", "time.time()", "from time import time"]
+)
+def test_a_module_that_does_is_found(text):
+    assert read(ast.parse(text))
+
+
+def test_intervals_and_the_clock_of_the_database_are_others():
+    assert read(ast.parse("time.monotonic(); req.now(); leases.now(db); utcnow()")) == set()
