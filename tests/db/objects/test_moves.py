@@ -11,6 +11,7 @@ from placement import errors
 from placement.db.schema.tables import resource_providers
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.db.interleaving import locking
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -23,16 +24,24 @@ def move(database, name, parent):
     return database.write(work)
 
 
+@contextlib.contextmanager
 def before_statement(number, engine, act):
-    """Run ``act`` once, before the statement of this number, counted from now on."""
-    sent = []
+    """Run ``act`` once, before the statement of this number, counted from the beginning of the block."""
+    sent, acted = [], []
 
-    @sa.event.listens_for(engine, "before_cursor_execute")
     def count(_connection, _cursor, statement, *_more):
         sent.append(statement)
         if len(sent) == number:
-            assert not any("FOR UPDATE" in earlier for earlier in sent[:-1]), "it would wait for our own locks"
+            assert not any(map(locking, sent[:-1])), "it would wait for our own locks"
             act()
+            acted.append(statement)
+
+    sa.event.listen(engine, "before_cursor_execute", count)
+    try:
+        yield
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", count)
+    assert acted
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
@@ -46,8 +55,8 @@ def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
         database.write(lambda db, n=name, p=parent: LockedProvider.create(db, uuid=n, name=n, parent_uuid=p))
     with opened(database.url) as elsewhere:
         meanwhile = provider if moved == "the provider" else below_new
-        before_statement(statement, database.engine, lambda: move(elsewhere, meanwhile, other))
-        move(database, provider, below_new)
+        with before_statement(statement, database.engine, lambda: move(elsewhere, meanwhile, other)):
+            move(database, provider, below_new)
 
     rows = database.read(lambda db: db.execute(sa.select(resource_providers)).all())
     by_id = {row.id: row for row in rows}
@@ -80,8 +89,7 @@ def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, stateme
         def delete():
             elsewhere.write(lambda db: LockedProvider.lock(db, uuids[gone]).delete())
 
-        before_statement(statement, database.engine, delete)
-        with pytest.raises(refused):
+        with before_statement(statement, database.engine, delete), pytest.raises(refused):
             move(database, uuids["provider"], uuids[parent])
 
 

@@ -162,6 +162,7 @@ def test_a_provider_that_was_deleted_while_another_one_got_its_id(cloud, monkeyp
 
     monkeypatch.setattr(engine, "write", replace_first)
     results = cloud.claim(request(f"resources=VCPU:1&in_tree={gone}"), request("resources=VCPU:3")).body["results"]
+    assert written
     assert [one["status"] for one in results] == [409, 200]
     assert roots_of(results[1]) <= {host, *written}
 
@@ -178,6 +179,7 @@ def test_a_provider_that_was_deleted_and_created_again_is_a_place(cloud, monkeyp
 
     monkeypatch.setattr(engine, "write", replace_first)
     [result] = cloud.claim(request(), strategy="pack").body["results"]
+    assert written
     assert (result["outcome"], roots_of(result)) == ("claimed", {host})
 
 
