@@ -55,7 +55,9 @@ def test_every_test_named_in_the_failure_modes_exists():
 
 
 def test_every_test_named_in_the_reliability_document_exists():
-    check_tests_exist(named_tests(DOCUMENTS["reliability.rst"]))
+    named = named_tests(DOCUMENTS["reliability.rst"])
+    assert len(named) >= 100
+    check_tests_exist(named)
 
 
 def test_every_decision_record_has_a_unique_number_and_every_reference_exists():

@@ -22,7 +22,7 @@ DASHBOARD = json.loads((Path(__file__).parents[3] / "etc/grafana/placement.json"
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
 RULES = captioned("docs/observability.rst", "alerts.yml")
-ALERTS = [(rule["alert"], rule["expr"]) for rule in yaml.safe_load(RULES)["groups"][0]["rules"]]
+ALERTS = [(rule["alert"], rule["expr"]) for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"]]
 #: Prometheus adds these labels.
 ADDED = {"instance", "job"}
 
@@ -81,9 +81,15 @@ def test_a_query_reads_metrics_and_labels_that_exist(labels, title, expression):
 @pytest.mark.parametrize(("alert", "expression"), ALERTS)
 def test_an_alert_of_the_documentation_reads_metrics_and_labels_that_exist(labels, alert, expression):
     """What it compares with may not have happened."""
-    for metric, needed, _ in reads(expression):
+    found = reads(expression)
+    assert found, alert
+    for metric, needed, _ in found:
         assert metric in labels, alert
         assert needed <= labels[metric].keys(), alert
+
+
+def test_the_dashboard_has_queries_and_the_page_has_alerts():
+    assert min(len(QUERIES), len(ALERTS)) > 10
 
 
 def test_legends_name_labels_that_the_query_keeps():
