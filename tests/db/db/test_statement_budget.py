@@ -45,7 +45,7 @@ def test_a_claim_of_three_classes_for_a_new_consumer(database, service, names, b
     planted(database, plan)
     assert service(*names.fill(claim(**OWN))).status == 204
     statements = plan.counted
-    assert len(statements) <= budget, statements
+    assert len(statements) == budget, statements
     assert statements[-1] == "COMMIT"
 
 
@@ -57,7 +57,7 @@ def test_without_the_history_it_takes_no_more_anywhere(database, names):
         planted(without, plan)
         assert service(*names.fill(claim(**OWN))).status == 204
     statements = plan.counted
-    assert len(statements) <= BUDGET, statements
+    assert len(statements) == BUDGET, statements
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -74,7 +74,7 @@ def test_mariadb_is_not_asked_more_than_that(database, service, names):
             - before
             - len(["the question before", "its COMMIT", "ROLLBACK as it returned to the pool"])
         )
-    assert asked <= BUDGET, asked
+    assert asked == BUDGET
 
 
 def questions(connection):
@@ -93,7 +93,7 @@ def test_postgresql_is_not_asked_more_than_that(database, service, names, tmp_pa
         wire.untrace()
     sent = re.findall(r"^.*\tF\t\d+\t(Query|Sync)(.*)$", (tmp_path / "wire").read_text(), re.MULTILINE)
     assert ["BEGIN" in sent[0][1], "COMMIT" in sent[-1][1]] == [True, True]
-    assert len(sent) <= BUDGET + len(["BEGIN"]), sent
+    assert len(sent) == BUDGET + len(["BEGIN"]), sent
 
 
 def test_a_claim_on_three_providers_takes_one_more(database, service, names, budget):
@@ -105,7 +105,7 @@ def test_a_claim_on_three_providers_takes_one_more(database, service, names, bud
     planted(database, plan)
     everywhere = {name: {"VCPU": 1} for name in ("host", "second", "third")}
     assert service(*names.fill(claim(**everywhere))).status == 204
-    assert len(plan.counted) <= budget + 1
+    assert len(plan.counted) == budget + 1
 
 
 MALFORMED = [
