@@ -93,17 +93,6 @@ def test_of_rows_that_are_inserted_together_all_or_none_stay(database):
     assert database.read(lambda db: db.execute(names).all()) == []
 
 
-@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_few_rows_of_several_tables_are_one_statement(connection):
-    sent = []
-    sa.event.listen(connection, "before_cursor_execute", lambda *event: sent.append(event[2]))
-    other = CompiledInsert(resource_classes, "created_at", "id", "name")
-    CompiledInsert.execute_together(
-        connection, [(INSERT, rows("CUSTOM_A")), (other, [{**rows("CUSTOM_B")[0], "id": 20_000}])]
-    )
-    assert len(sent) == 1
-
-
 def test_what_a_row_may_hold_is_what_its_columns_hold(connection):
     """Null, quotes, JSON within JSON, fractions of seconds; a text that is too long fails, and is not cut."""
     owner = {"project_id": 1, "user_id": 1, "generation": 1}
@@ -125,33 +114,6 @@ def test_what_a_row_may_hold_is_what_its_columns_hold(connection):
     if connection.dialect.name != "sqlite":
         with pytest.raises(exc.DataError):
             INSERT.execute(connection, rows("CUSTOM_" + "X" * 300))
-
-
-@pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_numbers_are_in_the_text_and_equal_values_are_one(connection):
-    """The driver takes time for each value."""
-    sent = []
-    sa.event.listen(connection, "before_cursor_execute", lambda *event: sent.append(event[2:4]))
-    insert = CompiledInsert(resource_classes, "created_at", "updated_at", "id", "name")
-    names = [f"CUSTOM_{row}" for row in range(100)]
-    insert.execute(
-        connection, [{**row, "id": 20_000 + place, "updated_at": NOW} for place, row in enumerate(rows(*names))]
-    )
-    ((text, values),) = sent
-    assert [*values.values()] == [NOW, *names]
-    assert "20099" in text
-
-
-@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_all_rows_are_one_value_of_one_text(connection):
-    """PostgreSQL's driver prepares a text that it has seen before; each number of rows would have its own."""
-    sent = []
-    sa.event.listen(connection, "before_cursor_execute", lambda *event: sent.append(event[2:4]))
-    for names in (["CUSTOM_A"], ["CUSTOM_B", "CUSTOM_C"]):
-        INSERT.execute(connection, rows(*names))
-    (first, one), (second, other) = sent
-    assert first == second
-    assert len(one) == len(other) == 1
 
 
 def test_a_statement_is_executed_with_other_numbers_of_values(connection):
