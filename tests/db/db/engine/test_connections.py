@@ -68,43 +68,31 @@ def test_an_old_connection_is_replaced(connected, age, same):
     assert (connection()[0] == first[0]) is same
 
 
-@pytest.fixture
-def reported():
-    """Lists of the driver's connections that were opened, and that were closed."""
-    opened, closed = [], []
-    received = [
-        ("connect", lambda one, _record: opened.append(one)),
-        ("close", lambda one, _record: closed.append(one)),
-    ]
-    for name, listener in received:
-        sa.event.listen(sa.pool.Pool, name, listener)
-    yield opened, closed
-    for name, listener in received:
-        sa.event.remove(sa.pool.Pool, name, listener)
-
-
-def use(url):
-    """Write, read and probe."""
+def used(url):
+    """Write, read and probe; return the driver's connections that were opened, and those that were closed."""
+    connected, closed = [], []
     with opened(url) as database:
+        for engine in {database.engine, database.reading_engine, database._probing_engine}:
+            sa.event.listen(engine, "connect", lambda one, _record: connected.append(one))
+            sa.event.listen(engine, "close", lambda one, _record: closed.append(one))
         if database.url.get_backend_name() == "sqlite":
             made.sync(database.engine)
         for run in (database.read, database.snapshot, database.write, database.probe):
             assert run(lambda db: db.execute(sa.select(1)).scalar()) == 1
+    return connected, closed
 
 
-def test_no_connection_is_left_open_at_the_end(database, reported):
-    opened, closed = reported
-    use(database.url)
-    assert len(opened) == 3, "for writes, for reads, and for the health check"
-    assert {id(one) for one in closed} == {id(one) for one in opened}
+def test_no_connection_is_left_open_at_the_end(database):
+    connected, closed = used(database.url)
+    assert len(connected) == 3, "for writes, for reads, and for the health check"
+    assert {id(one) for one in closed} == {id(one) for one in connected}
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:/one?vfs=memdb&uri=true"])
-def test_a_database_in_memory_has_one_connection(reported, url):
+def test_a_database_in_memory_has_one_connection(url):
     """Otherwise it would find no tables, or locks would not be waited for."""
-    opened, _ = reported
-    use(url)
-    assert len(opened) == 1
+    connected, _ = used(url)
+    assert len(connected) == 1
 
 
 @pytest.mark.every_database
