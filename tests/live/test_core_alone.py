@@ -70,6 +70,7 @@ class Copy:
     def passes(self, *paths: str) -> None:
         """Run tests on SQLite, given by patterns of paths; raises AssertionError with what failed."""
         found = [str(path) for pattern in paths for path in sorted(self.root.glob(pattern))]
+        assert found, paths
         left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
         pytest_ = ("-m", "pytest", "-q", "-n", "2", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
         done = self.run("python", *pytest_, *left_out, *found)
