@@ -24,7 +24,7 @@ from placement.db.schema.tables import (
     utcnow,
 )
 from placement.db.writes import names
-from placement.db.writes.notes import PROVIDER, Changes, Step
+from placement.db.writes.notes import PROVIDER, Advance, Changes
 from placement.db.writes.transaction import Transaction
 from placement.objects import provider_rows, tree
 from placement.objects.claims import leases
@@ -158,7 +158,7 @@ class LockedProvider:
         self._note_members("traits", {trait.name for trait in Trait.of_provider(self._db, record)}, set())
         self._note_members("aggregates", self._aggregates(), set())
         gone: Changes = {("name",): (record.name, None), ("parent",): (record.parent_uuid, None)}
-        self._db.note(PROVIDER, record.uuid, gone, step=Step(record.id, record.generation, None))
+        self._db.note(PROVIDER, record.uuid, gone, step=Advance(record.id, record.generation, None))
 
     # --- inventories ---
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from placement.db import feed
 from placement.db.engine.compiled import CompiledStatement
 from placement.db.schema.tables import resource_providers, touch_of, touched, utcnow
-from placement.db.writes.notes import PROVIDER, Step
+from placement.db.writes.notes import PROVIDER, Advance
 from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import GENERATION, SELECT, ResourceProvider
 
@@ -64,7 +64,7 @@ def advance(db: Transaction, provider: ResourceProvider) -> ResourceProvider:
     if db.execute(_ADVANCE, values).rowcount != 1:
         raise Collision
     db.changed(provider.id, feed.SHAPE)
-    db.note(PROVIDER, provider.uuid, {}, step=Step(provider.id, provider.generation, generation))
+    db.note(PROVIDER, provider.uuid, {}, step=Advance(provider.id, provider.generation, generation))
     return replace(provider, generation=generation, updated_at=updated_at)
 
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db import feed
 from placement.db.schema.tables import resource_providers, utcnow
-from placement.db.writes.notes import PROVIDER, Changes, Step
+from placement.db.writes.notes import PROVIDER, Advance, Changes
 from placement.db.writes.transaction import Collision, Reading, Transaction
 from placement.objects import provider_rows
 from placement.objects.provider import ResourceProvider
@@ -80,7 +80,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
     db.changed(key[0], feed.SHAPE)
     parent_uuid = None if parent is None else parent.uuid
     changes: Changes = {("name",): (None, name), ("parent",): (None, parent_uuid)}
-    db.note(PROVIDER, uuid, changes, step=Step(key[0], None, 0))
+    db.note(PROVIDER, uuid, changes, step=Advance(key[0], None, 0))
     return ResourceProvider(
         id=key[0],
         uuid=uuid,

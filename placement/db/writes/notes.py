@@ -29,7 +29,7 @@ Changes = Mapping[Path, Pair]
 MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
-class Step(NamedTuple):
+class Advance(NamedTuple):
     """A move of an object's generation; null before it exists, and after."""
 
     #: The id of the object's row: if a uuid is used again, it has another row.
@@ -48,7 +48,7 @@ class Notes(Protocol):
         author: Author | None,
         changes: Changes,
         *,
-        step: Step | None = None,
+        step: Advance | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object.

@@ -12,7 +12,7 @@ from placement.db import feed
 from placement.db.engine import dialects
 from placement.db.engine.compiled import CompiledInsert, CompiledStatement
 from placement.db.writes import author
-from placement.db.writes.notes import Changes, Notes, Step
+from placement.db.writes.notes import Advance, Changes, Notes
 
 if TYPE_CHECKING:
     Rows = CursorResult[*tuple[Any, ...]]
@@ -109,7 +109,7 @@ class Transaction(Reader):
         key: str,
         changes: Changes,
         *,
-        step: Step | None = None,
+        step: Advance | None = None,
         project: str | None = None,
         by: author.Author | None = None,
     ) -> None:

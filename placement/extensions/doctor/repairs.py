@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from placement.db import feed
 from placement.db.schema.tables import allocations, resource_classes, resource_providers, utcnow
 from placement.db.upkeep.standard import FIRST_CUSTOM_ID
-from placement.db.writes.notes import CONSUMER, PROVIDER, Changes, Step
+from placement.db.writes.notes import CONSUMER, PROVIDER, Advance, Changes
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.doctor.lineage import Lineage
 from placement.objects import provider_rows
@@ -115,7 +115,7 @@ def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
     idle = [consumer for consumer in Holding.lock(db, uuids) if not consumer.held_on]
     for consumer in idle:
         reason: Changes = {("reason",): (None, "idle")}
-        db.note(CONSUMER, consumer.uuid, reason, step=Step(consumer.id, consumer.generation, None))
+        db.note(CONSUMER, consumer.uuid, reason, step=Advance(consumer.id, consumer.generation, None))
     release.end(db, idle)
     return len(idle)
 

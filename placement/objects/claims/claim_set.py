@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
-from placement.db.writes.notes import Step
+from placement.db.writes.notes import Advance
 from placement.db.writes.transaction import Collision, Transaction
 from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
@@ -333,7 +333,7 @@ class ClaimSet:
         moved = {uuid: (self._provider_ids[uuid], after) for uuid, after in self._generations(inventories).items()}
         if ended := self._ended_provider_ids:
             moved |= {one.uuid: (one.id, one.generation) for one in ResourceProvider.of_ids(self._db, ended)}
-        advanced = {uuid: Step(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
+        advanced = {uuid: Advance(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
         for claim in self._open:
             consumer, held = self._consumers[claim.consumer], self._held[claim.consumer]
             note_claim(self._db, claim, held, consumer.next_generation, consumer.id, advanced)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-from placement.db.writes.notes import CONSUMER, PROVIDER, Pair, Path, Step
+from placement.db.writes.notes import CONSUMER, PROVIDER, Advance, Pair, Path
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.holding import Holding
@@ -20,7 +20,7 @@ def note_claim(
     before: Holding,
     generation: int,
     row: int | None,
-    advanced: Mapping[str, Step],
+    advanced: Mapping[str, Advance],
 ) -> None:
     """Note for the history what a claim changes about its consumer and about providers.
 
@@ -41,14 +41,14 @@ def note_claim(
     changes: dict[Path, Pair] = {("project",): (before.project, owner.project), ("user",): (before.user, owner.user)}
     if owner.consumer_type is not None:
         changes["type",] = (before.type_name, owner.consumer_type)
-    step = Step(row, before.generation, generation)
+    step = Advance(row, before.generation, generation)
     _note(db, claim.consumer, changes, before.amounts, holds, step, advanced, owner.project, claim)
 
 
 def note_end(
     db: Transaction,
     before: Holding,
-    advanced: Mapping[str, Step] | None = None,
+    advanced: Mapping[str, Advance] | None = None,
     *,
     claim: Claim | None = None,
     reason: str | None = None,
@@ -67,7 +67,7 @@ def note_end(
         ("lease",): (written(before.expires_at), None),
         ("reason",): (None, reason),
     }
-    step = Step(before.id, before.generation, None)
+    step = Advance(before.id, before.generation, None)
     _note(db, before.uuid, changes, before.amounts, {}, step, advanced or {}, before.project, claim)
 
 
@@ -77,8 +77,8 @@ def _note(
     changes: dict[Path, Pair],
     held: Mapping[_Key, int],
     holds: Mapping[_Key, int],
-    step: Step,
-    advanced: Mapping[str, Step],
+    step: Advance,
+    advanced: Mapping[str, Advance],
     project: str | None,
     claim: Claim | None,
 ) -> None:

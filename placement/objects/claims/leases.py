@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from placement import errors
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumers, touch_of, touched
-from placement.db.writes.notes import CONSUMER, Pair, Path, Step
+from placement.db.writes.notes import CONSUMER, Advance, Pair, Path
 from placement.db.writes.transaction import Prerequisite, Reading, Transaction
 from placement.objects.claims import release
 from placement.objects.claims.consumer_notes import written
@@ -104,7 +104,7 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     expires_at = end_after(db, seconds)
     if db.has_history:
         changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
-        step = Step(before.id, before.generation, before.generation)
+        step = Advance(before.id, before.generation, before.generation)
         db.note(CONSUMER, consumer_uuid, changes, step=step, project=before.project)
     is_claimed = db.execute(_EXTEND, {"consumer": before.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:

@@ -15,7 +15,7 @@ import orjson
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.schema.clock import CLOCK
 from placement.db.writes.author import Author
-from placement.db.writes.notes import MEMBERS, RESOURCE_CLASS, TRAIT, Changes, Pair, Path, Step
+from placement.db.writes.notes import MEMBERS, RESOURCE_CLASS, TRAIT, Advance, Changes, Pair, Path
 from placement.extensions.v1 import signals
 from placement.extensions.v1.history.tables import events
 
@@ -28,7 +28,7 @@ class _Noted:
     kind: str
     key: str
     changes: dict[Path, Pair]
-    step: Step | None
+    step: Advance | None
     project: str | None
 
 
@@ -49,7 +49,7 @@ class EventNotes:
         author: Author | None,
         changes: Changes,
         *,
-        step: Step | None = None,
+        step: Advance | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object; arguments as for ``placement.db.writes.notes.Notes``."""
@@ -134,7 +134,7 @@ def _request(author: Author | None) -> str | None:
     return orjson.dumps(known).decode()
 
 
-_NO_STEP = Step(None, None, None)
+_NO_STEP = Advance(None, None, None)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Author))
 #: Inserts the rows of a transaction.
 INSERT = CompiledInsert(

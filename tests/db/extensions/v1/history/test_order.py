@@ -17,7 +17,7 @@ from placement.db.connect import connect
 from placement.db.schema.tables import change_writers
 from placement.db.upkeep import sweep
 from placement.db.writes import expired_writers
-from placement.db.writes.notes import Step
+from placement.db.writes.notes import Advance
 from placement.extensions.v1.history import pruning
 from placement.extensions.v1.history import recorder as history
 from placement.extensions.v1.history.recorder import HistorySettings
@@ -98,7 +98,7 @@ def watched(database):
 
 def test_a_transaction_that_is_rolled_back_has_no_events(database):
     def work(db):
-        db.note("provider", key(1), {}, step=Step(None, 0, 1))
+        db.note("provider", key(1), {}, step=Advance(None, 0, 1))
         raise errors.NoAllocations(uuid="x")
 
     with pytest.raises(errors.NoAllocations):
