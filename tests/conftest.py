@@ -55,7 +55,7 @@ _CHANCES = [
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=_CHANCES, print_blob=True)
 # A short run tries the same examples each time, so what fails is the change; `make check` tries fewer, and
 # `make test-long` searches at random.
-hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=35)
+hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=25)
 hypothesis.settings.register_profile("check", hypothesis.settings.get_profile("short"), max_examples=20)
 hypothesis.settings.register_profile("long", PATIENT, max_examples=1000)
 hypothesis.settings.load_profile("short")

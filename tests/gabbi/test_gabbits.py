@@ -1,5 +1,5 @@
 """Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on MariaDB and PostgreSQL (of a short
-run every second one, on one of the two).
+run every third one, on one of the two).
 
 A test is a gabbit, that is a file, and a subtest is one of its requests.  In process a gabbit has a clean database;
 over HTTP all gabbits share one, and each uses names and uuids of its own.
@@ -83,10 +83,10 @@ def enabled(gabbit):
 
 BY_NAME = {name_of(each): each for each in GABBIT_FILES}
 each_gabbit = pytest.mark.parametrize("gabbit", GABBIT_FILES, ids=name_of)
-each_gabbit_or_half = pytest.mark.parametrize(
+each_gabbit_or_third = pytest.mark.parametrize(
     "gabbit",
     [
-        pytest.param(each, marks=[pytest.mark.long] if zlib.crc32(name_of(each).encode()) % 2 else [])
+        pytest.param(each, marks=[pytest.mark.long] if zlib.crc32(name_of(each).encode()) % 3 else [])
         for each in GABBIT_FILES
     ],
     ids=name_of,
@@ -147,7 +147,7 @@ else:
         run(cases_of(gabbit, uuid.uuid4().hex, application=application), subtests)
         assert application.compared or not has_document(gabbit)
 
-    @each_gabbit_or_half
+    @each_gabbit_or_third
     @pytest.mark.parametrize("backend", OVER_HTTP, indirect=True, scope="session")
     def test_gabbit_over_http(gabbit, services, subtests):
         run_over_http(gabbit, services(enabled(gabbit)).url, subtests)

@@ -18,7 +18,7 @@ from tools import copy_core
 
 #: What a short run runs in the copy: gabbits of each kind, in process on SQLite, and the units that serve requests.
 SHORT = (
-    *("tests/gabbi", "-k", "not test_gabbits or client or dry_run or policy or protocol or reshaper"),
+    *("tests/gabbi", "-k", "not test_gabbits or client or policy or reshaper"),
     *(f"tests/unit/{name}" for name in ("conf", "handlers", "http", "middleware", "objects", "policy")),
 )
 #: What a long run runs there, each in turn: parts that are short, since a test that takes long counts as hanging.
@@ -72,8 +72,9 @@ class Copy:
         found = [str(path) for pattern in paths for path in sorted(self.root.glob(pattern))]
         assert found, paths
         left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
-        pytest_ = ("-m", "pytest", "-q", "-n", "2", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
-        done = self.run("python", *pytest_, *left_out, *found)
+        pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
+        processes = ("-n", "0" if paths == SHORT else "2")
+        done = self.run("python", *pytest_, *processes, *left_out, *found)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 

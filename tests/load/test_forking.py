@@ -39,7 +39,13 @@ def databases(request, subtests):
         yield urls
 
 
-@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS.keys())
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(flags, id=name, marks=[] if name in ("forked, threads", "lazy") else [pytest.mark.long])
+        for name, flags in FLAGS.items()
+    ],
+)
 def test_workers_share_neither_connections_nor_writers(databases, flags):
     options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
     with running.uwsgi(databases[0], 2, options, module="tests.load.probe", flags=flags) as service:
