@@ -14,7 +14,7 @@ from tests.children import PATIENCE
 
 
 def set_host(monkeypatch: pytest.MonkeyPatch, days: float) -> None:
-    """Have the clock of the service's host be wrong by so many days (tests/unit/test_clock_of_the_host.py)."""
+    """Set the clock of the service's host wrong by this many days (tests/unit/test_clock_of_the_host.py)."""
 
     def now(zone: datetime.tzinfo) -> datetime.datetime:
         return datetime.datetime.now(zone) + datetime.timedelta(days=days)

@@ -158,7 +158,7 @@ class LockedProvider:
         self._note_members("traits", {trait.name for trait in Trait.of_provider(self._db, record)}, set())
         self._note_members("aggregates", self._aggregates(), set())
         gone: Changes = {("name",): (record.name, None), ("parent",): (record.parent_uuid, None)}
-        self._db.note(PROVIDER, record.uuid, gone, step=Advance(record.id, record.generation, None))
+        self._db.note(PROVIDER, record.uuid, gone, advance=Advance(record.id, record.generation, None))
 
     # --- inventories ---
 

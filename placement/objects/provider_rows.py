@@ -64,7 +64,7 @@ def advance(db: Transaction, provider: ResourceProvider) -> ResourceProvider:
     if db.execute(_ADVANCE, values).rowcount != 1:
         raise Collision
     db.changed(provider.id, feed.SHAPE)
-    db.note(PROVIDER, provider.uuid, {}, step=Advance(provider.id, provider.generation, generation))
+    db.note(PROVIDER, provider.uuid, {}, advance=Advance(provider.id, provider.generation, generation))
     return replace(provider, generation=generation, updated_at=updated_at)
 
 

@@ -80,7 +80,7 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
     db.changed(key[0], feed.SHAPE)
     parent_uuid = None if parent is None else parent.uuid
     changes: Changes = {("name",): (None, name), ("parent",): (None, parent_uuid)}
-    db.note(PROVIDER, uuid, changes, step=Advance(key[0], None, 0))
+    db.note(PROVIDER, uuid, changes, advance=Advance(key[0], None, 0))
     return ResourceProvider(
         id=key[0],
         uuid=uuid,

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tools import copy_core
 
 #: What a short run runs in the copy: gabbits of each kind, in process on SQLite, and the units that serve requests.
 SHORT = (
-    *("tests/gabbi", "-k", "not test_gabbits or client or policy or reshaper"),
+    "tests/gabbi",
     *(f"tests/unit/{name}" for name in ("conf", "handlers", "http", "middleware", "objects", "policy")),
 )
 #: What a long run runs there, each in turn: parts that are short, since a test that takes long counts as hanging.
@@ -67,14 +68,13 @@ class Copy:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PYTHONPATH"))}
         return subprocess.run(argv, cwd=self.root, env=kept | variables, capture_output=True, text=True, check=False)
 
-    def passes(self, *paths: str) -> None:
+    def passes(self, *paths: str, options: Sequence[str] = ("-n", "2")) -> None:
         """Run tests on SQLite, given by patterns of paths; raises AssertionError with what failed."""
         found = [str(path) for pattern in paths for path in sorted(self.root.glob(pattern))]
         assert found, paths
         left_out = [f"--ignore={path}" for path in OF_THE_WHOLE]
         pytest_ = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", "--databases", "sqlite")
-        processes = ("-n", "0" if paths == SHORT else "2")
-        done = self.run("python", *pytest_, *processes, *left_out, *found)
+        done = self.run("python", *pytest_, *options, *left_out, *found)
         assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
@@ -143,7 +143,7 @@ def commands_of_extensions():
 
 
 def test_it_passes_the_gabbits_and_the_units_that_serve_requests(core):
-    core.passes(*SHORT)
+    core.passes(*SHORT, options=("-n", "0", "-k", "not test_gabbits or client or policy or reshaper"))
 
 
 def test_all_tests_that_the_copy_has_of_the_core_are_in_a_part(core):

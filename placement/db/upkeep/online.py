@@ -104,7 +104,7 @@ class IncompleteConsumers:
         owner: dict[Path, Pair] = {("project",): (None, self._project), ("user",): (None, self._user)}
         both = sa.select(consumers.c.uuid, consumers.c.id)
         for uuid, id_ in db.execute(both.where(consumers.c.uuid.in_(uuids), consumers.c.generation == 0)).all():
-            db.note(CONSUMER, uuid, owner, step=Advance(id_, None, 0), project=self._project)
+            db.note(CONSUMER, uuid, owner, advance=Advance(id_, None, 0), project=self._project)
 
     def _owner(self, db: Transaction) -> tuple[int, int]:
         """Return the ids of the project and the user; their rows are created if they are missing."""

@@ -48,7 +48,7 @@ class Notes(Protocol):
         author: Author | None,
         changes: Changes,
         *,
-        step: Advance | None = None,
+        advance: Advance | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object.
@@ -58,7 +58,7 @@ class Notes(Protocol):
             key: The object's uuid; for a resource class or trait, its name.
             author: In whose name.
             changes: Pairs by path; a name is under ``("name",)``.
-            step: None if the generation does not move.
+            advance: None if the generation does not move.
             project: The owner's, for consumers.
         """
 

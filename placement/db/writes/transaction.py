@@ -109,7 +109,7 @@ class Transaction(Reader):
         key: str,
         changes: Changes,
         *,
-        step: Advance | None = None,
+        advance: Advance | None = None,
         project: str | None = None,
         by: author.Author | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class Transaction(Reader):
         """
         if self._notes is not None:
             by = by or author.current()
-            self._notes.add(kind, key, by, changes, step=step, project=project)
+            self._notes.add(kind, key, by, changes, advance=advance, project=project)
 
     @property
     def changed_providers(self) -> Collection[int]:

@@ -115,7 +115,7 @@ def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
     idle = [consumer for consumer in Holding.lock(db, uuids) if not consumer.held_on]
     for consumer in idle:
         reason: Changes = {("reason",): (None, "idle")}
-        db.note(CONSUMER, consumer.uuid, reason, step=Advance(consumer.id, consumer.generation, None))
+        db.note(CONSUMER, consumer.uuid, reason, advance=Advance(consumer.id, consumer.generation, None))
     release.end(db, idle)
     return len(idle)
 

@@ -113,7 +113,7 @@ class ClaimSet:
             # A transaction of its own ends them: this one has locked providers, which come after consumers.
             leases.require_none_expired_on(self._db, self._named_provider_ids)
             raise
-        self._replace(inventories)
+        self._replace(inventories, self._generations(inventories))
 
     def place_each(
         self,
@@ -159,8 +159,8 @@ class ClaimSet:
             if not self._is_new(claim):
                 self._consumers[claim.consumer].advance(self._db)
         provider_rows.advance_locked(self._db, self._named_provider_ids)
-        self._replace(inventories)
         after = self._generations(inventories)
+        self._replace(inventories, after)
         return [refused.get(claim.consumer) or self._placed(claim, after) for claim in self._claims]
 
     # --- step 1 ---
@@ -318,7 +318,8 @@ class ClaimSet:
 
     # --- step 5 ---
 
-    def _replace(self, inventories: _Inventories) -> None:
+    def _replace(self, inventories: _Inventories, after: Mapping[str, int]) -> None:
+        """Replace what the consumers hold; ``after`` are the new generations of providers, by uuid."""
         placed = self._open
         allocation_rows.delete_all(self._db, [self._held[claim.consumer] for claim in placed if claim.only_on is None])
         for claim in placed:
@@ -326,14 +327,14 @@ class ClaimSet:
                 allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
         allocation_rows.insert(self._db, placed, self._provider_ids, inventories)
         if self._db.has_history:
-            self._note(inventories)
+            self._note(after)
 
-    def _note(self, inventories: _Inventories) -> None:
+    def _note(self, after: Mapping[str, int]) -> None:
         """Note for the history what the claims change."""
-        moved = {uuid: (self._provider_ids[uuid], after) for uuid, after in self._generations(inventories).items()}
+        moved = {uuid: (self._provider_ids[uuid], generation) for uuid, generation in after.items()}
         if ended := self._ended_provider_ids:
             moved |= {one.uuid: (one.id, one.generation) for one in ResourceProvider.of_ids(self._db, ended)}
-        advanced = {uuid: Advance(id_, after - 1, after) for uuid, (id_, after) in moved.items()}
+        advanced = {uuid: Advance(id_, new - 1, new) for uuid, (id_, new) in moved.items()}
         for claim in self._open:
             consumer, held = self._consumers[claim.consumer], self._held[claim.consumer]
             note_claim(self._db, claim, held, consumer.next_generation, consumer.id, advanced)
@@ -342,9 +343,11 @@ class ClaimSet:
         """Return the generations that the providers have after the placed claims, by uuid."""
         # In ``place``, the lock had already advanced them when the inventories were read.
         later = self._refused is not None
-        named = {uuid for claim in self._open for uuid in claim.resources}
+        claimed = self._claimed_providers
         return {
-            uuid: inventory.provider_generation + later for (uuid, _), inventory in inventories.items() if uuid in named
+            uuid: inventory.provider_generation + later
+            for (uuid, _), inventory in inventories.items()
+            if uuid in claimed
         }
 
     def _placed(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
@@ -375,9 +378,12 @@ class ClaimSet:
         return dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
 
     @property
+    def _claimed_providers(self) -> set[str]:
+        return {uuid for claim in self._open for uuid in claim.resources}
+
+    @property
     def _named_provider_ids(self) -> set[int]:
-        named = {uuid for claim in self._open for uuid in claim.resources}
-        return {self._provider_ids[uuid] for uuid in named & self._provider_ids.keys()}
+        return {self._provider_ids[uuid] for uuid in self._claimed_providers & self._provider_ids.keys()}
 
     @property
     def _ended_provider_ids(self) -> set[int]:

@@ -41,8 +41,8 @@ def note_claim(
     changes: dict[Path, Pair] = {("project",): (before.project, owner.project), ("user",): (before.user, owner.user)}
     if owner.consumer_type is not None:
         changes["type",] = (before.type_name, owner.consumer_type)
-    step = Advance(row, before.generation, generation)
-    _note(db, claim.consumer, changes, before.amounts, holds, step, advanced, owner.project, claim)
+    advance = Advance(row, before.generation, generation)
+    _note(db, claim.consumer, changes, before.amounts, holds, advance, advanced, owner.project, claim)
 
 
 def note_end(
@@ -67,8 +67,8 @@ def note_end(
         ("lease",): (written(before.expires_at), None),
         ("reason",): (None, reason),
     }
-    step = Advance(before.id, before.generation, None)
-    _note(db, before.uuid, changes, before.amounts, {}, step, advanced or {}, before.project, claim)
+    advance = Advance(before.id, before.generation, None)
+    _note(db, before.uuid, changes, before.amounts, {}, advance, advanced or {}, before.project, claim)
 
 
 def _note(
@@ -77,7 +77,7 @@ def _note(
     changes: dict[Path, Pair],
     held: Mapping[_Key, int],
     holds: Mapping[_Key, int],
-    step: Advance,
+    advance: Advance,
     advanced: Mapping[str, Advance],
     project: str | None,
     claim: Claim | None,
@@ -89,11 +89,11 @@ def _note(
         changes["allocations", provider, name] = pair
         if pair[0] != pair[1] or provider in advanced:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
-    db.note(CONSUMER, consumer, changes, step=step, project=project, by=by)
+    db.note(CONSUMER, consumer, changes, advance=advance, project=project, by=by)
     before, after = {key[0] for key in held}, {key[0] for key in holds}
     for provider, of_provider in of_providers.items():
         of_provider["consumers", consumer] = provider in before, provider in after
-        db.note(PROVIDER, provider, of_provider, step=advanced.get(provider), by=by)
+        db.note(PROVIDER, provider, of_provider, advance=advanced.get(provider), by=by)
 
 
 def written(lease: datetime.datetime | None) -> str | None:

@@ -104,8 +104,8 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     expires_at = end_after(db, seconds)
     if db.has_history:
         changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
-        step = Advance(before.id, before.generation, before.generation)
-        db.note(CONSUMER, consumer_uuid, changes, step=step, project=before.project)
+        advance = Advance(before.id, before.generation, before.generation)
+        db.note(CONSUMER, consumer_uuid, changes, advance=advance, project=before.project)
     is_claimed = db.execute(_EXTEND, {"consumer": before.id, "ends": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
         new: dict[str, Any] = {

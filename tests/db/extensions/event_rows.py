@@ -29,7 +29,7 @@ def write(database, *steps, kind=events.PROVIDER, by=ASKED, project=None):
             changes = {}
             if kind == events.PROVIDER and (before is None or after is None):
                 changes = {("name",): (None if before is None else f"n-{key}", None if after is None else f"n-{key}")}
-            db.note(kind, key, changes, step=events.Advance(None, before, after), by=by, project=project)
+            db.note(kind, key, changes, advance=events.Advance(None, before, after), by=by, project=project)
 
     database.write(work)
 

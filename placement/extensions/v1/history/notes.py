@@ -28,7 +28,7 @@ class _Noted:
     kind: str
     key: str
     changes: dict[Path, Pair]
-    step: Advance | None
+    advance: Advance | None
     project: str | None
 
 
@@ -49,20 +49,21 @@ class EventNotes:
         author: Author | None,
         changes: Changes,
         *,
-        step: Advance | None = None,
+        advance: Advance | None = None,
         project: str | None = None,
     ) -> None:
         """Note a change of an object; arguments as for ``placement.db.writes.notes.Notes``."""
         place = id(author), kind, key
         noted = self._noted.get(place)
         if noted is None:
-            self._noted[place] = _Noted(author, kind, key, dict(changes), step, project)
+            self._noted[place] = _Noted(author, kind, key, dict(changes), advance, project)
             return
         for path, pair in changes.items():
             before, _ = noted.changes.get(path, pair)
             noted.changes[path] = (before, pair[1])
-        if step is not None:
-            noted.step = step if noted.step is None else step._replace(before=noted.step.before)
+        if advance is not None:
+            first = noted.advance or advance
+            noted.advance = advance._replace(before=first.before)
         noted.project = project or noted.project
 
     def __bool__(self) -> bool:
@@ -74,7 +75,7 @@ class EventNotes:
         first: dict[int, int] = {}
         for noted in self._noted.values():
             changes = document(noted.changes)
-            row, before, after = noted.step or _NO_STEP
+            row, before, after = noted.advance or _NO_ADVANCE
             if not changes and before == after:
                 continue
             ordinal = len(rows)
@@ -134,7 +135,7 @@ def _request(author: Author | None) -> str | None:
     return orjson.dumps(known).decode()
 
 
-_NO_STEP = Advance(None, None, None)
+_NO_ADVANCE = Advance(None, None, None)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Author))
 #: Inserts the rows of a transaction.
 INSERT = CompiledInsert(

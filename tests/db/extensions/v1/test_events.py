@@ -160,8 +160,8 @@ def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
 
 def named(database, uuid, new, generation):
     """Write the event of a provider that was called "old"."""
-    step = events_of.Advance(None, generation, generation)
-    database.write(lambda db: db.note(events_of.PROVIDER, uuid, {("name",): ("old", new)}, step=step))
+    advance = events_of.Advance(None, generation, generation)
+    database.write(lambda db: db.note(events_of.PROVIDER, uuid, {("name",): ("old", new)}, advance=advance))
 
 
 def test_a_name_that_was_given_up_is_found(database):

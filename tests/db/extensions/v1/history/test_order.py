@@ -98,7 +98,7 @@ def watched(database):
 
 def test_a_transaction_that_is_rolled_back_has_no_events(database):
     def work(db):
-        db.note("provider", key(1), {}, step=Advance(None, 0, 1))
+        db.note("provider", key(1), {}, advance=Advance(None, 0, 1))
         raise errors.NoAllocations(uuid="x")
 
     with pytest.raises(errors.NoAllocations):
