@@ -66,14 +66,14 @@ class CompiledInsert:
 
     def execute(self, connection: Connection, rows: Sequence[Row]) -> None:
         """Insert the rows, in their order; raises what SQLAlchemy raises."""
-        for text, values in self._parts(connection.dialect, rows):
+        for text, values in self._batches(connection.dialect, rows):
             connection.exec_driver_sql(text, values)
 
     def execute_returning_ids(self, connection: Connection, rows: Sequence[Row], key: str) -> dict[Any, int]:
         """Insert the rows, and return their ids by the values of the column ``key``, which must not be null."""
         if connection.dialect.insert_returning and connection.dialect.name != "sqlite":
             ids: dict[Any, int] = {}
-            for text, values in self._parts(connection.dialect, rows):
+            for text, values in self._batches(connection.dialect, rows):
                 ids |= {row[0]: row[1] for row in connection.exec_driver_sql(f"{text} RETURNING {key}, id", values)}
             return ids
         if len(rows) == 1:  # the driver knows the id
@@ -84,7 +84,7 @@ class CompiledInsert:
         inserted = sa.select(column, self._table.c.id).where(column.in_([row[key] for row in rows]))
         return {row[0]: row[1] for row in connection.execute(inserted)}
 
-    def _parts(self, dialect: Dialect, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
+    def _batches(self, dialect: Dialect, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
         """Yield the statements that insert the rows, with their values."""
         form = self._form(dialect)
         for start in range(0, len(rows), _MANY):
