@@ -135,7 +135,7 @@ class Consumer:
             if providers:
                 facts["providers"] = list(providers)
             rows = list(db.execute(statement, facts))
-            found = cls._collected(owners, (row for row in rows if row.number == _CONSUMER))
+            found = cls._collected(owners, rows)
             known = {wanted[row.number]: row.id for row in rows if row.number >= 0}
             provider_ids = {
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
@@ -156,7 +156,7 @@ class Consumer:
         for row in rows:
             consumer = found.get(row.uuid)
             if consumer is None:
-                continue  # some collations also find a uuid in another case
+                continue  # a name or a provider; or a uuid in another case, which some collations find, too
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
                 consumer.is_expired = bool(row.is_expired)

@@ -29,7 +29,8 @@ def claims(bodies: Mapping[str, Any], options: ClaimOptions) -> list[Claim]:
         TooManyAllocations: The request writes more allocations than the limit.
     """
     resources = {consumer: _resources(body["allocations"]) for consumer, body in bodies.items()}
-    count = sum(map(_count, resources.values()))
+    # Ending a consumer takes as much work as one allocation.
+    count = sum(sum(map(len, held.values())) or 1 for held in resources.values())
     most = options.max_allocations_per_request
     if count > most:
         raise errors.TooManyAllocations(count=count, most=most)
@@ -50,11 +51,6 @@ def _claim(
         body.get("consumer_type"),
     )
     return Claim(consumer, resources, owner, body.get("consumer_generation", ANY_GENERATION))
-
-
-def _count(resources: Mapping[str, Mapping[str, int]]) -> int:
-    """The allocations to write; ending a consumer takes as much work as one."""
-    return sum(len(amounts) for amounts in resources.values()) or 1
 
 
 def _resources(allocations: Any) -> dict[str, dict[str, int]]:

@@ -68,6 +68,8 @@ class ClaimSet:
     def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
         self._db = db
         self._claims = claims
+        #: The uuids of the providers that the claims name, in order.
+        self._named: Collection[str] = dict.fromkeys(uuid for claim in claims for uuid in _providers_of(claim))
         #: The claims that have not been refused so far.
         self._open = claims
         #: Why claims are refused, by consumer; None if the first refusal is raised instead.
@@ -101,17 +103,17 @@ class ClaimSet:
         self._read(provider_ids, created)
         self._write_consumers()
         if prepare is not None:
-            prepare(self._named_provider_ids | self._ended_provider_ids)
+            prepare({*self._claimed.values(), *self._ended_provider_ids})
         if created:
-            self._provider_ids = ResourceProvider.ids(self._db, self._named_providers)
+            self._provider_ids = ResourceProvider.ids(self._db, self._named)
             self._check_providers()
-        provider_rows.advance_for_usage(self._db, self._named_provider_ids, self._ended_provider_ids)
+        provider_rows.advance_for_usage(self._db, self._claimed.values(), self._ended_provider_ids)
         inventories = self._read_inventories()
         try:
             self._judge([self._claims], inventories)
         except errors.CapacityExceeded:
             # A transaction of its own ends them: this one has locked providers, which come after consumers.
-            leases.require_none_expired_on(self._db, self._named_provider_ids)
+            leases.require_none_expired_on(self._db, self._claimed.values())
             raise
         self._replace(inventories, self._generations(inventories))
 
@@ -158,7 +160,7 @@ class ClaimSet:
         for claim in self._open:
             if not self._is_new(claim):
                 self._consumers[claim.consumer].advance(self._db)
-        provider_rows.advance_locked(self._db, self._named_provider_ids)
+        provider_rows.advance_locked(self._db, self._claimed.values())
         after = self._generations(inventories)
         self._replace(inventories, after)
         return [refused.get(claim.consumer) or self._placed(claim, after) for claim in self._claims]
@@ -181,8 +183,12 @@ class ClaimSet:
         if unchecked:
             # Any generation will do, so these claims must not collide with other writers of the same consumers.
             Consumer.create_and_lock(self._db, unchecked)
-        owners = {claim.consumer: claim.owner if _may_stay(claim) else None for claim in self._claims}
-        unknown = self._named_providers if provider_ids is None else ()
+        # A claim for nothing ends its consumer, unless that may keep what it holds on other providers.
+        owners = {
+            claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
+            for claim in self._claims
+        }
+        unknown = self._named if provider_ids is None else ()
         self._consumers, ids = Consumer.read_for_claims(self._db, owners, unknown)
         self._provider_ids = ids if provider_ids is None else provider_ids
         if expired := [consumer.uuid for consumer in self._consumers.values() if consumer.is_expired]:
@@ -261,8 +267,7 @@ class ClaimSet:
 
     def _lock_providers(self, generations: Mapping[str, int] | None, skip_locked: bool) -> None:
         """Lock the providers, and refuse claims on those that are gone, skipped, or of another generation."""
-        ids = {uuid: self._provider_ids[uuid] for claim in self._open for uuid in claim.resources}
-        locked = provider_rows.lock_for_usage(self._db, ids, skip_locked=skip_locked)
+        locked = provider_rows.lock_for_usage(self._db, self._claimed, skip_locked=skip_locked)
         for claim in self._open:
             for uuid in claim.resources:
                 if uuid not in locked and not skip_locked:
@@ -277,12 +282,11 @@ class ClaimSet:
         classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open))
         if not classes:
             return {}
-        providers = {self._provider_ids[uuid]: uuid for claim in self._open for uuid in claim.resources}
+        providers = {id_: uuid for uuid, id_ in self._claimed.items()}
         inventories = ClaimedInventory.read(self._db, providers, classes)
-        if self._refused is None:
-            # If none of the providers has inventory of a class, the class may not exist.
-            found = {name for _, name in inventories}
-            ResourceClass.ids(self._db, [name for name in classes if name not in found])
+        if self._refused is None and (unseen := classes.keys() - {name for _, name in inventories}):
+            # None of the providers has inventory of these classes, so they may not exist.
+            ResourceClass.ids(self._db, [name for name in classes if name in unseen])
         return inventories
 
     def _judge(self, groups: Iterable[Sequence[Claim]], inventories: _Inventories) -> None:
@@ -343,7 +347,7 @@ class ClaimSet:
         """Return the generations that the providers have after the placed claims, by uuid."""
         # In ``place``, the lock had already advanced them when the inventories were read.
         later = self._refused is not None
-        claimed = self._claimed_providers
+        claimed = self._claimed
         return {
             uuid: inventory.provider_generation + later
             for (uuid, _), inventory in inventories.items()
@@ -374,16 +378,10 @@ class ClaimSet:
         return bool(claim.resources) and self._consumers[claim.consumer].is_new
 
     @property
-    def _named_providers(self) -> Collection[str]:
-        return dict.fromkeys(uuid for claim in self._claims for uuid in _providers_of(claim))
-
-    @property
-    def _claimed_providers(self) -> set[str]:
-        return {uuid for claim in self._open for uuid in claim.resources}
-
-    @property
-    def _named_provider_ids(self) -> set[int]:
-        return {self._provider_ids[uuid] for uuid in self._claimed_providers & self._provider_ids.keys()}
+    def _claimed(self) -> dict[str, int]:
+        """The ids of the providers that claims ask something of, by uuid; those yet to be created are left out."""
+        ids = self._provider_ids
+        return {uuid: ids[uuid] for claim in self._open for uuid in claim.resources if uuid in ids}
 
     @property
     def _ended_provider_ids(self) -> set[int]:
@@ -402,11 +400,6 @@ class ClaimSet:
         if claim.only_on is None:
             return set()
         return self._held[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
-
-
-def _may_stay(claim: Claim) -> bool:
-    """Return whether the consumer may hold something with this claim."""
-    return bool(claim.resources) or claim.only_on is not None
 
 
 def _providers_of(claim: Claim) -> Collection[str]:
