@@ -20,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,10 +145,13 @@ class Child:
         """Let the process run until the end of the test run, when the watcher ends it."""
         self._process.returncode = 0  # else Popen warns that it still runs
 
-    def stop(self) -> None:
+    def stop(self, workers: Callable[[], Collection[int]] = tuple) -> None:
         """Stop it as its operator would.  Does nothing if it was stopped before.
 
         If it takes too long, kill it and raise with the end of its log.
+
+        Args:
+            workers: Returns processes that are told to stop, too, if it has not ended after a second.
         """
         if self._note.exists():
             deadline = time.monotonic() + PATIENCE
@@ -157,8 +160,13 @@ class Child:
                 time.sleep(0.02)
             begun = self._descendants()
             os.kill(self.pid, self._stop_with)
+            told = time.monotonic()
             while not (ended := self.ended) and time.monotonic() < deadline:
                 time.sleep(0.02)
+                if time.monotonic() > told + 1:
+                    for worker in workers():
+                        send(worker, self._stop_with)
+                    told = time.monotonic()
             self._kill(begun)
             if not ended:
                 raise RuntimeError(self._with_log(f"did not stop in {PATIENCE} s"))

@@ -55,7 +55,8 @@ class Service:
 
     def stop(self) -> None:
         """Stop it in order."""
-        self._child.stop()
+        # uWSGI's master waits forever for a worker that had just begun when it told them all to end.
+        self._child.stop(lambda: self.workers if "--master" in self._argv else ())
 
     def kill(self) -> None:
         """End all its processes at once, with SIGKILL."""

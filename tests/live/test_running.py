@@ -31,6 +31,15 @@ def test_uwsgi_replaces_a_killed_worker(database_url):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_uwsgi_stops_even_if_it_is_told_to_while_it_replaces_a_worker(database_url):
+    with running.uwsgi(database_url, flags=["--lazy-apps"]) as service:
+        service.wait_until_loaded()
+        killed = service.kill_worker()
+        service.wait_until(lambda: killed not in service.workers)
+    wait_until_gone([service.pid])
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_placement_serve_is_one_process(database_url):
     with running.embedded(database_url) as service:
         (worker,) = service.workers
