@@ -96,6 +96,8 @@ class Crowd:
         # So that it is the threads that say which of them are served together, and not the time.
         queue.longest_wait, queue.gathering = PATIENCE, 0
         self.admitted = 0
+        #: The listeners run in the threads, and an addition takes several steps.
+        self._counting = threading.Lock()
         self._forget()
 
     def _forget(self):
@@ -149,11 +151,13 @@ class Crowd:
                 signal.disconnect(listener)
 
     def _note_timing(self, name, _seconds):
-        self.searches += name == "pick"
-        self.guessed += name == "joint"
+        with self._counting:
+            self.searches += name == "pick"
+            self.guessed += name == "joint"
 
     def _note_outcome(self, outcome, number):
-        self.outcomes[outcome] += number
+        with self._counting:
+            self.outcomes[outcome] += number
 
     def _note_answer(self, environ, _status, _seconds):
         self.logged[threading.current_thread().name] = environ.get(SEARCH)
