@@ -156,7 +156,7 @@ class Consumer:
         for row in rows:
             consumer = found.get(row.uuid)
             if consumer is None:
-                continue  # a name or a provider; or a uuid in another case, which some collations find, too
+                continue  # the row of a name or a provider, or a uuid in another case, which some collations match
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
                 consumer.is_expired = bool(row.is_expired)

@@ -188,8 +188,8 @@ class ClaimSet:
             claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
             for claim in self._claims
         }
-        unknown = self._named if provider_ids is None else ()
-        self._consumers, ids = Consumer.read_for_claims(self._db, owners, unknown)
+        uuids_to_look_up = self._named if provider_ids is None else ()
+        self._consumers, ids = Consumer.read_for_claims(self._db, owners, uuids_to_look_up)
         self._provider_ids = ids if provider_ids is None else provider_ids
         if expired := [consumer.uuid for consumer in self._consumers.values() if consumer.is_expired]:
             leases.require_ended(expired)
@@ -284,9 +284,10 @@ class ClaimSet:
             return {}
         providers = {id_: uuid for uuid, id_ in self._claimed.items()}
         inventories = ClaimedInventory.read(self._db, providers, classes)
-        if self._refused is None and (unseen := classes.keys() - {name for _, name in inventories}):
-            # None of the providers has inventory of these classes, so they may not exist.
-            ResourceClass.ids(self._db, [name for name in classes if name in unseen])
+        if self._refused is None:
+            # If none of the providers has inventory of a class, the class may not exist.
+            with_inventory = {name for _, name in inventories}
+            ResourceClass.ids(self._db, [name for name in classes if name not in with_inventory])
         return inventories
 
     def _judge(self, groups: Iterable[Sequence[Claim]], inventories: _Inventories) -> None:
