@@ -6,6 +6,7 @@ That what has expired is room at once is the rule of ``refusals``, which counts 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from jepsen.calls import effects
 from jepsen.checker.holdings import Held, holdings
@@ -33,6 +34,7 @@ def leases(history: History) -> list[Violation]:
         for effect in effects(one)
         if getattr(effect, "consumer", None) in leased
         for violation in _judged(one, effect, swept, over)
+        if not _is_of_the_end_before(history, one, effect)
     ]
 
 
@@ -54,3 +56,22 @@ def _judged(
             if all(write.value.is_nothing for write in possible):
                 sentence = f"{consumer} is given another end, and its lease is over"
                 yield Violation("an extension and the end exclude each other", sentence, (one.number,))
+
+
+def _is_of_the_end_before(history: History, one: Operation, effect: Effect) -> bool:
+    """Whether a reply that nothing is held is right if the extensions beside it are not committed yet."""
+    if not (isinstance(effect, ConsumerRead) and effect.shown is None and one.ended is not None):
+        return False
+    consumer, ended = effect.consumer, one.ended
+    beside = {
+        other.number
+        for other in history.operations
+        if other.began <= ended and (other.ended is None or other.ended >= one.began)
+        if any(isinstance(of, ConsumerExtended) and of.consumer == consumer for of in effects(other))
+    }
+    unanswered = [
+        replace(other, ended=None, status=0, reply=None) if other.number in beside else other
+        for other in history.operations
+    ]
+    before = holdings(replace(history, operations=unanswered), ends_at_once=False)
+    return any(write.value.is_nothing for write in before[consumer].possible(one.began, ended))

@@ -66,6 +66,13 @@ def extend(began, length):
     return timed(began, "POST", f"/v1/claims/{ONE}/extend", body, reply=held(ONE, began + 0.005 + length))
 
 
+def late_extension(began, ended, at, length):
+    """An extension that takes effect at a time between its beginning and its end."""
+    reply = held(ONE, at + length)
+    path, body = f"/v1/claims/{ONE}/extend", {"expires_in": length}
+    return call(int(began * SECOND), int(ended * SECOND), "POST", path, body, reply=reply)
+
+
 def shown(began, ends):
     return timed(began, "GET", f"/v1/claims/{ONE}", reply=held(ONE, ends))
 
@@ -104,6 +111,8 @@ def full(began):
             shown(8, 11),
             gone(9),
         ],
+        # An extension in time is committed late: the lease was over meanwhile.
+        [claim(1, 3), late_extension(3.9, 4.3, 4, 5), gone(4.1), shown(6, 9)],
     ],
 )
 def test_leases_that_end_at_their_time(operations):
@@ -117,6 +126,8 @@ def test_leases_that_end_at_their_time(operations):
         (EARLY, [claim(1, 3), empty(2)]),
         (EARLY, [claim(1, 3), gone(3.9)]),
         (EARLY, [claim(1, 3), extend(2, 5), gone(4.5)]),
+        (EARLY, [claim(1, 3), late_extension(2, 4.3, 2.1, 5), gone(2.2)]),
+        (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), gone(4.4)]),
         (EARLY, [claim(1, 3), gone(5), claim(6, None), empty(7)]),
         (LATE, [claim(1, 3), shown(4.5, 4.005)]),
         (TOGETHER, [claim(1, 3), extend(4.5, 9)]),
