@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -68,7 +69,7 @@ class Database:
         # A database in memory is one connection, which reads use, too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
-        #: For writes that can share one transaction.
+        #: For claims that can share a transaction (``objects/claims/joint_claims.py``).
         self.queue: Queue[Any, bool] = Queue(LARGEST, self.wait_for)
 
     @property
@@ -171,17 +172,9 @@ class Database:
             OutcomeUnknown: The connection was lost during COMMIT.
         """
         attempt = functools.partial(self._attempts.commit, work)
-        deadline = retry.new_deadline()
-        for round_ in range(retry.PREREQUISITES):
-            try:
-                with signals.timed("database"), self.bulkhead.admit():
-                    return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
-            except Prerequisite as prerequisite:
-                # After the first prerequisite the work always runs once more, even after the deadline.
-                if round_ and retry.is_over(deadline):
-                    break
-                self.write(prerequisite.work, exhausted=exhausted)
-        raise exhausted()
+        return self._after_prerequisites(
+            attempt, attempts, exhausted, lambda first: self.write(first, exhausted=exhausted)
+        )
 
     def wait_for(self, done: threading.Event) -> bool:
         """Wait for work that another thread does with this database; see ``Bulkhead.wait_for``."""
@@ -209,13 +202,33 @@ class Database:
         Raises:
             Failure: A work is refused; or as for ``write``, and then ``look`` may not have been called.
         """
-        for _ in range(retry.PREREQUISITES):
+        all_works = [*works]
+        attempt = functools.partial(self._attempts.roll_back, all_works, look)
+        return self._after_prerequisites(attempt, attempts, exhausted, lambda first: all_works.insert(0, first))
+
+    def _after_prerequisites(
+        self,
+        attempt: Callable[[int], Result],
+        attempts: int,
+        exhausted: type[errors.Conflict],
+        carry_out: Callable[[Work[object]], object],
+    ) -> Result:
+        """Run attempts until one lacks no prerequisite, and have each prerequisite carried out before the next.
+
+        It ends at the deadline.  But after the first prerequisite the attempt always runs once more, or a slow server
+        would answer no request that needs one.
+        """
+        deadline = retry.new_deadline()
+        for number in itertools.count():
             try:
-                attempt = functools.partial(self._attempts.roll_back, works, look)
                 with signals.timed("database"), self.bulkhead.admit():
-                    return retry.until_done(attempt, attempts, exhausted, retry.new_deadline(), self._discard_stale)
+                    return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
             except Prerequisite as prerequisite:
-                works = [prerequisite.work, *works]
+                if number and retry.is_over(deadline):
+                    break
+                carry_out(prerequisite.work)
+            if number:
+                retry.pause(number)
         raise exhausted()
 
     def wait_until_reachable(self, max_retries: int, retry_interval: float) -> None:

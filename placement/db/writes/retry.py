@@ -27,8 +27,6 @@ ATTEMPTS = 10
 #: Seconds: the longest pause between two attempts, and the age at which a request starts no further attempt.
 LONGEST_PAUSE = 0.1
 _LONGEST_REQUEST = 60.0
-#: How often a write may require a prerequisite; more than once only if another transaction removed it again.
-PREREQUISITES = 10
 
 
 def new_deadline() -> float:

@@ -13,7 +13,7 @@ from placement.db import database as databases
 from placement.db.engine import timeouts
 from placement.db.schema.tables import traits
 from placement.db.writes import attempt, retry
-from placement.db.writes.transaction import Collision
+from placement.db.writes.transaction import Collision, Prerequisite
 from tests import children, made
 from tests.clock import PATIENCE, Clock
 from tests.made import opened
@@ -148,6 +148,21 @@ def test_the_work_is_run_once_more_after_its_first_prerequisite(memory, clock):
         return "done"
 
     assert memory.write(work) == "done"
+
+
+@pytest.mark.parametrize("is_dry", [False, True], ids=["write", "dry run"])
+def test_a_write_may_need_one_thing_after_another(memory, no_pauses, is_dry):
+    """As many as fit into the minute: thousands of expired leases are given back in parts."""
+    attempts = []
+
+    def work(db):
+        attempts.append(db.attempt)
+        if len(attempts) < 30:
+            raise Prerequisite(lambda _: None)
+        return "done"
+
+    result = memory.dry_run([work], lambda _: None) if is_dry else memory.write(work)
+    assert (result, len(attempts)) == ("done", 30)
 
 
 def test_a_prerequisite_that_collides_is_the_failure_of_the_write(memory, clock):
