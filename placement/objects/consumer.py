@@ -90,6 +90,8 @@ class Consumer:
     is_expired: bool = False
     #: The columns for the owner that it will have.
     columns: dict[str, int | None] = field(default_factory=dict)
+    #: The names of that owner that have no row: an attempt that writes the consumer has to require them.
+    missing_names: list[Name] = field(default_factory=list)
 
     @property
     def is_new(self) -> bool:
@@ -144,10 +146,11 @@ class Consumer:
             found = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
             known = names.find(db, wanted)
             provider_ids = ResourceProvider.ids(db, providers)
-        ids = names.ensure(db, wanted, known)
+        ids = names.with_no_ids(wanted, known)
         for uuid, owner in owners.items():
             if owner:
                 found[uuid].columns = owner.columns(ids)
+                found[uuid].missing_names = [name for name in owner.names if name not in known]
         return found, provider_ids
 
     @classmethod

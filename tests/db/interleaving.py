@@ -6,6 +6,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,11 +15,24 @@ from placement.db.database import Database
 from tests.clock import PATIENCE
 
 
-@contextlib.contextmanager
 def just_before(
     database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Run ``act`` once, before the first statement of ours that begins so, or that ``beginning`` selects."""
+    return _beside("before_cursor_execute", database, beginning, act)
+
+
+def just_after(
+    database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
+) -> AbstractContextManager[None]:
+    """Run ``act`` once, after the first statement of ours that begins so, or that ``beginning`` selects."""
+    return _beside("after_cursor_execute", database, beginning, act)
+
+
+@contextlib.contextmanager
+def _beside(
+    event: str, database: Database, beginning: str | Callable[[str], bool], act: Callable[[], object]
+) -> Iterator[None]:
     picks = beginning if callable(beginning) else lambda statement: statement.startswith(beginning)
     acted = []
 
@@ -27,11 +41,11 @@ def just_before(
             acted.append(statement)
             act()
 
-    sa.event.listen(database.engine, "before_cursor_execute", see)
+    sa.event.listen(database.engine, event, see)
     try:
         yield
     finally:
-        sa.event.remove(database.engine, "before_cursor_execute", see)
+        sa.event.remove(database.engine, event, see)
     assert acted
 
 

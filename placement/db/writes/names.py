@@ -82,11 +82,19 @@ def ensure(db: Transaction, names: Collection[Name], found: Mapping[Name, int]) 
     Args:
         found: The ids of the names that have a row.
     """
-    missing = [name for name in names if name not in found]
-    if not missing:
-        return found
-    db.require(lambda transaction: create(transaction, missing))
-    return {**found, **dict.fromkeys(missing, _NO_ID)}
+    require(db, [name for name in names if name not in found])
+    return with_no_ids(names, found)
+
+
+def with_no_ids(names: Collection[Name], found: Mapping[Name, int]) -> Mapping[Name, int]:
+    """Return ids of all names, those of the names without a row for an attempt that will be rolled back."""
+    return {**dict.fromkeys(names, _NO_ID), **found}
+
+
+def require(db: Transaction, missing: Collection[Name]) -> None:
+    """Have rows created for these names, if there are any, and this attempt run again."""
+    if missing:
+        db.require(lambda transaction: create(transaction, missing))
 
 
 def create(db: Transaction, names: Collection[Name]) -> None:

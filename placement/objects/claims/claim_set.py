@@ -28,6 +28,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from placement import errors
+from placement.db.writes import names
 from placement.db.writes.notes import Advance
 from placement.db.writes.transaction import Collision, Transaction
 from placement.objects import provider_rows
@@ -138,9 +139,9 @@ class ClaimSet:
                 for the locks, if the server can do so.
 
         Returns:
-            What became of each claim, in order.  Refusals are those that ``place`` raises, except that a class that
-            does not exist is NoInventoryToAllocate; and AllocationsChanged, which refuses all claims if consumers do
-            not hold what is relied on, and single claims if a provider is locked or has another generation.
+            What became of each claim, in order.  The failures are those of ``place``, with two differences: an
+            unknown class is NoInventoryToAllocate; and AllocationsChanged refuses every claim if a consumer no longer
+            holds what is relied on, and a single claim if its provider is locked or has another generation.
 
         Raises:
             Prerequisite: The lease of a consumer has expired.
@@ -181,9 +182,10 @@ class ClaimSet:
         """
         unchecked = [claim.consumer for claim in self._claims if isinstance(claim.generation, AnyGeneration)]
         if unchecked:
-            # Any generation will do, so these claims must not collide with other writers of the same consumers.
+            # Any generation will do, so a change by another writer is no reason to run again: the rows are locked
+            # before they are read.
             Consumer.create_and_lock(self._db, unchecked)
-        # A claim for nothing ends its consumer, unless that may keep what it holds on other providers.
+        # A claim for nothing ends its consumer, unless the consumer may keep what it holds on other providers.
         owners = {
             claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
             for claim in self._claims
@@ -326,6 +328,8 @@ class ClaimSet:
     def _replace(self, inventories: _Inventories, after: Mapping[str, int]) -> None:
         """Replace what the consumers hold; ``after`` are the new generations of providers, by uuid."""
         placed = self._open
+        # A claim that is refused leaves no names behind.
+        names.require(self._db, [name for claim in placed for name in self._consumers[claim.consumer].missing_names])
         allocation_rows.delete_all(self._db, [self._held[claim.consumer] for claim in placed if claim.only_on is None])
         for claim in placed:
             if claim.only_on is not None:
@@ -369,7 +373,7 @@ class ClaimSet:
     # --- what the steps need ---
 
     def _refuse(self, claim: Claim, failure: errors.Failure) -> None:
-        """Note why the claim is refused, unless it already is; in ``place``, raise the failure."""
+        """Mark the claim as refused, for the first reason if there are several; in ``place``, raise the failure."""
         if self._refused is None:
             raise failure
         self._open = [other for other in self._open if other is not claim]

@@ -4,8 +4,8 @@ The end is a time by the database's clock, and is compared with no other clock, 
 lease belongs to the consumer's row: it ends when the row is deleted, and a consumer that is created again has none.
 
 Every transaction that decides by the end of a lease writes the consumer's row, and reads the end only once it holds the
-lock on that row.  So if an extension races with the end of the lease, exactly one takes effect, and a lease is given
-back once (ADR 39).
+lock on that row.  So if a request to extend a lease races with its end, exactly one of the two takes effect, and a
+lease is given back once (ADR 39).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
 
 
 def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
-    # An extension may have been committed before this transaction got the lock.
+    # The lease may have been extended, and that committed, before this transaction got the lock.
     return release.end_expired(db, Holding.lock(db, uuids, skip_locked=skip_locked))
 
 
@@ -97,8 +97,8 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     Raises:
         NoAllocations: The consumer holds nothing, or its lease is over.
     """
-    db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()})
-    before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid)
+    is_locked = db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()}).rowcount
+    before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid) if is_locked else None
     if before is None or not before.exists:
         raise errors.NoAllocations(uuid=consumer_uuid)
     expires_at = end_after(db, seconds)

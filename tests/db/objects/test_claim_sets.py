@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
+import sqlalchemy as sa
 
 from placement import errors
+from placement.db.schema.tables import projects
 from placement.db.writes.transaction import Collision
 from placement.objects.claims import release
 from placement.objects.claims.claim import ANY_GENERATION, Claim
-from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.claim_set import ClaimSet, PlacedClaim
 from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
@@ -48,9 +51,25 @@ def used(database):
     return database.read(lambda db: Usage.of_provider(db, ResourceProvider.get(db, HOST)))["VCPU"]
 
 
+def names_of(database, table):
+    column = sa.select(table.c.external_id)
+    return {*database.read(lambda db: db.execute(column).scalars().all())}
+
+
 def held(database, consumer):
     found = database.read(lambda db: Holding.find(db, consumer))
     return found and found.resources[HOST]["VCPU"]
+
+
+@pytest.mark.usefixtures("host")
+def test_a_refused_claim_leaves_no_names_behind_while_others_are_placed(database):
+    claims = [
+        replace(claim(amount, generation=None), owner=Owner(project, "user"))
+        for amount, project in ((5, "new"), (4, "refused"))
+    ]
+    outcomes = database.write(lambda db: ClaimSet(db, claims).place_each())
+    assert [type(outcome) for outcome in outcomes] == [PlacedClaim, errors.CapacityExceeded]
+    assert names_of(database, projects) == {"project", "new"}
 
 
 @pytest.mark.usefixtures("host")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import time
 import uuid
@@ -21,7 +22,8 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests.children import PATIENCE, until
-from tests.db import lease, sql_hooks
+from tests.db import interleaving, lease, sql_hooks
+from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
@@ -49,6 +51,18 @@ def claimed(database, seconds=3600):
 
 def held(database, consumer):
     return database.read(lambda db: Holding.find(db, consumer))
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.usefixtures("host")
+def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
+    """It appears after the extension has looked for its row, so a sweep or another extension would not have to wait."""
+    consumer = str(uuid.uuid4())
+    with opened(database.url) as elsewhere:
+        appear = functools.partial(put, elsewhere, consumer)
+        with interleaving.just_after(database, "UPDATE consumers", appear), pytest.raises(errors.NoAllocations):
+            database.write(lambda db: leases.extend(db, consumer, 3600))
+    assert held(database, consumer).expires_at is None
 
 
 def extend(database, consumer):
