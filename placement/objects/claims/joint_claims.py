@@ -1,7 +1,8 @@
 """The claims of a request, placed in a transaction of their own or with those of other threads (docs/adr/0036).
 
-Only claims of consumers that hold nothing yet are placed together: they have no rows for whose locks the batch might
-have to wait.  They are judged one after another, so each reply is one that the request could have had alone.
+Only claims of consumers that hold nothing yet, as their clients state, are placed together: mostly they have no rows
+for whose locks the batch might have to wait.  They are judged one after another, so each reply is one that the request
+could have had alone.
 """
 
 from __future__ import annotations
@@ -101,7 +102,11 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
     except errors.Unavailable:
         raise
     except Exception as error:
-        LOG.debug("Claims of several requests are placed separately: %s", error)
+        # It may concern only one of them, and nothing was written.
+        if isinstance(error, errors.Failure):
+            LOG.debug("%d claims are placed separately: %s", len(claims), error)
+        else:
+            LOG.exception("%d claims are placed separately", len(claims))
         return [False] * len(claims)
     return placed
 

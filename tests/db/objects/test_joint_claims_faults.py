@@ -118,7 +118,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, place):
+def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, place, caplog):
     several = [new() for _ in range(4)]
 
     def fail(connection, cursor, statement, parameters, context, executemany):
@@ -131,6 +131,8 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, plac
     sa.event.remove(crowd.database.engine, "before_cursor_execute", fail)
     assert statuses(answers) == [500 if number == place else 204 for number in range(4)]
     assert crowd.causes == ["joint"]
+    [logged] = [record for record in caplog.records if "placed separately" in record.getMessage()]
+    assert (logged.levelname, logged.exc_info[0]) == ("ERROR", RuntimeError)
     assert count(crowd.database, consumers) == count(crowd.database, allocations) == 3
 
 

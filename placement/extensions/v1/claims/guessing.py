@@ -42,8 +42,13 @@ def _guess_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
     except errors.OutcomeUnknown:
         raise
     except Exception as error:
-        # The cause may concern only one of them, and nothing was written.
-        LOG.debug("%d calls are carried out separately: %s", number, error)
+        # It may concern only one of them, and nothing was written.  A lost connection ends a guess, which is a single
+        # attempt; the calls have more.
+        if isinstance(error, errors.Failure):
+            LOG.debug("%d calls are carried out separately: %s", number, error)
+        else:
+            LOG.exception("%d calls are carried out separately", number)
+        shared.guesses.note(won=False)
         if number > 1:
             signals.retried("joint")
         return [None] * number

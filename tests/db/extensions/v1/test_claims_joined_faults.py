@@ -169,7 +169,7 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
 
 
 @pytest.mark.parametrize("place", range(NUMBER))
-def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, place):
+def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, place, caplog):
     trial.crowd.read()
     calls = [call() for _ in range(NUMBER)]
     culprit = calls[place]["requests"][0]["consumer"]
@@ -187,6 +187,8 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, plac
     assert trial.crowd.causes.count("joint") == 1
     assert trial.crowd.joined == [1] * NUMBER
     assert trial.crowd.outcomes == {"claimed": NUMBER}
+    [logged] = [record for record in caplog.records if "carried out separately" in record.getMessage()]
+    assert (logged.levelname, logged.exc_info[0]) == ("ERROR", RuntimeError)
     # That of the fixture, that of the first call, and all but one of the others.
     assert [trial.crowd.count(table) for table in (consumers, allocations, claims)] == [1 + NUMBER] * 3
 
