@@ -16,7 +16,9 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import apis
+from tests.db import faults
 from tests.db.extensions import event_rows, replay
+from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
@@ -25,18 +27,22 @@ OWNER = Owner("project", "user")
 each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 
 
-def told(database, write, *, silent=False):
+def told(database, write, *, silent=False, plan=None):
     """Make the scenario and the request of a write; return the status, and the events of the request.
 
     Args:
         silent: Whether the request notes nothing.
+        plan: The faults of the request.
     """
     names, service = Names(), placement(database)
     for call in write.before:
         answer = service(*names.fill(call))
         assert answer.status < 300, (call, answer)
     before = len([*event_rows.following(database)])
-    with mock.patch.object(Transaction, "note", autospec=True) if silent else contextlib.nullcontext():
+    with (
+        mock.patch.object(Transaction, "note", autospec=True) if silent else contextlib.nullcontext(),
+        planted(database, plan) if plan else contextlib.nullcontext(),
+    ):
         answer = service(*names.fill(write.call))
     return answer.status, [*event_rows.following(database)][before:]
 
@@ -57,6 +63,16 @@ def test_replaying_the_events_gives_the_state(database, write):
             assert one.request["route"].startswith(f"{method} {api.prefix}/"), one
             assert one.request["request_id"].startswith("req-")
             assert one.request["api"] == api.name
+
+
+@pytest.mark.usefixtures("no_pauses")
+@each
+def test_an_attempt_that_is_rolled_back_leaves_no_gap_and_nothing_twice(database, backend, write):
+    plan = Plan("COMMIT", [faults.collisions(backend.kind)[0]])
+    status, _ = told(database, write, plan=plan)
+    assert status == write.status
+    assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+    assert plan.done or not write.changes
 
 
 def test_a_refused_claim_moves_no_generation(database):
