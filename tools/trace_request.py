@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Show what a request passes through: files and functions of the package that it enters, and its deepest stack.
 
-    python tools/trace_request.py [--stack | --functions] [REQUEST ...]
+    .tox/py3/bin/python tools/trace_request.py [--stack | --functions | --calls] [REQUEST ...]
 
 Each request is traced in this process, on a new SQLite database, in one thread, after it was sent a few times: what is
-made once is made by then.  REQUEST is a part of the name of a request, such as "claims"; by default all are traced.
+made once is made by then, and the index is up to date.  REQUEST is a part of the name of a request, such as "claims";
+by default all are traced.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ sync_on_startup = true
 """
 #: How often a request is sent before it is traced.
 WARM = 3
+CANDIDATES = "/allocation_candidates?resources=VCPU:1&resources1=MEMORY_MB:1&group_policy=none&limit=3"
 
 #: The path of a file in the package, and the name of a function in it.
 Function = tuple[str, str]
@@ -49,6 +51,8 @@ class Trace:
     def __init__(self) -> None:
         self.functions: dict[Function, None] = {}
         self.deepest: list[Function] = []
+        #: Each call, in order, with its depth.
+        self.calls: list[tuple[int, Function]] = []
         self._stack: list[Function] = []
 
     def of(self, call: Callable[[], Any]) -> Any:
@@ -66,6 +70,7 @@ class Trace:
         if event == "call":
             function = code.co_filename.removeprefix(PACKAGE), code.co_qualname
             self.functions[function] = None
+            self.calls.append((len(self._stack), function))
             self._stack.append(function)
             if len(self._stack) > len(self.deepest):
                 self.deepest = self._stack[:]
@@ -84,7 +89,6 @@ def requests(provider: str) -> dict[str, Callable[[], Sent]]:
     """Return what makes each request that is served, by its name; a claim is for a new consumer each time."""
     owner = {"project_id": "project", "user_id": "user"}
     allocations = {"allocations": {provider: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}}, **caller.NEW_CONSUMER}
-    candidates = "/allocation_candidates?resources=VCPU:1&resources1=MEMORY_MB:1&group_policy=none&limit=3"
 
     def claim() -> dict[str, Any]:
         return {"consumer": str(uuid.uuid4()), "consumer_type": "JOB", "query": "resources=VCPU:1", **owner}
@@ -92,12 +96,13 @@ def requests(provider: str) -> dict[str, Callable[[], Sent]]:
     found: dict[str, Callable[[], Sent]] = {
         "GET /resource_providers/{u}": lambda: ("GET", f"/resource_providers/{provider}", None),
         "PUT /allocations": lambda: ("PUT", f"/allocations/{uuid.uuid4()}", allocations),
-        "GET /allocation_candidates": lambda: ("GET", candidates, None),
+        "GET /allocation_candidates": lambda: ("GET", CANDIDATES, None),
     }
     if "v1" not in extension.installed():
         return found
     return found | {
-        "POST /v1/claims": lambda: ("POST", "/v1/claims", {"requests": [claim()]}),
+        "POST /v1/claims, guessed": lambda: ("POST", "/v1/claims", {"requests": [claim()]}),
+        "POST /v1/claims, in rounds": lambda: ("POST", "/v1/claims", {"requests": [claim()], "strategy": "pack"}),
         "GET /v1/events": lambda: ("GET", "/v1/events?limit=10", None),
     }
 
@@ -127,6 +132,9 @@ def show(name: str, status: int, trace: Trace, arguments: argparse.Namespace) ->
     if arguments.stack:
         for depth, (file, name) in enumerate(trace.deepest, 1):
             print(f"  {depth:3} {file} {name}")
+    if arguments.calls:
+        for depth, (file, name) in trace.calls:
+            print(f"  {depth * '  '}{file} {name}")
     if arguments.functions:
         for file, functions in files.items():
             print(f"  {file}", *functions, sep="\n    ")
@@ -139,15 +147,21 @@ def main() -> None:
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--stack", action="store_true", help="list the stack down to the deepest function")
     shown.add_argument("--functions", action="store_true", help="list the functions by file")
+    shown.add_argument("--calls", action="store_true", help="list every call in order, indented by its depth")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         call = service(directory)
         provider = add_provider(call)
-        for name, sent in requests(provider).items():
-            if arguments.request and not any(part in name for part in arguments.request):
-                continue
+        known = requests(provider)
+        chosen = {
+            n: s for n, s in known.items() if not arguments.request or any(part in n for part in arguments.request)
+        }
+        if not chosen:
+            parser.error(f"no request has such a name; there are: {'; '.join(known)}")
+        for name, sent in chosen.items():
             for _ in range(WARM):
                 _answer(call, *sent())
+            _answer(call, "GET", CANDIDATES, None)
             trace, request = Trace(), sent()
             answer = trace.of(lambda: _answer(call, *request))  # noqa: B023
             show(name, answer.status, trace, arguments)

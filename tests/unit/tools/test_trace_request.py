@@ -1,15 +1,18 @@
 """tools/trace_request.py: what each request enters."""
 
+import itertools
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from placement import extension
 
 ROOT = Path(__file__).parents[3]
 
 STATUS = {"GET /resource_providers/{u}": "200", "PUT /allocations": "204", "GET /allocation_candidates": "200"}
-STATUS_OF_V1 = {"POST /v1/claims": "200", "GET /v1/events": "200"}
+STATUS_OF_V1 = {"POST /v1/claims, guessed": "200", "POST /v1/claims, in rounds": "200", "GET /v1/events": "200"}
 
 
 def traced(*arguments):
@@ -36,6 +39,31 @@ def test_the_stack_goes_down_to_the_database():
     head, *stack = traced("--stack", "resource_providers")
     assert len(stack) == int(head.split()[-1])
     assert "handlers/provider.py show" in " ".join(stack)
+
+
+def test_the_calls_are_listed_in_order_with_their_depth():
+    head, *listed = traced("--calls", "resource_providers")
+    depths = [(len(line) - len(line.lstrip())) // 2 - 1 for line in listed]
+    assert max(depths) + 1 == int(head.split()[-1])
+    assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(depths))
+    names = [line.strip() for line in listed]
+    assert names.index("handlers/provider.py show") < names.index("objects/provider.py ResourceProvider.get")
+
+
+@pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not there")
+def test_a_claim_is_traced_with_and_without_a_guess():
+    claims = "  extensions/v1/claims/engine.py"
+    guessed, in_rounds = ([*traced("--functions", name)] for name in ("guessed", "in rounds"))
+    assert ("    Claiming.guess" in guessed, "    Claiming.run" in guessed) == (True, False)
+    assert ("    Claiming.guess" in in_rounds, "    Claiming.run" in in_rounds) == (False, True)
+    assert claims in guessed
+
+
+def test_a_name_that_no_request_has_is_an_error():
+    command = [sys.executable, "tools/trace_request.py", "put"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "PUT /allocations" in done.stderr
 
 
 def test_the_functions_are_listed_by_file():
