@@ -1,4 +1,4 @@
-"""Ending feed writers whose leases have expired because their processes have ended or are stalled (ADR 4)."""
+"""Ending feed writers that have not renewed their lease: their processes have ended, or are stalled (ADR 4)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from placement.db.writes.transaction import Transaction
 def end(db: Transaction, expired: datetime.datetime) -> None:
     """End the writers that have not been seen since this time.
 
-    The transaction gets a sequence number of its own.  So every state in which a writer was ended shows a number of a
-    living writer that no earlier state has, and a reader notices if the database goes back to an earlier state.  It
-    could not tell that from the ended writers, since they are finally cleared.
+    The transaction gets a sequence number of its own.  So every state after the end of a writer has a number of a
+    living writer that no earlier state has, by which a reader notices that the database went back.  The ended writers
+    cannot show it, because their rows are deleted in the end.
     """
     for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
         _end_one(db, writer_id, expired)
@@ -27,7 +27,7 @@ def _end_one(db: Transaction, writer_id: int, expired: datetime.datetime) -> Non
     """End a writer; its newest row stays, under the negated id.
 
     The lock waits for a transaction of the writer that is about to commit, so the number read after it is the writer's
-    last: from then on the foreign key refuses its rows (fencing).  A reader whose position is below that number has
+    last: from then on the foreign key refuses its rows (fencing).  A reader whose number for this writer is lower has
     missed a transaction.
     """
     if db.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:

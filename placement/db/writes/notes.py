@@ -30,7 +30,7 @@ MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
 class Advance(NamedTuple):
-    """A move of an object's generation; null before it exists, and after."""
+    """The change of an object's generation; None where the object does not exist yet, or no longer."""
 
     #: The id of the object's row: if a uuid is used again, it has another row.
     row: int | None

@@ -1,7 +1,8 @@
 """A queue whose threads do each other's work: one waiting thread does the work of all, as one batch.
 
 This is flat combining (D. Hendler, I. Incze, N. Shavit, M. Tzafrir: "Flat combining and the synchronization-parallelism
-tradeoff", SPAA 2010) with the queue of a group commit.  A lone thread begins at once, unless the last batch had others.
+tradeoff", SPAA 2010) with the queue of a group commit.  A lone thread begins at once, unless others were in the last
+batch, or waiting when it ended.
 """
 
 from __future__ import annotations

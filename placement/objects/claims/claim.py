@@ -17,7 +17,8 @@ class AnyGeneration(enum.Enum):
     ANY_GENERATION = "any generation will do"
 
 
-#: The consumer generation if the client states none.  None, in contrast, states that there is no such consumer.
+#: Stands for a generation that the client does not state.  The value ``None`` is another one: it states that the
+#: consumer does not exist yet.
 ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 

@@ -1,7 +1,7 @@
 """Sweeps give back what all expired leases hold, in transactions of bounded size.
 
-There is no daemon.  Searches, claims, a worker's requests and an operator's command sweep.  Concurrent sweeps share the
-work, since each skips the consumers that another one has locked.
+There is no daemon.  Searches, claims, workers after a request, and a command for operators do it.  Concurrent sweeps
+share the work, since each skips the consumers that another one has locked.
 """
 
 from __future__ import annotations

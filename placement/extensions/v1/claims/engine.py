@@ -3,7 +3,7 @@
 A round chooses a place for every remaining request, on a current snapshot of the index, and claims these places in
 transactions of bounded size.  A claim decides from the database, by the one fit rule, so it refuses a place that others
 have taken since.  Such a request goes into the next round, on a newer snapshot.  A request is refused for want of room
-in a round that found nothing for it, that claimed every place it found for others, and in which no consumer moved:
+in a round that found nothing for it, that claimed every place it found for others, and in which no consumer was moved:
 then the search covered the current index without these places.
 """
 
@@ -157,7 +157,7 @@ class Claiming:
     def _end_missing(
         self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Snapshot
     ) -> None:
-        """End requests that have no place; but if some of those concerned already hold something, end only these.
+        """Answer requests that have no place; or, if any consumers concerned already hold something, only theirs.
 
         What a consumer held when the snapshot was taken is not free there.  If it no longer holds anything, the next
         round searches without that usage; if the database has not changed, there is no further round.  While expired
@@ -222,7 +222,7 @@ class Claiming:
         return chosen, {requests[position].consumer for position in picker.cut_short}
 
     def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
-        """Claim the places, and return whether all of them were taken without giving anything back."""
+        """Claim the places, and return whether all of them were taken, and no consumer gave anything back."""
         size = len(chosen) if self._together else BATCH
         complete = True
         for start in range(0, len(chosen), size or 1):

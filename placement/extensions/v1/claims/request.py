@@ -24,7 +24,8 @@ class ClaimRequest:
     query: SearchQuery
     #: How many copies the consumer gets of what the query asks for, each in another tree.
     count: int = 1
-    #: Whether the consumer is to keep what it holds: then it must hold nothing yet.  Otherwise it is moved.
+    #: Whether this is a new claim: the consumer must hold nothing yet, or what this request has claimed.  Otherwise
+    #: it is moved, and gives up what it holds.
     keep: bool = True
     #: The generation that the client states; None: there is no such consumer.
     generation: int | None = None

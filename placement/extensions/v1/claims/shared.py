@@ -42,9 +42,9 @@ class Shared:
 
 
 class Guesses:
-    """Skips guesses after lost ones: with each loss in a row, about twice as many calls do not guess.
+    """Skips guesses after lost ones: each consecutive loss about doubles the number of calls that do not guess.
 
-    A count that is lost between two threads does no harm.
+    If two threads overwrite each other's count, no harm is done.
     """
 
     def __init__(self) -> None:

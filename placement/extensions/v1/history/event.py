@@ -1,8 +1,8 @@
 """Events of the history, in the order of their positions, page by page (docs/adr/0042).
 
-A reader passes on the *mark* of the position that it has reached: the number, and a checksum of its transaction.  If
-the number now belongs to another transaction, or to none, the database was restored from a backup, or events were
-removed that the reader has not seen.
+With its next request a reader sends the *mark* of the position that it has reached: the number, and a checksum of its
+transaction.  If the number now belongs to another transaction, or to none, the database was restored from a backup,
+or events were removed that the reader has not seen.
 
 The cost of a page does not depend on the age of the history.  A page looks at a bounded number of events, so where few
 of them are wanted it may be empty and still not be the last.

@@ -85,7 +85,7 @@ class GenerationStep(NamedTuple):
     """What a transaction does to the generation of an object; None while the object does not exist."""
 
     object: Hashable
-    #: The id of its row; None in events of earlier releases.
+    #: The id of its row; None in events that older versions wrote.
     row: int | None
     before: int | None
     after: int | None
@@ -99,7 +99,7 @@ class Unordered:
     seq: int
     at: datetime.datetime
     steps: tuple[GenerationStep, ...] = ()
-    #: Its place among all, if the database has one writer at a time; otherwise 0.
+    #: Its rank among all, if the database has one writer at a time; otherwise 0.
     place: int = 0
     #: How many events it has.
     length: int = 1
@@ -138,21 +138,21 @@ def in_order(transactions: Iterable[Unordered]) -> list[Unordered]:
     return found
 
 
-#: The life (two numbers) with the generations before and after; and the place in ``by_time``.
+#: The life (two numbers) with the generations before and after; and the rank in ``by_time``.
 _Step = tuple[tuple[int, int, float, float], int]
 
 
 def _lives(by_time: Sequence[Unordered]) -> Iterator[list[list[int]]]:
-    """Yield the line of each object: places in ``by_time``, in groups whose members may come in any order."""
+    """Yield the line of each object: ranks in ``by_time``, in groups whose members may come in any order."""
     steps: defaultdict[Hashable, list[_Step]] = defaultdict(list)
     #: Each object's current life: the id of its row, and how often the object has ended since.
     present: dict[Hashable, tuple[int, int]] = {}
     for rank, transaction in enumerate(by_time):
         for object_, row, before, after in transaction.steps:
-            # Earlier releases recorded no ids: there, the time of a deletion tells two lives apart.
+            # Older versions recorded no ids: there, the time of a deletion tells two lives apart.
             life = present.get(object_, (0, 0)) if row is None else (row, 0)
-            place = *life, -1 if before is None else before, math.inf if after is None else after
-            steps[object_].append((place, rank))
+            life_and_generations = *life, -1 if before is None else before, math.inf if after is None else after
+            steps[object_].append((life_and_generations, rank))
             present[object_] = (life[0], life[1] + 1) if after is None else life
     for line in steps.values():
         groups = itertools.groupby(_present_last(sorted(line)), key=lambda step: step[0])
@@ -165,7 +165,7 @@ def _present_last(line: list[_Step]) -> list[_Step]:
     An id is drawn a moment before its row exists.  If others create and end the object within that moment, the life
     that still goes on has the lower id, although it began after theirs had ended.
     """
-    ended = {place[:2] for place, _ in line if place[3] == math.inf}
+    ended = {life[:2] for life, _ in line if life[3] == math.inf}
     present = [step for step in line if step[0][:2] not in ended]
     others = [step for step in line if step[0][:2] in ended]
     is_later = present and others and min(rank for _, rank in present) > max(rank for _, rank in others)

@@ -67,7 +67,7 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> Non
 
 
 def _most_waiting(configured: int | None, threads: int | None) -> int:
-    """Return how many requests may wait for events: by default a quarter of the threads, and one of two or three."""
+    """Return how many requests may wait for events: by default a quarter of the threads, or one of two or three."""
     if configured is not None:
         return int(configured)
     if threads is None:
@@ -117,7 +117,7 @@ class EventHistory:
     def maintain(self) -> bool:
         """Order events, begin to prune them, and sample the usage; return False if another thread orders them.
 
-        One of its own writes may call it, if the writer of that write is due for maintenance.
+        It may be called within one of its own writes, if the feed writer of that write is due for maintenance.
         """
         if not self._maintained.acquire(blocking=False):
             return False

@@ -1,9 +1,9 @@
 """Waiting for events: what many requests want to know at once, one of them reads (docs/adr/0042).
 
-Hundreds of clients that follow the events have reached the same position.  When an event comes, or when they come at
-once and may not wait, they would all read the same page, and all other requests would have to wait for them.  So one of
-them looks for the newest position, and one reads the page that follows, while the others wait for their turn and then
-find it read.
+Hundreds of clients that follow the events have reached the same position.  When an event arrives, or when they all ask
+in the same moment and no place is free to wait, they would all read the same page, and hold up every other request.
+So one of them looks for the newest position, and one reads the page that follows; the others wait for their turn, and
+then get the page that was read.
 """
 
 from __future__ import annotations
