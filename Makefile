@@ -49,8 +49,9 @@ jepsen: .venv/gates
 	$(TOX) -e jepsen -- $(ARGS)
 
 # With ARGS only the tests of tests/ that they choose; make jepsen ARGS=--hypothesis-profile=long has the others.
+# One test may take more than the 20 minutes after which a shorter run ends as hanging.
 test-long: .venv/gates
-	$(TOX) -e py3$(if $(ARGS),,$(COMMA)jepsen) -- --hypothesis-profile=long $(ARGS)
+	$(TOX) -e py3$(if $(ARGS),,$(COMMA)jepsen) -- --hypothesis-profile=long -o faulthandler_timeout=7200 $(ARGS)
 
 test-nova: .venv/gates
 	$(TOX) -e nova $(if $(ARGS),-- $(ARGS))
