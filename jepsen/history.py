@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 #: The process of the reads after the run, when everything is healed and no client runs.
 FINAL = -1
@@ -84,6 +84,21 @@ class Operation:
     def _error(self) -> Mapping[str, Any]:
         errors = self.reply.get("errors") if isinstance(self.reply, dict) else None
         return errors[0] if errors else {}
+
+
+class Lasting(Protocol):
+    """What begins and, unless it is open, ends."""
+
+    @property
+    def began(self) -> int: ...
+
+    @property
+    def ended(self) -> int | None: ...
+
+
+def overlap(one: Lasting, other: Lasting) -> bool:
+    """Whether there is a time at which both may take effect."""
+    return (one.ended is None or one.ended > other.began) and (other.ended is None or other.ended > one.began)
 
 
 def is_outcome_known(path: str, status: int, body: Any) -> bool:

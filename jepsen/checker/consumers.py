@@ -30,7 +30,7 @@ from jepsen.effect_types import (
     ConsumerWrite,
     Holding,
 )
-from jepsen.history import Event, History, Operation
+from jepsen.history import Event, History, Operation, overlap
 from jepsen.violation import Violation
 
 #: Reasons of a refusal that say something about the consumer; "capacity" does so in a reply of POST /v1/claims.
@@ -123,7 +123,7 @@ def _beside_new_ends(operations: Sequence[Timed]) -> Iterator[Timed]:
     ends = [each for each in operations if isinstance(each.call, LeaseEnd)]
     for each in operations:
         late = isinstance(each.call, ConsumerRead) and each.call.minds_ends and each.call.shown is None
-        if late and any(_overlap(each, one) for one in new_ends) and any(_overlap(each, one) for one in ends):
+        if late and any(overlap(each, one) for one in new_ends) and any(overlap(each, one) for one in ends):
             yield replace(each, call=AnyTime(each.call))
         else:
             yield each
@@ -134,10 +134,6 @@ def _gives_another_end(call: object) -> bool:
         case ConsumerExtended() | ConsumerWrite(expected=int(), after=Holding(ends=str())):
             return True
     return False
-
-
-def _overlap(one: Timed, other: Timed) -> bool:
-    return (one.ended is None or one.ended > other.began) and (other.ended is None or other.ended > one.began)
 
 
 def _is_beside(operation: Operation, event: Event) -> bool:

@@ -12,7 +12,7 @@ from jepsen.calls import effects
 from jepsen.checker.holdings import Held, holdings
 from jepsen.checker.registers import Register
 from jepsen.effect_types import ConsumerExtended, ConsumerRead, ConsumerWrite, Effect
-from jepsen.history import History, Operation
+from jepsen.history import History, Operation, overlap
 from jepsen.violation import Violation
 
 
@@ -33,18 +33,22 @@ def leases(history: History) -> list[Violation]:
         if one.ended is not None
         for effect in effects(one)
         if getattr(effect, "consumer", None) in leased
-        for violation in _judged(one, effect, swept, over)
-        if not _is_of_the_end_before(history, one, effect)
+        for violation in _judged(history, one, effect, swept, over)
     ]
 
 
 def _judged(
-    one: Operation, effect: Effect, swept: dict[str, Register[Held]], over: dict[str, Register[Held]]
+    history: History,
+    one: Operation,
+    effect: Effect,
+    swept: dict[str, Register[Held]],
+    over: dict[str, Register[Held]],
 ) -> Iterator[Violation]:
     assert one.ended is not None
     match effect:
-        case ConsumerRead(consumer, None):
-            if not any(write.value.is_nothing for write in swept[consumer].possible(one.began, one.ended)):
+        case ConsumerRead(consumer, None, minds_ends):
+            nothing = any(write.value.is_nothing for write in swept[consumer].possible(one.began, one.ended))
+            if not nothing and not (minds_ends and _may_be_over(history, one, consumer)):
                 sentence = f"{one.method} {one.path}: {consumer} holds nothing, before any lease of it may be over"
                 yield Violation("no lease ends before its time", sentence, (one.number,))
         case ConsumerRead(consumer, _, minds_ends=True):
@@ -58,20 +62,19 @@ def _judged(
                 yield Violation("an extension and the end exclude each other", sentence, (one.number,))
 
 
-def _is_of_the_end_before(history: History, one: Operation, effect: Effect) -> bool:
-    """Whether a reply that nothing is held is right if the extensions beside it are not committed yet."""
-    if not (isinstance(effect, ConsumerRead) and effect.shown is None and one.ended is not None):
-        return False
-    consumer, ended = effect.consumer, one.ended
-    beside = {
-        other.number
-        for other in history.operations
-        if other.began <= ended and (other.ended is None or other.ended >= one.began)
-        if any(isinstance(of, ConsumerExtended) and of.consumer == consumer for of in effects(other))
-    }
+def _may_be_over(history: History, one: Operation, consumer: str) -> bool:
+    """Whether the lease may be over for a reader, if the extensions beside its call are not committed yet.
+
+    Until an extension is committed, a reader sees the end before it, which may come meanwhile (docs: v1-claims-extend).
+    """
+    assert one.ended is not None
+
+    def is_extension(other: Operation) -> bool:
+        return any(isinstance(effect, ConsumerExtended) and effect.consumer == consumer for effect in effects(other))
+
     unanswered = [
-        replace(other, ended=None, status=0, reply=None) if other.number in beside else other
+        replace(other, ended=None, status=0, reply=None) if overlap(other, one) and is_extension(other) else other
         for other in history.operations
     ]
-    before = holdings(replace(history, operations=unanswered), ends_at_once=False)
-    return any(write.value.is_nothing for write in before[consumer].possible(one.began, ended))
+    held = holdings(replace(history, operations=unanswered), ends_at_once=False)[consumer]
+    return any(write.value.is_nothing for write in held.possible(one.began, one.ended))

@@ -128,6 +128,8 @@ def test_leases_that_end_at_their_time(operations):
         (EARLY, [claim(1, 3), extend(2, 5), gone(4.5)]),
         (EARLY, [claim(1, 3), late_extension(2, 4.3, 2.1, 5), gone(2.2)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), gone(4.4)]),
+        # A page of Placement shows it until a sweep, which would have had to wait for the extension.
+        (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), empty(4.1)]),
         (EARLY, [claim(1, 3), gone(5), claim(6, None), empty(7)]),
         (LATE, [claim(1, 3), shown(4.5, 4.005)]),
         (TOGETHER, [claim(1, 3), extend(4.5, 9)]),
