@@ -8,6 +8,7 @@ batch, or waiting when it ended.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -26,6 +27,17 @@ LONGEST_WAIT = 0.05
 #: Seconds for which a batch waits for as many items as there were when the last one ended: enough for a client that has
 #: its reply to send its next request.  Otherwise batches of one would alternate with batches of all the others.
 GATHERING = 0.002
+
+
+def log_failure(log: logging.Logger, consequence: str, error: Exception) -> None:
+    """Log why a batch has failed, where its items are done one by one instead; errors of the service with a traceback.
+
+    Each item gets the answer of its own attempt, so that nobody else is told of the error.
+    """
+    if isinstance(error, errors.Failure):
+        log.debug("%s: %s", consequence, error)
+    else:
+        log.error(consequence, exc_info=error)
 
 
 @dataclass(eq=False, slots=True)

@@ -16,6 +16,7 @@ from typing import Any
 from placement import errors, signals
 from placement.db.database import Database
 from placement.db.dry_run import DryRun
+from placement.db.writes.queue import log_failure
 from placement.db.writes.transaction import Transaction
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet, PlacedClaim
@@ -103,10 +104,7 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
         raise
     except Exception as error:
         # It may concern only one of them, and nothing was written.
-        if isinstance(error, errors.Failure):
-            LOG.debug("%d claims are placed separately: %s", len(claims), error)
-        else:
-            LOG.exception("%d claims are placed separately", len(claims))
+        log_failure(LOG, f"{len(claims)} claims are placed separately", error)
         return [False] * len(claims)
     return placed
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from placement import errors, signals
+from placement.db.writes.queue import log_failure
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.request import ClaimCall
 from placement.extensions.v1.claims.result import ClaimResult
@@ -44,10 +45,7 @@ def _guess_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
     except Exception as error:
         # It may concern only one of them, and nothing was written.  A lost connection ends a guess, which is a single
         # attempt; the calls have more.
-        if isinstance(error, errors.Failure):
-            LOG.debug("%d calls are carried out separately: %s", number, error)
-        else:
-            LOG.exception("%d calls are carried out separately", number)
+        log_failure(LOG, f"{number} calls are carried out separately", error)
         shared.guesses.note(won=False)
         if number > 1:
             signals.retried("joint")
