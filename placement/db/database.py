@@ -228,6 +228,7 @@ class Database:
                     break
                 carry_out(prerequisite.work)
             if number:
+                # One that does not help, as where the clocks of Galera nodes differ, is not repeated without a pause.
                 retry.pause(number)
         raise exhausted()
 

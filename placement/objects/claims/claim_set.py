@@ -190,8 +190,8 @@ class ClaimSet:
             claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
             for claim in self._claims
         }
-        uuids_to_look_up = self._named if provider_ids is None else ()
-        self._consumers, ids = Consumer.read_for_claims(self._db, owners, uuids_to_look_up)
+        providers_to_find = self._named if provider_ids is None else ()
+        self._consumers, ids = Consumer.read_for_claims(self._db, owners, providers_to_find)
         self._provider_ids = ids if provider_ids is None else provider_ids
         if expired := [consumer.uuid for consumer in self._consumers.values() if consumer.is_expired]:
             leases.require_ended(expired)
@@ -287,7 +287,7 @@ class ClaimSet:
         providers = {id_: uuid for uuid, id_ in self._claimed.items()}
         inventories = ClaimedInventory.read(self._db, providers, classes)
         if self._refused is None:
-            # If none of the providers has inventory of a class, the class may not exist.
+            # In ``place``, a class that none of the providers has inventory of is looked up: it may not exist.
             with_inventory = {name for _, name in inventories}
             ResourceClass.ids(self._db, [name for name in classes if name not in with_inventory])
         return inventories
