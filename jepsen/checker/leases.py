@@ -48,7 +48,8 @@ def _judged(
     match effect:
         case ConsumerRead(consumer, None, minds_ends):
             nothing = any(write.value.is_nothing for write in swept[consumer].possible(one.began, one.ended))
-            if not nothing and not (minds_ends and _may_be_over(history, one, consumer)):
+            only_reads = one.method == "GET" and minds_ends
+            if not nothing and not (only_reads and _may_be_over(history, one, consumer)):
                 sentence = f"{one.method} {one.path}: {consumer} holds nothing, before any lease of it may be over"
                 yield Violation("no lease ends before its time", sentence, (one.number,))
         case ConsumerRead(consumer, _, minds_ends=True):
@@ -65,7 +66,8 @@ def _judged(
 def _may_be_over(history: History, one: Operation, consumer: str) -> bool:
     """Whether the lease may be over for a reader, if the extensions beside its call are not committed yet.
 
-    Until an extension is committed, a reader sees the end before it, which may come meanwhile (docs: v1-claims-extend).
+    Until an extension is committed, a GET sees the end before it, which may come meanwhile (docs: v1-claims-extend).
+    Other calls wait for it.
     """
     assert one.ended is not None
 

@@ -115,7 +115,7 @@ RUNS = [
     # --- leases ---
     PlantedRun("lease-shorter-than-told", "no lease ends before its time", "leases"),
     PlantedRun("all-swept-when-one-is-over", "no lease ends before its time", "leases", seconds=5.0),
-    PlantedRun("swept-beside-an-extension", "no lease ends before its time", "leases", "mariadb"),
+    PlantedRun("swept-beside-an-extension", "no lease ends before its time", "leases", "mariadb", seconds=30.0),
     PlantedRun("shown-after-its-end", "a lease is over at its time", "leases"),
     PlantedRun("extended-after-its-end", "an extension and the end exclude each other", "leases"),
     PlantedRun("stalled-extension-answered-with-404", "no lease ends before its time", "leases"),

@@ -73,6 +73,11 @@ def late_extension(began, ended, at, length):
     return call(int(began * SECOND), int(ended * SECOND), "POST", path, body, reply=reply)
 
 
+def refused_extension(began):
+    path, reply = f"/v1/claims/{ONE}/extend", error("...", "placement.v1.nothing_held")
+    return timed(began, "POST", path, {"expires_in": 5}, status=404, reply=reply)
+
+
 def shown(began, ends):
     return timed(began, "GET", f"/v1/claims/{ONE}", reply=held(ONE, ends))
 
@@ -128,7 +133,8 @@ def test_leases_that_end_at_their_time(operations):
         (EARLY, [claim(1, 3), extend(2, 5), gone(4.5)]),
         (EARLY, [claim(1, 3), late_extension(2, 4.3, 2.1, 5), gone(2.2)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), gone(4.4)]),
-        # A page of Placement shows it until a sweep, which would have had to wait for the extension.
+        # Another extension waits for the first one, and so does a sweep, until which a page of Placement shows it.
+        (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), refused_extension(4.1)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), empty(4.1)]),
         (EARLY, [claim(1, 3), gone(5), claim(6, None), empty(7)]),
         (LATE, [claim(1, 3), shown(4.5, 4.005)]),
