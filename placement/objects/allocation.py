@@ -31,6 +31,10 @@ class ProviderAllocations:
     #: The time at which the newest of the allocations was written.
     modified: datetime.datetime | None = None
 
+    def __bool__(self) -> bool:
+        """Return whether anything is held."""
+        return bool(self.shares)
+
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> Self:
         """All that is held on the provider."""

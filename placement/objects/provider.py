@@ -74,7 +74,10 @@ class ResourceProvider:
     ) -> tuple[Self, Result]:
         """The provider, and what is read of it then, which is at least as new as its generation; raises like get."""
         provider = cls.get(db, uuid, missing)
-        return provider, read(db, provider)
+        found = read(db, provider)
+        if not found:
+            cls.get(db, uuid, missing)  # it may have been deleted since
+        return provider, found
 
     @staticmethod
     def ids(db: Reading, uuids: Collection[str]) -> dict[str, int]:

@@ -7,7 +7,9 @@ import pytest
 from placement import errors
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
+from tests.db import sql_hooks
 from tests.db.in_process import placement
+from tests.made import opened
 
 ONE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c005", "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c006"
 
@@ -39,3 +41,23 @@ def test_a_generation_moves_only_from_the_one_that_was_read(database):
     with pytest.raises(errors.TooManyConflicts):
         database.write(lambda db: LockedProvider(db, old.record).replace_inventories([]), attempts=2)
     assert database.read(lambda db: ResourceProvider.get(db, ONE)).generation == 1
+
+
+@pytest.mark.parametrize("of", ["inventories", "traits", "aggregates", "usages", "allocations"])
+def test_a_provider_that_is_deleted_while_it_is_read_is_not_shown_as_an_empty_one(database, of):
+    service = placement(database)
+    assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    assert service("PUT", f"/resource_providers/{ONE}/inventories", 39, body).status == 200
+    seen = []
+    with opened(database.url) as elsewhere:
+
+        def delete_between(statement):
+            seen.append(statement)
+            if len(seen) == 2:
+                assert placement(elsewhere)("DELETE", f"/resource_providers/{ONE}").status == 204
+
+        with sql_hooks.statements(database.reading_engine, delete_between):
+            answer = service("GET", f"/resource_providers/{ONE}/{of}", 39)
+    assert len(seen) >= 2
+    assert answer.status == 404
