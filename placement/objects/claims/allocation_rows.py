@@ -55,10 +55,9 @@ def delete_all(db: Transaction, consumers: Collection[Holding]) -> None:
 
 
 def delete_on(db: Transaction, consumer: str, provider_ids: Iterable[int]) -> None:
-    """Delete what the consumer holds on these providers, and record it in the feed."""
+    """Delete what the consumer holds on these providers, whose generations have been advanced for that."""
     for provider_id in provider_ids:
         db.execute(_DELETE_ON, {"consumer": consumer, "provider": provider_id})
-        db.changed(provider_id, feed.USAGE)
 
 
 _A = allocations.c

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from placement import errors
 from placement.db.writes import names
 from placement.db.writes.notes import Advance
-from placement.db.writes.transaction import Collision, Transaction
+from placement.db.writes.transaction import Transaction
 from placement.objects import provider_rows
 from placement.objects.claims import allocation_rows, leases
 from placement.objects.claims.claim import AnyGeneration, Claim
@@ -171,14 +171,13 @@ class ClaimSet:
     def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
         """Read the consumers with what they hold, and find the ids of the providers.
 
-        If they hold something, a separate statement reads what.  It cannot change unnoticed before step 2, which
-        requires that the rows still have the generations that were read.
+        If they hold something, a separate statement reads what.  That may be newer, but then step 2 collides, because
+        it requires that the rows still have the generations that were read first.
 
         Raises:
             ConsumerGenerationConflict: A client is mistaken about a generation.
             UnknownAllocationProvider: A provider does not exist; the first one is named.
             Prerequisite: The lease of a consumer has expired.
-            Collision: A consumer has changed between the two statements.
         """
         unchecked = [claim.consumer for claim in self._claims if isinstance(claim.generation, AnyGeneration)]
         if unchecked:
@@ -202,13 +201,9 @@ class ClaimSet:
                 except errors.ConsumerGenerationConflict as failure:
                     self._refuse(claim, failure)
         self._check_providers(created)
-        holding = [consumer for claim in self._open if (consumer := self._consumers[claim.consumer]).holds]
-        expected = {consumer.uuid: consumer.generation for consumer in holding}
-        if expected:
-            found = Holding.read_all(self._db, expected)
-            if {uuid: held.generation for uuid, held in found.items()} != expected:
-                raise Collision
-            self._held |= found
+        holding = [claim.consumer for claim in self._open if self._consumers[claim.consumer].holds]
+        if holding:
+            self._held |= Holding.read_all(self._db, holding)
 
     def _check_providers(self, created: Collection[str] = ()) -> None:
         for claim in self._open:

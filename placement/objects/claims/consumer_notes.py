@@ -87,7 +87,7 @@ def _note(
     for provider, name in dict.fromkeys([*held, *holds]):
         pair = held.get((provider, name)), holds.get((provider, name))
         changes["allocations", provider, name] = pair
-        if pair[0] != pair[1] or provider in advanced:
+        if pair[0] != pair[1]:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
     db.note(CONSUMER, consumer, changes, advance=advance, project=project, by=by)
     before, after = {key[0] for key in held}, {key[0] for key in holds}

@@ -64,7 +64,6 @@ class EventNotes:
         if advance is not None:
             first = noted.advance or advance
             noted.advance = advance._replace(before=first.before)
-        noted.project = project or noted.project
 
     def __bool__(self) -> bool:
         return bool(self._noted)

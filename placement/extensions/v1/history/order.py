@@ -215,12 +215,9 @@ def _transactions(db: Connection, behind: Sequence[tuple[int, int]]) -> Iterator
         steps: dict[tuple[Any, ...], GenerationStep] = {}
         for row in () if is_sqlite else (first, *others):
             if row.before_generation is not None or row.generation is not None:
-                life = row.kind, row.uuid, row.row_id
-                before = steps[life].before if life in steps else row.before_generation
-                steps[life] = GenerationStep((row.kind, row.uuid), row.row_id, before, row.generation)
-        # An object that is both created and deleted leaves no step.
-        lasting = tuple(step for step in steps.values() if step.before is not None or step.after is not None)
-        yield Unordered(writer, seq, first.at, lasting, first.place, 1 + len(others))
+                object_ = row.kind, row.uuid
+                steps[*object_, row.row_id] = GenerationStep(object_, row.row_id, row.before_generation, row.generation)
+        yield Unordered(writer, seq, first.at, tuple(steps.values()), first.place, 1 + len(others))
 
 
 _WRITER = sa.func.abs(change_writers.c.id)

@@ -82,8 +82,8 @@ class EventWatch:
         """
         while True:
             try:
-                with self._reading(until) as is_mine:
-                    if is_mine and self._newest[0] > number:
+                with self._reading(until):
+                    if self._newest[0] > number:
                         return True
                 pause = self._looked + INTERVAL - time.monotonic()
             except errors.Failure as failure:
