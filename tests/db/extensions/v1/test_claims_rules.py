@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 
 from placement.db.schema.tables import allocations, claims
 from placement.extensions.v1.claims import engine
+from placement.extensions.v1.claims.conditions import Conditions
 from placement.extensions.v1.pick import allowance
 from placement.search.budget import Budget
 from placement.search.find import Settings
@@ -219,6 +218,25 @@ def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hol
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_the_index_is_not_older_than_the_places_that_a_call_keeps_away_from(cloud, elsewhere, monkeypatch):
+    """Another client adds a provider to the preferred tree between the two, and puts the listed consumer there."""
+    preferred, other = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    put(cloud, other, 1)
+    read, added = Conditions.read, []
+
+    def add_first(conditions, db):
+        if not added:
+            added.append(child_of(elsewhere, preferred, "c", VCPU=4))
+            put(elsewhere, added[0], 1, HOLDER)
+        read(conditions, db)
+
+    monkeypatch.setattr(Conditions, "read", add_first)
+    [result] = cloud.claim(request(), apart_from=[HOLDER]).body["results"]
+    assert added
+    assert (result["outcome"], roots_of(result)) == ("claimed", {other})
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_request_for_which_others_have_left_no_operations_is_not_decided_and_placed_when_it_is_sent_again(
     cloud, monkeypatch
 ):
@@ -266,9 +284,13 @@ def hard_host(cloud, name):
     """Create a host where the search for ``HARD`` takes hundreds of operations."""
     root = cloud.host(name, VCPU=1)
     for number, amount in enumerate(DEVICES):
-        child = str(uuid.uuid4())
-        body = {"name": f"{name}{number}", "uuid": child, "parent_provider_uuid": root}
-        assert cloud("POST", "/resource_providers", body).status == 200
-        body = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": amount}}}
-        assert cloud("PUT", f"/resource_providers/{child}/inventories", body).status == 200
+        child_of(cloud, root, f"{name}{number}", VGPU=amount)
     return root
+
+
+def child_of(cloud, parent, name, **inventories):
+    """Create a provider below another one, and return its uuid."""
+    child = cloud.host(name, **inventories)
+    body = {"name": name, "parent_provider_uuid": parent}
+    assert cloud("PUT", f"/resource_providers/{child}", body).status == 200
+    return child
