@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from placement.db.schema.tables import allocations, claims
-from placement.extensions.v1.claims import engine
+from placement.extensions.v1.claims import engine, reasons
 from placement.extensions.v1.claims.conditions import Conditions
 from placement.extensions.v1.pick import allowance
 from placement.search.budget import Budget
@@ -273,6 +275,16 @@ def test_all_searches_of_a_call_and_its_explanations_have_one_allowance(cloud, m
     # The last operations of each search may be more than it has.
     assert sum(spent) < 2_000 + 500
     assert {*codes(cloud.claim(*refused[:20]))} == {"no_room"}
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_an_explanation_that_takes_all_operations_of_a_call_is_the_last_one(cloud, monkeypatch):
+    cloud.host("a", VCPU=1)
+    explain = reasons.explain
+    monkeypatch.setattr(reasons, "explain", lambda *given: replace(explain(*given), operations=10**9))
+    results = cloud.claim(request("resources=VCPU:2"), request("resources=VCPU:3")).body["results"]
+    assert [one["error"]["code"] for one in results] == ["placement.v1.no_room"] * 2
+    assert ["explanation" in one for one in results] == [True, False]
 
 
 #: Amounts that fill up two devices, in one of hundreds of ways to divide them.
