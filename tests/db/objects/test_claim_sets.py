@@ -92,6 +92,16 @@ def test_what_one_consumer_gives_back_another_of_the_set_can_take(database):
 
 
 @pytest.mark.usefixtures("host")
+def test_what_a_claim_gives_back_is_room_for_those_judged_after_it(database):
+    consumer = str(uuid.uuid4())
+    place(database, claim(TOTAL, consumer))
+    claims = [claim(1, consumer, generation=1), *(claim(amount, generation=None) for amount in (TOTAL - 1, 1))]
+    outcomes = database.write(lambda db: ClaimSet(db, claims).place_each())
+    assert [type(outcome) for outcome in outcomes] == [PlacedClaim, PlacedClaim, errors.CapacityExceeded]
+    assert used(database) == TOTAL
+
+
+@pytest.mark.usefixtures("host")
 def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
     known = str(uuid.uuid4())
     place(database, claim(1, known))
