@@ -10,18 +10,20 @@ import pytest
 
 from placement import errors, routes
 from placement.db.writes.transaction import Transaction
+from placement.objects.claims import leases
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet, PlacedClaim
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import apis
-from tests.db import faults
+from tests.db import faults, interleaving
 from tests.db.extensions import event_rows, replay
 from tests.db.faults import Plan, planted
 from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
+from tests.made import opened
 
 OWNER = Owner("project", "user")
 each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
@@ -91,6 +93,28 @@ def test_a_refused_claim_moves_no_generation(database):
     assert isinstance(moved, PlacedClaim)
     assert isinstance(refused, errors.CapacityExceeded)
     assert replay.differences(replay.replayed(database), replay.read(database)) == {}
+
+
+@pytest.mark.every_database
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+def test_a_claim_for_nothing_ends_the_lease_as_it_was_extended_meanwhile(database):
+    """An extension moves no generation, so the claim does not collide with it."""
+    host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
+    database.write(
+        lambda db: LockedProvider.create(db, uuid=host, name="host").replace_inventories([Inventory("VCPU", 8)])
+    )
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, {host: {"VCPU": 4}}, OWNER, None)]).place())
+
+    def extend(on, seconds):
+        on.write(lambda db: leases.extend(db, consumer, seconds))
+
+    extend(database, 3600)
+    with (
+        opened(database.url) as elsewhere,
+        interleaving.just_before(database, interleaving.holding_consumers, lambda: extend(elsewhere, 7200)),
+    ):
+        database.write(lambda db: ClaimSet(db, [Claim(consumer, {}, OWNER, 1)]).place())
+    assert replay.untruths(database) == []
 
 
 @pytest.mark.parametrize("write", every_tenth(write for write in (*ALL, *VARIANTS) if write.changes))
