@@ -9,7 +9,7 @@ import pytest
 from placement import errors
 from placement.db.writes import retry
 from placement.extensions.v1.releasing import release_matching, release_named
-from placement.objects.claims import consumer_pages, release
+from placement.objects.claims import consumer_pages, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.claims.consumer_pages import ConsumerFilter
@@ -99,20 +99,32 @@ def test_a_limit_is_kept(database, consumers):
     assert (len(done.released), done.complete, used(database)) == (3, True, 0)
 
 
-def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_holds(database, consumers, monkeypatch):
+def grow(database, consumer):
+    place(database, [consumer], 5)
+
+
+def extend(database, consumer):
+    """Its generation stays as it is."""
+    database.write(lambda db: leases.extend(db, consumer, 3600))
+
+
+@pytest.mark.parametrize(("change", "left"), [(grow, 5), (extend, 1)])
+def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_holds(
+    database, consumers, monkeypatch, change, left
+):
     page, changed = consumer_pages.page, []
 
     def then_changed(*arguments):
         found = page(*arguments)
         if not changed:
             changed.append(found.holders[1].uuid)
-            place(database, changed, 5)
+            change(database, changed[0])
         return found
 
     monkeypatch.setattr(consumer_pages, "page", then_changed)
     done = release_matching(database, RED, 100)
     assert sorted([*done.released, *changed]) == sorted(consumers)
-    assert (done.complete, used(database)) == (False, 5)
+    assert (done.complete, used(database)) == (False, left)
     done = release_matching(database, RED, 100)
     assert (done.released, done.complete) == (changed, True)
 
