@@ -140,7 +140,10 @@ def test_calls_with_the_same_end_are_carried_out_together(crowd):
     results = results_of(crowd.claim_each(*(call(**ends) for _ in range(3))))
     assert crowd.joined == [1, 3]
     [end] = {result["expires_at"] for result in results}
-    assert end is not None
+    for result in results:
+        # One event, in the name of its own request.
+        [event] = crowd("GET", f"/v1/events?consumer={result['consumer']}").body["events"]
+        assert event["changes"]["lease"] == [None, end]
 
 
 @pytest.mark.every_database
