@@ -475,6 +475,11 @@ def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monk
         chain(database, key(1), 1, start=generation)
         left.append(positions(database))
     assert left == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
+    # What gets too old after the last batch is left to the next maintenance.
+    database.recorder.order()
+    aged(database, 14, 31)
+    chain(database, key(1), 1, start=14)
+    assert sorted(positions(database)) == [*range(9, 15)]
 
 
 def test_writes_between_two_batches_remove_nothing(database, old_events, monkeypatch):
