@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
@@ -152,13 +153,22 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 
 
 def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
-    """Also through more transactions than may find all due consumers locked."""
+    """Also if more transactions find all due consumers locked than may do so in a row."""
     monkeypatch.setattr(release, "BATCH", 1)
-    number = lease_sweep.MOST_IDLE + 1
-    due(number)
-    given_back = []
+    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 2)
+    due(3)
+    given_back, give_back = [], leases.give_back
+    monkeypatch.setattr(leases, "give_back", lambda db, most: give_back(db, most) if len(given_back) % 2 else 0)
     assert lease_sweep.sweep(database, given_back=given_back.append)
-    assert (given_back, held(database)) == ([1] * number, 0)
+    assert (given_back, held(database)) == ([0, 1] * 3, 0)
+
+
+def test_a_sweep_gives_something_back_even_if_its_time_is_over(database, due, monkeypatch):
+    """Otherwise a worker whose read of what is due takes long would never give anything back."""
+    monkeypatch.setattr(release, "BATCH", 1)
+    due(2)
+    assert not lease_sweep.sweep(database, until=time.monotonic() - 1)
+    assert held(database) == 1
 
 
 # --- the command ---
