@@ -20,7 +20,7 @@ from placement.objects.consumer import Owner
 from tests.clock import PATIENCE
 from tests.db import lease, sql_hooks
 from tests.db.crowd import UNKNOWN, WRONG, ProviderCrowd, count, provider_crowd, statuses
-from tests.db.interleaving import wait_for_lock
+from tests.db.interleaving import locking, wait_for_lock
 from tests.load.storm import holding, new
 from tests.made import opened
 
@@ -287,6 +287,14 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
         monkeypatch.setattr(dialects, "skips_locked_rows", lambda _dialect: False)
     providers = [crowd.provider() for _ in range(3)]
     stranger, free = lock(providers[place]), threading.Barrier(2, action=lambda: stranger.leave())
+    waiting = []
+
+    def see(statement):
+        """Stop a transaction of several claims that would wait for the stranger."""
+        of_several = "FROM resource_providers" in statement and "ids_2" in statement
+        if of_several and locking(statement) and "SKIP LOCKED" not in statement:
+            waiting.append(statement)
+            raise sql_hooks.PowerCut(statement)
 
     def work(number):
         answer = crowd.claim([providers[number]], new())
@@ -295,7 +303,9 @@ def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, plac
             free.wait(PATIENCE)
         return answer.status, was_locked
 
-    answers = crowd.together(*(lambda number=number: work(number) for number in range(3)))
+    with sql_hooks.statements(crowd.database.engine, see):
+        answers = crowd.together(*(lambda number=number: work(number) for number in range(3)))
+    assert waiting == []
     assert answers == [(204, number != place) for number in range(3)]
     assert (crowd.joined, crowd.causes) == ([1, 1, 1], ["joint"])
 

@@ -239,7 +239,8 @@ def over(monkeypatch):
     """An event that ends the time for which threads wait for their turn."""
     ended, turn = threading.Event(), module.Turn
     monkeypatch.setattr(module, "Turn", lambda *facts: turn(*facts, called=Called(ended)))
-    return ended
+    yield ended
+    ended.set()  # ends what a test that fails has left waiting
 
 
 def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
@@ -288,7 +289,9 @@ def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(run
         runner.open("a")
     with pytest.raises(KeyboardInterrupt):
         interrupted.result(PATIENCE)
-    runner.open("a", "c", "d")
+    runner.open("c", "d")
+    assert turn not in runner.queue.line.waiting
+    runner.open("a")
     assert results(first, follower) == ["a done", "c done"]
     assert results(runner.submit("d")) == ["d done"]
     assert runner.waiting == 0
