@@ -141,12 +141,20 @@ def _refused(one: Operation, room: _Room) -> Iterator[Violation]:
 def _exceeds(one: Operation, pair: Pair, room: _Room) -> bool:
     claims = asked(one)
     amount = sum(of.get(pair, 0) for of in claims.values())
-    for time in room.times([pair], claims.keys(), one):
+    # What does not exist and is to hold nothing has no row to lock, so another call may create it meanwhile.
+    own = [consumer for consumer, of in claims.items() if of or not _is_new(one, consumer)]
+    for time in room.times([pair], own, one):
         new = _reshaped(one, pair)
         least = room.capacity(pair)[0].at(time) if new is None else new.least
-        if room.of_others(pair, claims.keys(), 1, time) + amount > least:
+        if room.of_others(pair, own, 1, time) + amount > least:
             return True
     return False
+
+
+def _is_new(one: Operation, consumer: str) -> bool:
+    """Return whether a claim states that a consumer does not exist."""
+    body = _bodies(one)[consumer]
+    return "consumer_generation" in body and body["consumer_generation"] is None
 
 
 def _violates(one: Operation, pair: Pair, room: _Room) -> bool:
@@ -165,14 +173,17 @@ def _is_absent(one: Operation, pair: Pair, room: _Room) -> bool:
     return register is None or any(write.value is None for write in register.possible(one.began, one.ended))
 
 
+def _bodies(one: Operation) -> Mapping[str, Any]:
+    """Return what a claim of Placement's routes states, by consumer."""
+    if one.method == "PUT":
+        return {one.path.rpartition("/")[2]: one.body}
+    return one.body["allocations"] if one.path == "/reshaper" else one.body
+
+
 def asked(one: Operation) -> Mapping[str, Mapping[Pair, int]]:
     """Return what a claim of Placement's routes asks for, by consumer."""
-    bodies = {
-        "PUT": lambda: {one.path.rpartition("/")[2]: one.body},
-        "POST": lambda: one.body["allocations"] if one.path == "/reshaper" else one.body,
-    }[one.method]()
     found: dict[str, dict[Pair, int]] = {}
-    for consumer, body in bodies.items():
+    for consumer, body in _bodies(one).items():
         held = body["allocations"]
         # An array until 1.11.
         entries = held.items() if isinstance(held, dict) else [(of["resource_provider"]["uuid"], of) for of in held]

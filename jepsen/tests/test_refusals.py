@@ -73,6 +73,16 @@ def test_refusals_that_are_explained(operations):
     assert not violated(refusals, *operations)
 
 
+@pytest.mark.parametrize(("generation", "is_explained"), [(None, True), (1, False)])
+def test_who_is_to_hold_nothing_and_does_not_exist_gives_nothing_back(generation, is_explained):
+    """Another call may create the consumer beside the refusal."""
+    body = {ONE: document(0, generation=generation), TWO: document(2)}
+    detail = f"Unable to create allocation for 'VCPU' on resource provider '{A}'. The requested amount would exceed."
+    beside = call(5, 8, "POST", "/allocations", body, status=409, reply=error(detail))
+    found = violated(refusals, stock(1, 2, 4), claim(6, 7, ONE, 3), beside)
+    assert found == (set() if is_explained else {EXPLAINED})
+
+
 @pytest.mark.parametrize(
     "operations",
     [
