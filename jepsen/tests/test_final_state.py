@@ -88,6 +88,12 @@ def test_rows_that_contradict_each_other_are_found():
     assert violated(soundness, final={"soundness": {"a consumer that holds nothing": ["u"]}}) == {"sound rows"}
 
 
+@pytest.mark.parametrize(("nemesis", "found"), [("database-clock", set()), ("kill-worker", {"sound rows"})])
+def test_an_event_may_be_in_the_wrong_place_where_the_clock_of_the_database_jumped(nemesis, found):
+    untrue = {"soundness": {"an event that is not true": ["'parent': ['a', 'b']"]}}
+    assert violated(soundness, events=[Event(nemesis, 1, 2)], final=untrue) == found
+
+
 def test_what_earlier_runs_left_is_no_flaw_of_this_one():
     left = {"flaws": {"more used than there is": ["7"]}}
     assert not violated(soundness, **left, final={"soundness": {"more used than there is": ["7"]}})

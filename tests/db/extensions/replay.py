@@ -5,7 +5,6 @@ Each pair of an event is compared with the state before it, so what it says abou
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,14 +46,9 @@ _CUSTOM = "CUSTOM_"
 
 @dataclass
 class State:
-    """Facts, without those that are null; generations of providers and consumers are facts, too.
-
-    Time alone orders the events that set the end of one lease while the generation does not move, and clocks may jump.
-    So ``ends`` has what these events leave over, in any order: in the end, of each consumer one value, once.
-    """
+    """Facts, without those that are null; generations of providers and consumers are facts, too."""
 
     facts: dict[Fact, Any] = field(default_factory=dict)
-    ends: dict[str, Counter[str | None]] = field(default_factory=dict)
 
     def put(self, *fact: str, value: Any) -> None:
         """State a fact; a null is none."""
@@ -66,19 +60,6 @@ class State:
     def get(self, *fact: str) -> Any:
         """Return the value of a fact; None if there is none."""
         return self.facts.get(fact)
-
-    def extend(self, consumer: str, old: str | None, new: str | None) -> None:
-        """Replace the end of a lease, which an event that comes later may have set."""
-        ends = self.ends.setdefault(consumer, Counter([self.get(CONSUMER, consumer, "lease")]))
-        ends[new] += 1
-        ends[old] -= 1
-
-    def settle(self, consumer: str) -> None:
-        """State the end of a lease that events have extended."""
-        if (ends := self.ends.pop(consumer, None)) is not None:
-            left = {end: number for end, number in ends.items() if number}
-            assert [*left.values()] == [1], (consumer, left)
-            self.put(CONSUMER, consumer, "lease", value=next(iter(left)))
 
 
 def rounded(value: Any) -> Any:
@@ -185,14 +166,7 @@ def replayed(database: Database) -> State:
     result = State()
     for one in event_rows.following(database):
         apply(result, one)
-    settle(result)
     return result
-
-
-def settle(state: State) -> None:
-    """State the ends of all leases that events have extended."""
-    for consumer in [*state.ends]:
-        state.settle(consumer)
 
 
 def apply(state: State, one: Event) -> None:
@@ -203,8 +177,6 @@ def apply(state: State, one: Event) -> None:
         return
     assert one.uuid is not None
     before, after = one.generations
-    if before != after:
-        state.settle(one.uuid)
     if before is not None or after is not None:
         present = state.get(one.kind, one.uuid, "generation")
         # Claims of several requests that one transaction has placed advance a provider once.
@@ -216,8 +188,6 @@ def apply(state: State, one: Event) -> None:
         if path[0] == "details":
             assert (present is not None) == (old is not None), (one, fact, present)
             state.put(*fact, value=new is not None)
-        elif path == ("lease",) and before == after:
-            state.extend(one.uuid, old, new)
         elif path != ("reason",):
             assert (present or None) == (rounded(old) or None), (one, fact, present)
             state.put(*fact, value=new)
@@ -279,5 +249,4 @@ class Follower:
         for one in event_rows.following(self._database, self._position):
             apply(self._state, one)
             self._position = one.position
-        settle(self._state)
         assert differences(self._state, read(self._database)) == {}

@@ -122,33 +122,6 @@ def test_writes_of_one_millisecond_have_the_order_of_their_commits(database):
     assert replay.untruths(database) == []
 
 
-def test_the_check_of_events_takes_extensions_of_one_generation_in_any_order_but_misses_none(database, call):
-    """Time alone orders them, and the clock may jump while they are made."""
-    provider, consumer = key(1), key(2)
-    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
-    owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u"}
-    claim = {"consumer": consumer, "query": "resources=VCPU:1", **owner}
-    assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
-    assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
-    assert call("POST", "/v1/claims", body={"requests": [claim], "expires_in": 60}).status == 200
-    for seconds in (120, None, 240):
-        with opened(database.url) as other:
-            extended = placement(other)("POST", f"/v1/claims/{consumer}/extend", body={"expires_in": seconds})
-            assert extended.status == 200
-    of_consumer = (events.c.uuid == consumer) & (events.c.before_generation == events.c.generation)
-    found = sa.select(events.c.writer_id).where(of_consumer).order_by(events.c.at)
-    with database.engine.begin() as connection:
-        writers = connection.execute(found).scalars().all()
-        for number, writer in enumerate(writers):
-            at = datetime.datetime(2026, 1, 1, 0, 0, 9 - number)
-            connection.execute(sa.update(events).where(of_consumer, events.c.writer_id == writer).values(at=at))
-    assert len(writers) == 3
-    assert replay.untruths(database) == []
-    with database.engine.begin() as connection:
-        connection.execute(sa.delete(events).where(of_consumer, events.c.writer_id == writers[1]))
-    assert len(replay.untruths(database)) == 1
-
-
 def test_generations_tell_the_order_where_clocks_do_not(database):
     """Each transaction is by another writer, as those of several processes are, and times go backwards."""
     chance = [7, 3, 9, 1, 8, 2, 6, 4, 5, 0]
