@@ -160,6 +160,8 @@ def main() -> None:
             parser.error(f"no request has such a name; there are: {'; '.join(known)}")
         for name, sent in chosen.items():
             for _ in range(WARM):
+                # So that no guess is lost to an index that is behind, after which the next one would not be tried.
+                _answer(call, "GET", CANDIDATES, None)
                 _answer(call, *sent())
             _answer(call, "GET", CANDIDATES, None)
             trace, request = Trace(), sent()
