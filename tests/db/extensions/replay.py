@@ -196,7 +196,7 @@ def apply(state: State, one: Event) -> None:
 def _named(state: State, kind: str, old: str | None, new: str | None) -> None:
     """Create, rename or delete a class or a trait; what has inventory of the class has it of the new name."""
     if old is not None:
-        assert state.facts.pop((kind, old)), (kind, old)
+        assert state.facts.pop((kind, old), None), (kind, old)
     if new is not None:
         assert (kind, new) not in state.facts
         state.put(kind, new, value=True)
