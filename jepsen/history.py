@@ -97,8 +97,12 @@ class Lasting(Protocol):
 
 
 def overlap(one: Lasting, other: Lasting) -> bool:
-    """Whether there is a time at which both may take effect."""
-    return (one.ended is None or one.ended > other.began) and (other.ended is None or other.ended > one.began)
+    """Whether there is a time at which both may take effect: neither had ended when the other began."""
+    return not (_ends_before(one, other) or _ends_before(other, one))
+
+
+def _ends_before(one: Lasting, other: Lasting) -> bool:
+    return one.ended is not None and one.ended <= other.began
 
 
 def is_outcome_known(path: str, status: int, body: Any) -> bool:

@@ -159,13 +159,11 @@ def main() -> None:
         if not chosen:
             parser.error(f"no request has such a name; there are: {'; '.join(known)}")
         for name, sent in chosen.items():
-            for _ in range(WARM):
+            for _ in range(WARM + 1):
                 # So that no guess is lost to an index that is behind, after which the next one would not be tried.
                 _answer(call, "GET", CANDIDATES, None)
-                _answer(call, *sent())
-            _answer(call, "GET", CANDIDATES, None)
-            trace, request = Trace(), sent()
-            answer = trace.of(lambda: _answer(call, *request))  # noqa: B023
+                trace, request = Trace(), sent()
+                answer = trace.of(lambda: _answer(call, *request))  # noqa: B023
             show(name, answer.status, trace, arguments)
 
 

@@ -152,9 +152,8 @@ def _exceeds(one: Operation, pair: Pair, room: _Room) -> bool:
 
 
 def _is_new(one: Operation, consumer: str) -> bool:
-    """Return whether a claim states that a consumer does not exist."""
-    body = _bodies(one)[consumer]
-    return "consumer_generation" in body and body["consumer_generation"] is None
+    """Return whether a claim states that a consumer does not exist, as it can since 1.28."""
+    return _bodies(one)[consumer].get("consumer_generation", "not stated") is None
 
 
 def _violates(one: Operation, pair: Pair, room: _Room) -> bool:

@@ -32,7 +32,7 @@ GATHERING = 0.002
 def log_failure(log: logging.Logger, consequence: str, error: Exception) -> None:
     """Log why a batch has failed, where its items are done one by one instead; errors of the service with a traceback.
 
-    Each item gets the answer of its own attempt, so that nobody else is told of the error.
+    Each item is then attempted alone and answered with the result of that, so only the log shows this error.
     """
     if isinstance(error, errors.Failure):
         log.debug("%s: %s", consequence, error)

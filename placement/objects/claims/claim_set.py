@@ -189,8 +189,9 @@ class ClaimSet:
             claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
             for claim in self._claims
         }
-        providers_to_find = self._named if provider_ids is None else ()
-        self._consumers, ids = Consumer.read_for_claims(self._db, owners, providers_to_find)
+        # The ids of providers are only queried if the caller has not passed them.
+        providers_to_query = () if provider_ids is not None else self._named
+        self._consumers, ids = Consumer.read_for_claims(self._db, owners, providers_to_query)
         self._provider_ids = ids if provider_ids is None else provider_ids
         if expired := [consumer.uuid for consumer in self._consumers.values() if consumer.is_expired]:
             leases.require_ended(expired)

@@ -62,7 +62,7 @@ def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
         appear = functools.partial(put, elsewhere, consumer)
         with interleaving.just_after(database, "UPDATE consumers", appear), pytest.raises(errors.NoAllocations):
             database.write(lambda db: leases.extend(db, consumer, 3600))
-    assert held(database, consumer).expires_at is None, "what it holds has been given an end"
+    assert held(database, consumer).expires_at is None, "the extension has changed a consumer that it had not locked"
 
 
 def extend(database, consumer):

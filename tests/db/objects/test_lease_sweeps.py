@@ -153,7 +153,7 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 
 
 def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
-    """Also if more transactions find all due consumers locked than may do so in a row."""
+    """Transactions that find all due consumers locked end a sweep only if MOST_IDLE of them follow each other."""
     monkeypatch.setattr(release, "BATCH", 1)
     monkeypatch.setattr(lease_sweep, "MOST_IDLE", 2)
     due(3)

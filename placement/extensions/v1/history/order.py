@@ -151,9 +151,9 @@ def _lives(by_time: Sequence[Unordered]) -> Iterator[list[list[int]]]:
         for object_, row, before, after in transaction.steps:
             # Older versions recorded no ids: there, the time of a deletion tells two lives apart.
             life = present.get(object_, (0, 0)) if row is None else (row, 0)
-            first = -1 if before is None else before
-            last = math.inf if after is None else after
-            steps[object_].append(((*life, first, last), rank))
+            # A creation sorts before every generation, and a deletion after every generation.
+            generations = -1 if before is None else before, math.inf if after is None else after
+            steps[object_].append(((*life, *generations), rank))
             present[object_] = (life[0], life[1] + 1) if after is None else life
     for line in steps.values():
         groups = itertools.groupby(_present_last(sorted(line)), key=lambda step: step[0])
