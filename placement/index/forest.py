@@ -16,7 +16,7 @@ _FEW = 64
 class Forest:
     """Immutable.  A slot without a provider is in no tree."""
 
-    __slots__ = ("_root", "alive", "all_roots", "children", "everything", "is_root", "members")
+    __slots__ = ("_root", "alive", "all_roots", "children", "everything", "is_lone", "is_root", "members")
 
     def __init__(self, root: Slots, alive: Mask, members: Mapping[int, tuple[int, ...]]) -> None:
         """Build a forest.
@@ -33,6 +33,9 @@ class Forest:
         self.everything = SlotSet.dense(alive)
         #: The providers that are not roots.
         self.children: Slots = np.flatnonzero(alive & ~self.is_root)
+        #: Whether a slot has a root without children.
+        self.is_lone: Mask = self.is_root.copy()
+        self.is_lone[root[self.children]] = False
         self.members = members
 
     @classmethod

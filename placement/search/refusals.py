@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from placement.index.forest import Forest
-from placement.index.slots import SlotSet
+from placement.index.slots import Slots, SlotSet
 from placement.search.query.query import AnyOf
 
 #: How many trees are kept as examples for each constraint.
@@ -74,13 +74,12 @@ class Refusals:
         if count <= EXAMPLES:
             self.examples.setdefault(constraint, []).append(tree)
 
-    def all_refused(self, trees: SlotSet, constraint: str) -> None:
+    def all_refused(self, trees: Slots, constraint: str) -> None:
         """Record that each of these trees has no candidate, for the same reason."""
-        slots = trees.slots()
-        for tree in slots[:EXAMPLES].tolist():
+        for tree in trees[:EXAMPLES].tolist():
             self.refused(tree, constraint)
-        if len(slots) > EXAMPLES:
-            self.combining[constraint] += len(slots) - EXAMPLES
+        if len(trees) > EXAMPLES:
+            self.combining[constraint] += len(trees) - EXAMPLES
 
     @property
     def obstacle(self) -> str:

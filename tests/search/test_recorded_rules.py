@@ -76,7 +76,8 @@ def test_some_of_the_trees_are_kept_as_examples() -> None:
 def test_what_was_recorded_before_the_budget_ran_out_is_kept() -> None:
     world = World()
     for number in range(100):
-        world.host(f"cn{number}", VCPU=1, traits=[f"T{number}"])
+        world.host(f"cn{number}")
+        world.host(f"numa{number}", parent=f"cn{number}", VCPU=1)
     query = SearchQuery(tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(100)))
     found = find(query, world.snapshot(), Settings(operations=300))
     assert (found.complete, found.shortage, found.candidates) == (False, "operations", [])

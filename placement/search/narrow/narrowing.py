@@ -59,7 +59,7 @@ def narrow(
     """
     narrowing = _Narrowing(snapshot, budget, refusals)
     if among is not None:
-        narrowing.roots = among
+        narrowing.begin_with(among)
     narrowing.apply_root_rules(query)
     eligible: list[Eligible] = []
     for group in query.groups:
@@ -74,6 +74,19 @@ def providers_serving(group: Group, snapshot: Snapshot) -> SlotSet:
     """Return the providers that can serve the whole group by themselves, without regard to trees and sharing."""
     narrowing = _Narrowing(snapshot, None, Refusals())
     return narrowing.with_room(group, group.resources, narrowing.meeting_rules(group))
+
+
+def roots_served(narrowed: Narrowed, providers: Collection[int]) -> SlotSet:
+    """Return the roots of the trees in which these providers, of one candidate, can supply it."""
+    narrowing = _Narrowing(narrowed.snapshot, None, Refusals())
+    roots = narrowed.roots
+    for slot in providers:
+        one = SlotSet.sparse(np.array([slot], np.intp))
+        own = SlotSet.sparse(narrowed.snapshot.forest.roots(one.slots()))
+        if not any(one & eligible.sharing for eligible in narrowed.eligible):
+            return own
+        roots &= own | narrowing.roots_shared_with(one)
+    return roots
 
 
 class _Narrowing:
@@ -97,6 +110,12 @@ class _Narrowing:
         self._trees_in: dict[frozenset[str], SlotSet] = {}
         self._budget = budget
         self._price = _SET_OPERATION + snapshot.size // _SLOTS_AT_ONCE
+
+    def begin_with(self, roots: SlotSet) -> None:
+        """Leave out all other trees.  If these are few, set operations are cheap."""
+        self.roots = roots
+        if roots.is_sparse:
+            self._price = _SET_OPERATION + roots.count // _SLOTS_AT_ONCE
 
     # --- records and costs ---
 
@@ -169,10 +188,10 @@ class _Narrowing:
         """Return the roots of the trees that have one of the providers, or with which one of them shares."""
         roots = self._forest.roots_of(providers)
         if self._some_share:
-            roots |= self._roots_shared_with((providers & self._sharing).compact())
+            roots |= self.roots_shared_with((providers & self._sharing).compact())
         return roots
 
-    def _roots_shared_with(self, sharing: SlotSet) -> SlotSet:
+    def roots_shared_with(self, sharing: SlotSet) -> SlotSet:
         """Return the roots of the trees that sharing providers share with; their own may be missing."""
         self._spend(1 + sharing.count // _SET_OPERATION)
         provider = self._snapshot.provider
@@ -274,7 +293,7 @@ class _Narrowing:
         sharing = (local & may_share).compact() if self._some_share else EMPTY
         roots = self._forest.roots_of(local)
         if sharing:
-            roots |= self._roots_shared_with(sharing)
+            roots |= self.roots_shared_with(sharing)
         self._keep_trees("group", group.suffix, self.roots & roots)
         return Eligible(local, sharing)
 

@@ -17,11 +17,11 @@ from placement.index.snapshot import SHARES, Snapshot
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Eligible, Narrowed
 from placement.search.refusals import Refusal, Refusals
-from placement.search.solver.constraints import NotOnlyShared
+from placement.search.solver.constraints import Isolation, NotOnlyShared, SummedAmounts
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
-#: The budget counts so many trees at once, before their problems are made.
-_CHUNK = 256
+#: The budget counts so many trees at once, before their problems are made: at first, and at most.
+_CHUNK, _LARGEST_CHUNK = 256, 16_384
 #: How many aggregates are compared at once, one bit each, in the low half of 64 bits.
 _BITS = 32
 #: Looking at so many providers is one operation: in a list, and in an array.
@@ -31,29 +31,32 @@ _NUMBER = 8
 
 
 def tree_problems(
-    narrowed: Narrowed, order: random.Random | None, budget: Budget, refusals: Refusals
+    narrowed: Narrowed, order: random.Random | None, budget: Budget, refusals: Refusals, *, repeated: bool = False
 ) -> Iterator[TreeProblem]:
     """Return the problem of each tree, made when it is asked for.
 
     Args:
         order: Takes the trees, and the providers of each demand, in random order; None: in the order of their slots.
         refusals: Records the trees that are left out.
+        repeated: Whether to include the trees that could only repeat the candidates of others.
 
     Raises:
         Exhausted: The budget is used up.
     """
     if not narrowed.eligible:
         return
-    some_share = SHARES in narrowed.snapshot.traits
+    some_share = SHARES in narrowed.snapshot.traits and not repeated
     roots = _distinct_roots(narrowed, budget, refusals) if some_share else narrowed.roots.slots()
     if order is not None:
         roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
     problems = TreeProblems(narrowed, order, budget)
-    for start in range(0, len(roots), _CHUNK):
-        chunk = roots[start : start + _CHUNK].tolist()
+    start, size = 0, _CHUNK
+    while start < len(roots):
+        chunk = problems.possible(roots[start : start + size], refusals)
+        start, size = start + size, min(size * 2, _LARGEST_CHUNK)
         budget.spend(len(chunk) * (1 + len(narrowed.eligible)))
-        for root in chunk:
-            problem = problems.of(root)
+        for root in chunk.tolist():
+            problem = problems.alone(root) if repeated else problems.of(root)
             if problem is None:
                 refusals.refused(root, NotOnlyShared.name)
             else:
@@ -125,6 +128,27 @@ class TreeProblems:
         self._sharing_with: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
         #: The sharing providers for each demand, of the trees where there are some for every demand.
         self._seen: set[Hashable] = set()
+
+    def possible(self, roots: Slots, refusals: Refusals) -> Slots:
+        """Return the roots without those of lone providers that cannot supply all demands together.
+
+        Of thousands of hosts without children each is its only candidate, and arrays tell which of them are none.
+        """
+        requirements = self._requirements
+        isolated = requirements.isolate and requirements.suffixed_count > 1
+        if self._some_share or not (isolated or requirements.summed_classes):
+            return roots
+        self._budget.spend(1 + len(roots) // _IN_ARRAY)
+        lone = self._snapshot.forest.is_lone[roots]
+        if isolated:
+            refusals.all_refused(roots[lone], Isolation.name)
+            return roots[~lone]
+        for name, available in self._facts.available:
+            short = lone & (available[roots] < requirements.total[name])
+            if short.any():
+                refusals.all_refused(roots[short], SummedAmounts.name_for(name))
+                roots, lone = roots[~short], lone[~short]
+        return roots
 
     def of(self, root: int) -> TreeProblem | None:
         """Return the problem of one tree; None if an earlier tree has all its candidates."""
@@ -240,7 +264,7 @@ class _Facts(dict[int, ProviderFacts]):
         self._snapshot = snapshot
         self._with_ancestry = bool(requirements.same_subtrees) or not requirements.nested
         columns = [(name, snapshot.column(name)) for name in requirements.summed_classes]
-        self._available = [(name, column.available(snapshot.size)) for name, column in columns if column is not None]
+        self.available = [(name, column.available(snapshot.size)) for name, column in columns if column is not None]
 
     def __missing__(self, slot: int) -> ProviderFacts:
         provider = self._snapshot.provider(slot)
@@ -250,6 +274,6 @@ class _Facts(dict[int, ProviderFacts]):
             root=provider.root,
             traits=traits,
             shares=SHARES in traits,
-            available={name: available.item(slot) for name, available in self._available},
+            available={name: available.item(slot) for name, available in self.available},
         )
         return facts
