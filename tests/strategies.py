@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 from hypothesis import settings
@@ -245,3 +246,20 @@ def similar_trees(draw: st.DrawFn, most: int = 4) -> World:
             **stock,
         )
     return world
+
+
+def device_host(order: random.Random) -> tuple[World, SearchQuery]:
+    """Return a host of up to 16 devices, and up to four groups, each of which may use any device.
+
+    Not drawn: most of what a strategy draws has few and equal devices.
+    """
+    classes = order.choice((("PGPU",), ("PGPU",), ("PGPU", "VGPU")))
+    world = World()
+    world.host("host")
+    for number in range(order.randint(1, 16)):
+        world.host(f"device{number}", parent="host", **{name: order.randint(1, 6) for name in classes})
+    groups = [
+        Group(str(number), {name: order.randint(1, 3) for name in classes[: order.randint(1, 2)]})
+        for number in range(order.randint(1, 4))
+    ]
+    return world, SearchQuery(tuple(groups), isolate=order.random() < 0.7)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from tests.search.oracle import Amounts, Answer
 from tests.world import World
@@ -49,6 +49,44 @@ def most(world: World, answers: Iterable[Answer]) -> int:
         return known[first, free]
 
     return best(0, free)
+
+
+def fit_on_devices(
+    devices: Iterable[Mapping[str, int]], groups: Sequence[Mapping[str, int]], isolate: bool, times: int
+) -> bool:
+    """Return whether a request fits so many times, if each group may use any device.
+
+    All that can be left to place after each device is listed.  Groups that are isolated are on different devices in
+    each placement: no device is used more often than there are placements.
+    """
+    missing = {(times,) * len(groups)}
+    for free in devices:
+        shares: list[tuple[int, ...]] = [()]
+        for _ in groups:
+            shares = [
+                (*share, number)
+                for share in shares
+                for number in range(times + 1)
+                if not isolate or sum(share) + number <= times
+                if _supplies(free, groups, (*share, number))
+            ]
+        largest = {share for share in shares if not any(_exceeds(other, share) for other in shares)}
+        missing = {
+            tuple(max(0, a - b) for a, b in zip(left, share, strict=True)) for left in missing for share in largest
+        }
+    return (0,) * len(groups) in missing
+
+
+def _supplies(free: Mapping[str, int], groups: Sequence[Mapping[str, int]], share: Sequence[int]) -> bool:
+    classes = {name for group in groups for name in group}
+    return all(
+        sum(number * group.get(name, 0) for number, group in zip(share, groups, strict=False)) <= free.get(name, 0)
+        for name in classes
+    )
+
+
+def _exceeds(one: Sequence[int], other: Sequence[int]) -> bool:
+    return one != other and all(a >= b for a, b in zip(one, other, strict=True))
 
 
 def _least_hungry(taken: set[Amounts]) -> list[Amounts]:

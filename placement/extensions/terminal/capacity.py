@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from placement.cmd.text_table import plain
+from placement.extensions.terminal import filters
 from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import name_of, table
 
 Document = Mapping[str, Any]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a search does not have."""
+    parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
+    parser.add_argument("--count", type=filters.positive, metavar="<n>", help="copies of each, in different trees")
+
+
+def parameters(arguments: argparse.Namespace) -> str:
+    """Return what the options add to a query string."""
+    own = [(name, getattr(arguments, name)) for name in ("until", "count")]
+    return "".join(f"&{name}={value}" for name, value in own if value is not None)
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
@@ -17,7 +31,8 @@ def lines(document: Document, style: Style) -> Iterator[str]:
     count = document["count"]
     if count:
         bound = "exactly" if document["exact"] else "at least"
-        yield style.good(f"This fits {bound} {count} {'time' if count == 1 else 'times'}.")
+        more = "" if document["exact"] or document["at_most"] is None else f" and at most {document['at_most']}"
+        yield style.good(f"This fits {bound} {count}{more} {'time' if count == 1 and not more else 'times'}.")
     else:
         yield style.bad("This fits nowhere." if document["exact"] else "No place was found.")
     yield plain(document["why"])
@@ -34,16 +49,16 @@ def lines(document: Document, style: Style) -> Iterator[str]:
 
 
 #: The columns of ``facts``.
-FACTS = ("of", "name", "count", "exact", "detail")
+FACTS = ("of", "name", "count", "exact", "detail", "at_most")
 
 
 def facts(document: Document) -> Iterator[tuple[object, ...]]:
     """Yield the counts as rows of one table, for programs: in total, by tree, by aggregate."""
-    yield "total", "", document["count"], document["exact"], document["why"]
+    yield "total", "", document["count"], document["exact"], document["why"], document["at_most"]
     for root in document["roots"]:
-        yield "tree", name_of(root["provider"]), root["count"], "", _limiting(root["limiting"])
+        yield "tree", name_of(root["provider"]), root["count"], "", _limiting(root["limiting"]), ""
     for aggregate in document["aggregates"]:
-        yield "aggregate", aggregate["uuid"], aggregate["count"], "", ""
+        yield "aggregate", aggregate["uuid"], aggregate["count"], "", "", ""
 
 
 def fits(document: Document) -> bool:

@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     query.add_arguments(add("explain", _explain, "Why a query finds candidates, or none; exit code 1 for none."))
     counting = add("capacity", _capacity, "How many times a query could be placed; exit code 1 for none.")
     query.add_arguments(counting)
-    counting.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
+    capacity.add_options(counting)
     filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
     events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
@@ -114,8 +114,7 @@ def _explain(client: Client, arguments: argparse.Namespace) -> int:
 
 
 def _capacity(client: Client, arguments: argparse.Namespace) -> int:
-    until = "" if arguments.until is None else f"&until={arguments.until}"
-    document = client.get("/capacity", _query(arguments) + until)
+    document = client.get("/capacity", _query(arguments) + capacity.parameters(arguments))
     _print(document, capacity.lines, arguments)
     return DONE if capacity.fits(document) else REFUSED
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from placement.extensions.terminal import capacity, explain, filters
+from placement.extensions.terminal import capacity, explain
 from placement.extensions.terminal.openstack.commands import AskingForPlaces, Rows
 
 
@@ -25,11 +25,10 @@ class CountCandidates(AskingForPlaces):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
+        capacity.add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        until = "" if parsed_args.until is None else f"&until={parsed_args.until}"
-        document = self.get("/capacity", self.query_of(parsed_args) + until)
+        document = self.get("/capacity", self.query_of(parsed_args) + capacity.parameters(parsed_args))
         self.fits = capacity.fits(document)
         return capacity.FACTS, list(capacity.facts(document))

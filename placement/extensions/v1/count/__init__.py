@@ -6,11 +6,11 @@
     supply     what is free, as arrays
     closed     the count of a tree by arithmetic, for all trees at once
     shapes     trees that are equal in all that the query asks, but for what is free
-    programs   the counts of trees of one shape, where demands depend on each other
-    packing    how many times patterns fit: an integer program for many trees at once
-    simplex    its linear relaxation
-    branching  its search for whole numbers
-    placing    placing candidates of the solver one by one: where patterns are too many, or trees share providers
+    trees      the counts of trees of one shape, where demands depend on each other
+    blocks     the alternatives of a placement in a tree, and the parts that do not depend on each other
+    dealing    a greedy count in several orders, and a bound from above, for many trees at once
+    dynamic    the exact count where these differ: dynamic programming over the providers
+    placing    placing candidates of the solver one by one: where trees share providers, or alternatives are too many
 
 A count reads a snapshot and changes nothing.
 """

@@ -90,8 +90,9 @@ def bounds(
     for name, amount in requirements.total.items():
         concerned = [domain for kind, domain in zip(kinds, domains, strict=True) if name in kind.amounts]
         if len(concerned) > 1:
-            slots, first = np.unique(np.concatenate([slots for slots, _ in concerned]), return_index=True)
-            tree = np.concatenate([tree for _, tree in concerned])[first]
+            # Each provider once in each tree: one that shares is in several.
+            pairs = np.unique(np.concatenate([tree * supply.size + slots for slots, tree in concerned]))
+            tree, slots = np.divmod(pairs, supply.size)
             least.limit(SummedAmounts.name_for(name), _sums(supply.free[name][slots], tree, trees) // amount)
     for kind, (slots, tree) in zip(kinds, domains, strict=True):
         parts = [(SummedAmounts.name_for(name), {name: amount}) for name, amount in kind.amounts.items()]

@@ -27,6 +27,8 @@ class Count:
 
     snapshot: Snapshot
     count: int
+    #: A number that no way to place exceeds; None if the count was cut short, so that none is known.
+    at_most: int | None
     reason: Reason
     #: The rule that ends the count, in most trees if there are several, as refusals name it: ``resources:VCPU``,
     #: ``same_subtree``.  Without any tree, the rule that left none.  None if ``until`` was reached.
@@ -52,7 +54,13 @@ class Count:
 
 
 @signals.timed("count")
-def count(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None, until: int | None = None) -> Count:
+def count(
+    query: SearchQuery,
+    snapshot: Snapshot,
+    settings: Settings | None = None,
+    until: int | None = None,
+    copies: int = 1,
+) -> Count:
     """Return how many times the query could be placed, one after another, each time for another consumer.
 
     The names in the query must exist (``existence.check``).
@@ -60,6 +68,7 @@ def count(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = No
     Args:
         settings: The budget is that of a search; the other settings do not matter.
         until: Where to stop.
+        copies: How often each consumer needs what the query asks for, each time in another tree.
     """
     settings = Settings() if settings is None else settings
     budget, refusals = Budget(settings.operations, settings.memory), Refusals()
@@ -67,11 +76,12 @@ def count(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = No
     with contextlib.suppress(Exhausted):
         narrowed = narrow(query, snapshot, budget, refusals)
         if narrowed.eligible and narrowed.roots:
-            counting = Counting(narrowed, budget, until)
+            counting = Counting(narrowed, budget, copies, until)
             counting.run()
     shortage = _shortage(budget)
     if counting is None:
-        return Count(snapshot, 0, shortage or "independent", refusals.rule, [], [], [], [], not shortage)
+        at_most = None if shortage else 0
+        return Count(snapshot, 0, at_most, shortage or "independent", refusals.rule, [], [], [], [], not shortage)
     # Aggregates come last: without them the count is what it is.
     reason, aggregates = _reason(counting, shortage), []
     if not shortage and not counting.reached:
@@ -81,6 +91,7 @@ def count(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = No
     return Count(
         snapshot=snapshot,
         count=counting.total if until is None else min(counting.total, until),
+        at_most=None if reason in ("until", "operations", "memory", "amounts") else counting.bound,
         reason=reason,
         ending=None if counting.reached else counting.ending(),
         roots=roots,

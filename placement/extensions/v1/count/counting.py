@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.count.closed import Least, bounds, flat, separable
+from placement.extensions.v1.count.closed import Least, bounds, flat, rounds, separable
 from placement.extensions.v1.count.placing import Placing, Taken
-from placement.extensions.v1.count.programs import Programs
 from placement.extensions.v1.count.shapes import Shape, Shapes
 from placement.extensions.v1.count.sharing import Sharing
 from placement.extensions.v1.count.supply import MOST, Supply, kinds_of
+from placement.extensions.v1.count.trees import Trees
 from placement.index.slots import Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.refusals import COMBINATION
 from placement.search.solver.problem import Requirements
+
+#: The rule that ends a count where trees have room, but too few of them.
+DIFFERENT_TREES = "count"
 
 #: One operation of the budget counts so many trees by arithmetic; an aggregate with trees that contend takes so many.
 _AT_ONCE, _AGGREGATE = 100, 30
@@ -31,14 +35,29 @@ _GROWTH, _MOST_TREES = 8, 4096
 _UNCOUNTED = -1
 
 
-class Counting:
-    """A count in progress; when the budget is used up, what is counted so far is the result."""
+class _Contention(NamedTuple):
+    """Trees whose sharing providers have too little for all of them."""
 
-    def __init__(self, narrowed: Narrowed, budget: Budget, until: int | None) -> None:
+    providers: Slots
+    roots: Slots
+
+
+class Counting:
+    """A count in progress; when the budget is used up, what is counted so far is the result.
+
+    Attributes:
+        total: How many fit, as far as it was counted.
+        bound: A number that no way to place exceeds; it has no meaning if the count was cut short.
+        placed: Whether demands that depend on each other were placed.
+        shared: Whether trees contend for sharing providers.
+    """
+
+    def __init__(self, narrowed: Narrowed, budget: Budget, copies: int, until: int | None) -> None:
         self._narrowed = narrowed
         self._snapshot = snapshot = narrowed.snapshot
         self._forest = snapshot.forest
         self._budget = budget
+        self._copies = copies
         self._until = until
         self._requirements = requirements = Requirements.of(narrowed.query)
         self._kinds = kinds_of(narrowed, requirements)
@@ -47,14 +66,8 @@ class Counting:
         self._sharing = Sharing(narrowed, requirements, self._kinds, self._supply, budget)
         self._shapes = Shapes(narrowed, requirements, self._supply, self._sharing.roots, budget)
         self._placing = Placing(requirements, self._supply, budget)
-        self._programs = Programs(
-            narrowed, requirements, self._kinds, self._supply, self._shapes, self._placing, budget
-        )
-        #: A number that no way to place exceeds.
-        self.bound = 0
-        #: How many could be placed in the trees that were added, and in the tree with most if it had all for itself.
-        self._sum = self._most = 0
-        #: Whether placing was needed, and whether sharing providers were in it.
+        self._trees = Trees(narrowed, requirements, self._kinds, self._supply, self._shapes, self._placing, budget)
+        self.total = self.bound = 0
         self.placed = self.shared = False
         #: Of each tree as if nothing was placed elsewhere, by the slot of its root: the count, a number that no way to
         #: place exceeds, and the position of the rule that ends it in ``_rules``.
@@ -62,21 +75,15 @@ class Counting:
         self._bounds = np.zeros(snapshot.size, np.int64)
         self._endings = np.zeros(snapshot.size, np.int64)
         self._rules = [COMBINATION]
-        #: The trees whose sharing providers have too little for all of them, and the rules that end these together.
+        #: Whether sharing providers of a tree may have too little for all their trees; and the rules that end these.
         self._contending = np.zeros(snapshot.size, np.bool_)
         self._contended: Counter[str] = Counter()
-        #: The sharing providers and the trees of each contention.
-        self._components: list[tuple[Slots, Slots]] = []
-
-    @property
-    def total(self) -> int:
-        """How many could be placed, as far as it was counted: no less than what one tree has alone."""
-        return max(self._sum, self._most)
+        self._contentions: list[_Contention] = []
 
     @property
     def rounded(self) -> bool:
         """Whether amounts or counts are too large to be exact."""
-        most = self._most * max(kind.times for kind in self._kinds)
+        most = int(self._counts.max(initial=0)) * max(kind.times for kind in self._kinds)
         return self._supply.rounded or most >= MOST or max(self.total, self.bound) >= _MOST_SUM
 
     @property
@@ -96,27 +103,42 @@ class Counting:
         nested = np.zeros(self._snapshot.size, np.bool_)
         nested[self._forest.roots(self._forest.children)] = True
         single, several = alone[~nested[alone]], alone[nested[alone]]
-        self._record(single, flat(self._snapshot, self._requirements, self._supply, single))
-        self._add(single)
-        if self._separable:
-            self._count_by_arithmetic(several)
-            self._add(several)
-        else:
-            self._count_by_programs(several, together=True)
-        if not self.reached and self._sharing.roots:
-            self._count_sharing()
+        sharing = self._sharing.roots.slots()
+        self._contending[sharing] = True
+        try:
+            self._record(single, flat(self._snapshot, self._requirements, self._supply, single))
+            for roots in (several, sharing):
+                self._count(roots)
+            if not self.reached and len(sharing):
+                self._find_contentions()
+        finally:
+            self._add_up()
+        if not self.reached:
+            self.total, self.bound = self._jobs(np.arange(self._snapshot.size))
 
-    def _add(self, roots: Slots) -> None:
-        """Add trees that take nothing from each other to the total."""
-        self._sum += int(np.maximum(self._counts[roots], 0).sum())
-        self.bound += int(self._bounds[roots].sum())
+    def _add_up(self) -> None:
+        """Set the total to what is certain without placing anything."""
+        counts = np.maximum(self._counts, 0)
+        self.total = _different_trees(lambda most: int(np.minimum(counts[~self._contending], most).sum()), self._copies)
+        if self._copies == 1:
+            self.total = max(self.total, int(counts.max(initial=0)))
+
+    def _count(self, roots: Slots) -> None:
+        at_once = self._sharing.trees_at_once
+        if not self._separable:
+            self._count_shapes(roots)
+            return
+        for start in range(0, len(roots), at_once):
+            self._add_up()
+            if self.reached:
+                return
+            self._count_separable(roots[start : start + at_once])
 
     def _record(self, roots: Slots, least: Least) -> None:
         """Record counts by arithmetic."""
         self._budget.spend(len(roots) // _AT_ONCE)
         positions = np.array([self._position(rule) for rule in least.rules], np.int64)
         self._counts[roots] = self._bounds[roots] = least.counts
-        self._most = max(self._most, int(least.counts.max(initial=0)))
         self._endings[roots] = positions[least.ending] if len(roots) else 0
 
     def _position(self, rule: str) -> int:
@@ -124,15 +146,8 @@ class Counting:
             self._rules.append(rule)
         return self._rules.index(rule)
 
-    def _count_by_arithmetic(self, roots: Slots) -> None:
+    def _count_separable(self, roots: Slots) -> None:
         """Count trees of separable demands, each with all of the sharing providers that it uses."""
-        at_once = self._sharing.trees_at_once
-        for start in range(0, len(roots), at_once):
-            if self.reached:
-                return
-            self._count_at_once(roots[start : start + at_once])
-
-    def _count_at_once(self, roots: Slots) -> None:
         among = SlotSet.of(roots, self._snapshot.size)
         number = np.full(self._snapshot.size, -1, np.intp)
         number[roots] = np.arange(len(roots))
@@ -144,18 +159,14 @@ class Counting:
             domains.append((slots[trees >= 0], trees[trees >= 0]))
         self._record(roots, bounds(self._requirements, self._kinds, self._supply, domains, len(roots)))
 
-    def _count_by_programs(self, roots: Slots, together: bool) -> None:
-        """Count trees whose demands depend on each other.
-
-        Args:
-            together: Whether they take nothing from each other, and are added to the total.
-        """
+    def _count_shapes(self, roots: Slots) -> None:
+        """Count trees whose demands depend on each other."""
         for some in self._chunks(roots):
             for shape in self._shapes.of(some):
+                self._add_up()
                 if self.reached:
                     return
-                self.placed = True
-                self._count_shape(shape, together)
+                self._count_shape(shape)
 
     def _chunks(self, roots: Slots) -> Iterator[Slots]:
         """Yield few of the roots, then more and more: few may reach ``until``, or use up the budget."""
@@ -164,60 +175,77 @@ class Counting:
             yield roots[start : start + length]
             start, length = start + length, min(length * _GROWTH, _MOST_TREES)
 
-    def _count_shape(self, shape: Shape, together: bool) -> None:
-        placed = self._programs.count(shape)
-        self._counts[shape.roots], self._bounds[shape.roots] = placed.times, placed.bounds
-        self._most = max(self._most, int(placed.times.max()))
-        if together:
-            self._add(shape.roots)
-        self._endings[shape.roots] = [self._position(rule) for rule in self._programs.endings(shape, placed)]
+    def _count_shape(self, shape: Shape) -> None:
+        self.placed = True
+        dealt, endings = self._trees.count(shape)
+        self._counts[shape.roots], self._bounds[shape.roots] = dealt.counts, dealt.bounds
+        self._endings[shape.roots] = [self._position(rule) for rule in endings]
 
     # --- sharing providers ---
 
-    def _count_sharing(self) -> None:
-        """Count the trees that use sharing providers, each alone and then together."""
-        self.shared = True
-        roots = self._sharing.roots.slots()
-        if self._separable:
-            self._count_by_arithmetic(roots)
-        else:
-            self._count_by_programs(roots, together=False)
-        if self.reached:
-            return
+    def _find_contentions(self) -> None:
+        """Find the trees whose sharing providers have too little for all of them."""
         for providers, users in self._sharing.connected():
-            if self.reached:
-                return
             if self._sharing.enough(int(self._counts[users].sum()), providers):
-                self._add(users)
+                self._contending[users] = False
                 continue
-            self.placed = True
+            self.placed = self.shared = True
             least = self._sharing.bound(users, self._bounds[users], providers)
-            bound = min(int(least.counts[0]), int(self._bounds[users].sum()))
-            self._contending[users] = True
             self._contended[least.rules[least.ending[0]]] += len(users)
-            self._components.append((providers, users))
-            solved = self._programs.together(users)
-            if solved is not None:
-                self._sum += solved[0]
-                self.bound += min(bound, solved[1])
-                continue
-            self.bound += bound
-            for times in self._together(users, bound):
-                self._sum += times
-                if self.reached:
-                    return
+            self._contentions.append(_Contention(providers, users))
 
-    def _together(self, roots: Slots, most: int) -> Iterator[int]:
-        """Yield how many are placed in each tree, one after another, until there are ``most`` or a few more."""
+    def _together(self, roots: Slots, providers: Slots, most: int) -> tuple[int, int]:
+        """Return how many are placed in trees that contend for sharing providers, and a number that none exceeds.
+
+        Args:
+            most: The most that are placed in one tree.
+        """
+        each, bound = np.minimum(self._counts[roots], most), np.minimum(self._bounds[roots], most)
+        bound_of_all = min(int(self._sharing.bound(roots, bound, providers).counts[0]), int(bound.sum()))
+        if self._sharing.enough(int(each.sum()), providers):
+            return int(each.sum()), bound_of_all
+        total = 0
+        for order in (roots, roots[::-1]):
+            total = max(total, self._place(order, most, bound_of_all))
+            if total >= bound_of_all:
+                break
+        return total, bound_of_all
+
+    def _place(self, roots: Slots, most: int, enough: int) -> int:
+        """Return how many are placed in trees, one tree after another."""
         taken, total = Taken(), 0
         for root in roots.tolist():
-            if total >= most:
+            if total >= enough:
                 break
-            times, _ = self._placing.place(self._shapes.problem(root), taken)
-            total += times
-            yield times
+            total += self._placing.place(self._shapes.problem(root), taken, most)
+        return total
 
     # --- the result ---
+
+    def _jobs(self, roots: Slots) -> tuple[int, int]:
+        """Return how many fit in some trees, each time in as many different ones as there are copies, and a bound."""
+        roots = roots[self._counts[roots] >= 0]
+        alone = roots[~self._contending[roots]]
+        counts, limits = self._counts[alone], self._bounds[alone]
+        groups = [
+            (inside, providers)
+            for providers, users in self._contentions
+            if len(inside := np.intersect1d(roots, users, assume_unique=True))
+        ]
+
+        def known(most: int) -> tuple[int, int]:
+            """Return how many fit if no tree has more than so many, and a number that none exceeds."""
+            self._budget.spend(len(alone) // _AT_ONCE + len(groups) * _AGGREGATE)
+            pairs = [self._together(inside, providers, most) for inside, providers in groups]
+            low = int(np.minimum(counts, most).sum()) + sum(placed for placed, _ in pairs)
+            return low, int(np.minimum(limits, most).sum()) + sum(bound for _, bound in pairs)
+
+        if self._copies == 1:
+            return known(MOST)
+        return (
+            _different_trees(lambda most: known(most)[0], self._copies),
+            _different_trees(lambda most: known(most)[1], self._copies),
+        )
 
     def trees(self) -> tuple[list[int], list[int], list[str]]:
         """Return the trees with at least one, most first: slots of roots, counts, and the rules that end them."""
@@ -228,6 +256,8 @@ class Counting:
 
     def ending(self) -> str:
         """Return the rule that ends the count in most trees; of several such rules the first of the query."""
+        if self._copies > 1 and self.total < int(np.maximum(self._counts, 0).sum()) // self._copies and not self.shared:
+            return DIFFERENT_TREES
         counted = (self._counts >= 0) & ~self._contending
         numbers = np.bincount(self._endings[counted], minlength=len(self._rules)).tolist()
         times = Counter(dict(zip(self._rules, numbers, strict=True))) + self._contended
@@ -248,31 +278,32 @@ class Counting:
         # Each aggregate with each of its trees once, by aggregate.
         pairs = np.unique(numbers * self._snapshot.size + self._forest.roots(np.concatenate(slots)))
         numbers, roots = np.divmod(pairs, self._snapshot.size)
-        counts = np.zeros(len(sets), np.int64)
-        np.add.at(counts, numbers, np.where(self._contending[roots], 0, np.maximum(self._counts[roots], 0)))
+        each = np.maximum(self._counts[roots], 0)
+        counts = rounds(each, np.ones_like(each), self._copies, numbers, len(sets))
         contending = np.unique(numbers[self._contending[roots]])
         first, end = np.searchsorted(numbers, contending), np.searchsorted(numbers, contending, side="right")
         for number, start, stop in zip(contending.tolist(), first.tolist(), end.tolist(), strict=True):
-            counts[number] += self._count_contending(roots[start:stop])
+            counts[number] = self._jobs(roots[start:stop])[0]
         found = [(name, count) for name, count in zip(sets, counts.tolist(), strict=True) if count]
         return sorted(found, key=lambda each: (-each[1], each[0]))
 
-    def _count_contending(self, roots: Slots) -> int:
-        """Return what those of the trees that contend for sharing providers have together."""
-        count, roots = 0, roots[self._counts[roots] > 0]
-        for providers, users in self._components:
-            self._budget.spend(_AGGREGATE + len(users) // _AT_ONCE)
-            inside = np.intersect1d(roots, users, assume_unique=True)
-            if len(inside):
-                count += self._count_inside(inside, providers)
-        return count
 
-    def _count_inside(self, roots: Slots, providers: Slots) -> int:
-        """Return what some of the trees that contend for sharing providers have together."""
-        alone = int(self._counts[roots].sum())
-        if self._sharing.enough(alone, providers):
-            return alone
-        if (solved := self._programs.together(roots)) is not None:
-            return solved[0]
-        bound = int(self._sharing.bound(roots, self._bounds[roots], providers).counts[0])
-        return sum(self._together(roots, min(alone, bound)))
+def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
+    """Return how many jobs fit whose copies are in different trees.
+
+    That many fit if and only if the trees have ``copies`` times as many together, where no tree counts for more than
+    one copy of each job (the rule of ``closed.rounds``).
+
+    Args:
+        sum_of: Returns the sum over all trees, of each no more than a number.
+    """
+    low, high = 0, sum_of(MOST) // copies
+    if copies == 1:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum_of(middle) >= copies * middle:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -8,7 +8,6 @@ from __future__ import annotations
 from placement.extensions.v1.count.supply import Supply
 from placement.search.budget import Budget
 from placement.search.solver.combine import SolutionCache, combine
-from placement.search.solver.constraints import SummedAmounts
 from placement.search.solver.problem import Candidate, Requirements, TreeProblem
 
 #: Operations for each provider that can supply a demand.
@@ -36,32 +35,32 @@ class Placing:
         self._supply = supply
         self._budget = budget
         self._cache = SolutionCache(budget)
-        #: The rule that refused last.
-        self._refusal = ""
 
-    def place(self, problem: TreeProblem, taken: Taken) -> tuple[int, str]:
-        """Place candidates until there is none, each as often as it fits; return how many, and the rule that ended it.
+    def place(self, problem: TreeProblem, taken: Taken, most: int) -> int:
+        """Place candidates until there is none, each as often as it fits; return how many.
 
         Args:
             problem: A tree.
             taken: What was taken before; what is placed is added.
+            most: Where to stop.
 
         Raises:
             Exhausted: The budget is used up.
         """
         count = 0
-        while True:
-            current = self._current(problem, taken)
-            candidate = next(combine(current, self._cache, self._refused), None)
+        while count < most:
+            candidate = next(combine(self._current(problem, taken), self._cache), None)
             if candidate is None:
-                return count, self._exhausted(problem, current, taken) or self._refusal
+                break
             times = min(
                 self._free(provider, name, taken) // amount
                 for provider, amounts in candidate.amounts.items()
                 for name, amount in amounts.items()
             )
+            times = min(times, most - count)
             taken.add(candidate, times)
             count += times
+        return count
 
     def _free(self, provider: int, name: str, taken: Taken) -> int:
         return self._supply.free[name].item(provider) - taken[provider, name]
@@ -92,15 +91,3 @@ class Placing:
                 for provider in domain
             }
         return problem._replace(domains=domains, facts=facts)
-
-    def _refused(self, _tree: int, rule: str) -> None:
-        self._refusal = rule
-
-    def _exhausted(self, problem: TreeProblem, current: TreeProblem, taken: Taken) -> str | None:
-        """Return the class of which no provider has enough for one of the demands; None if there is none."""
-        demands = zip(self._requirements.demands, problem.domains, current.domains, strict=True)
-        for amounts, domain in [(demand.amounts, domain) for demand, domain, fitting in demands if not fitting]:
-            for name, amount in amounts.items():
-                if all(self._free(provider, name, taken) < amount for provider in domain):
-                    return SummedAmounts.name_for(name)
-        return None

@@ -1,20 +1,18 @@
-"""Trees that are equal in all that a query asks, but for what is free: they have the same patterns."""
+"""Trees that are equal in all that a query asks, but for what is free: they have the same alternatives."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from placement.extensions.v1.count.packing import distinct
 from placement.extensions.v1.count.supply import Integers, Supply
 from placement.index.slots import Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.narrow.tree_problems import TreeProblems
-from placement.search.solver.canonical_form import canonical_form
+from placement.search.solver.canonical_form import CanonicalForm, canonical_form
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
 #: One operation compares so many providers of trees.
@@ -27,18 +25,17 @@ class Shape(NamedTuple):
     """Trees of one shape.
 
     Attributes:
+        requirements: The rules of their problems.
         form: What the trees have in common.
-        problem: That of the first tree if nothing was used.
         roots: Their roots.
-        providers: By tree, the providers that can supply demands, those of all trees in the same order.
-        places: What is free matters of these: an index of ``providers``, and a class.
+        providers: By tree, the slots of the providers that can supply demands, in the order of their numbers in
+            ``form``.
     """
 
-    form: Hashable
-    problem: TreeProblem
+    requirements: Requirements
+    form: CanonicalForm
     roots: Slots
-    providers: npt.NDArray[np.intp]
-    places: tuple[tuple[int, str], ...]
+    providers: Slots
 
 
 class Shapes:
@@ -87,23 +84,22 @@ class Shapes:
         Raises:
             Exhausted: The budget is used up.
         """
-        first: dict[Hashable, TreeProblem] = {}
-        trees: dict[Hashable, list[tuple[Slots, Slots]]] = {}
+        rules: dict[CanonicalForm, Requirements] = {}
+        trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}
         for members in self._alike(roots):
             problem = self.problem(members.item(0, 0))
             form, providers = canonical_form(problem, self._budget)
             if form not in trees:
                 self._budget.hold(form.nbytes)
-                first[form], trees[form] = problem, []
+                rules[form], trees[form] = problem.requirements, []
             places = {slot: place for place, slot in enumerate(members[0].tolist())}
             if all(provider in places for provider in providers):
                 trees[form].append((members[:, 0], members[:, [places[provider] for provider in providers]]))
             else:
                 trees[form].append((members[:, 0], np.array([providers], np.intp)))
-        for key, alike in trees.items():
-            providers_of = np.concatenate([providers for _, providers in alike])
-            places_of = self._places(first[key], tuple(providers_of[0].tolist()))
-            yield Shape(key, first[key], np.concatenate([each for each, _ in alike]), providers_of, places_of)
+        for form, alike in trees.items():
+            roots_of, providers_of = zip(*alike, strict=True)
+            yield Shape(rules[form], form, np.concatenate(roots_of), np.concatenate(providers_of))
 
     def _alike(self, roots: Slots) -> Iterator[Slots]:
         """Yield the providers of trees that are equal in what the solver reads; their order is the same in each tree.
@@ -121,7 +117,9 @@ class Shapes:
         for size, several in members.items():
             self._budget.spend(len(several) * size // _AT_ONCE)
             slots = np.array(several, np.intp)
-            _, _, inverse = distinct(self._facts_of(slots))
+            facts = np.ascontiguousarray(self._facts_of(slots))
+            rows = facts.view(np.dtype((np.void, facts.itemsize * facts.shape[1]))).ravel()
+            inverse = np.unique(rows, return_inverse=True)[1].ravel()
             order = np.argsort(inverse, kind="stable")
             yield from (slots[each] for each in np.split(order, np.bincount(inverse)[:-1].cumsum()))
 
@@ -141,14 +139,3 @@ class Shapes:
             parents = [self._snapshot.provider(slot).parent for slot in slots.ravel().tolist()]
             facts.append(place[parents].reshape(slots.shape))
         return np.concatenate(facts, axis=1)
-
-    def _places(self, problem: TreeProblem, providers: tuple[int, ...]) -> tuple[tuple[int, str], ...]:
-        numbers = {provider: number for number, provider in enumerate(providers)}
-        demands = zip(self._requirements.demands, problem.domains, strict=True)
-        places = {(numbers[one], name): None for demand, domain in demands for one in domain for name in demand.amounts}
-        return tuple(places)
-
-    def free(self, shape: Shape) -> Integers:
-        """Return what is free, by tree and place."""
-        columns = [self._supply.free[name][shape.providers[:, number]] for number, name in shape.places]
-        return np.stack(columns, axis=1)

@@ -47,6 +47,8 @@ def kinds_of(narrowed: Narrowed, requirements: Requirements) -> list[Kind]:
 class Supply:
     """Free amounts, and the largest that one consumer can have, by class and slot; immutable.
 
+    The largest amount is 2**52 where it is not less than what is free: it is no limit of its own there.
+
     Attributes:
         rounded: Whether free amounts of a class are too large for exact sums.
     """
@@ -60,7 +62,8 @@ class Supply:
         self.free: dict[str, Integers] = {}
         self.largest: dict[str, Integers] = {}
         for name in classes:
-            self.free[name], self.largest[name] = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
+            self.free[name] = np.zeros(self.size, np.int64)
+            self.largest[name] = np.full(self.size, _MOST_FREE, np.int64)
             column = snapshot.column(name)
             if column is None:
                 continue
@@ -68,7 +71,8 @@ class Supply:
             free = np.clip(np.floor(inventories.capacity) - inventories.used, 0, _MOST_FREE)
             self.rounded |= float(free.sum()) >= _MOST_FREE
             self.free[name][inventories.slots] = free
-            self.largest[name][inventories.slots] = inventories.max_unit
+            limited = inventories.max_unit < free
+            self.largest[name][inventories.slots[limited]] = inventories.max_unit[limited]
 
     def copies(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
         """Return how many times each provider could supply the amounts; ``MOST`` where there are none."""

@@ -19,7 +19,13 @@ def show(req: Request) -> Reply:
     query = searching.query_of(req, snapshot)
     existence.check(query, snapshot, req.database)
     until = req.parameters.get("until")
-    counted = count(query, snapshot, Settings.of(req.conf), None if until is None else parse.limit(until))
+    counted = count(
+        query,
+        snapshot,
+        Settings.of(req.conf),
+        until=None if until is None else parse.limit(until),
+        copies=int(req.parameters.get("count", "1")),
+    )
     req.log_search(counted.count, counted.obstacle)
     limit = schema.SHOWN if query.limit is None else query.limit
     return ok(schema.document(counted, limit), modified=NOW)

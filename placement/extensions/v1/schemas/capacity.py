@@ -20,6 +20,11 @@ SHOW = Query(
     Object(
         *search.parameters("The most trees, and the most aggregates, that are shown."),
         Field("until", string(pattern="^[1-9][0-9]*$"), text="The number at which the count ends."),
+        Field(
+            "count",
+            string(pattern="^([1-9][0-9]{0,3}|10000)$"),
+            text="How often each placement needs what the query asks for, each time in another tree.",
+        ),
     )
 )
 
@@ -31,6 +36,7 @@ _CLASS = Field("resource_class", nullable(string()), required=True)
 REPLIES = ok(
     Object(
         _COUNT,
+        Field("at_most", nullable(integer(minimum=0)), required=True),
         Field("exact", boolean(), required=True),
         Field("limited", boolean(), required=True),
         Field("complete", boolean(), required=True),
@@ -54,10 +60,10 @@ REPLIES = ok(
 _WHY: dict[Reason, str] = {
     "independent": "No tree takes room from another, and no way to place has more.",
     "reached": "Candidates were placed until there was none, and no way to place has more.",
-    "combinations": "Candidates were placed until there was none. Other candidates in the same trees may "
-    "leave room for more.",
-    "sharing": "Candidates were placed until there was none. The trees use sharing providers; other candidates "
-    "may leave room for more.",
+    "combinations": "Not all ways to place were tried. Other candidates in the same trees may leave room for more, "
+    "but not for more than at_most.",
+    "sharing": "Not all ways to place were tried. The trees use sharing providers; other candidates may leave room for "
+    "more, but not for more than at_most.",
     "until": "The count ended at the number that was asked for. There may be more.",
     "operations": "The count was cut short: it would take more operations than a search may use. There may be more.",
     "memory": "The count was cut short: it would take more memory than a search may use. There may be more.",
@@ -67,6 +73,7 @@ _WHY: dict[Reason, str] = {
 #: What ends a count, where it is no resource class.
 _RULES = {
     "group": "No provider that is left has room for all classes of a group.",
+    "count": "Too few different trees have room for all copies.",
     "group_policy": "Too few providers are left for groups that need different ones.",
     "same_subtree": "No subtree that is left has room for all groups of same_subtree.",
     "required": "No provider with the required traits has room.",
@@ -88,6 +95,7 @@ def document(counted: Count, limit: int) -> dict[str, Any]:
     roots = islice(zip(counted.roots, counted.counts, counted.endings, strict=True), limit)
     return {
         "count": counted.count,
+        "at_most": counted.at_most,
         "exact": counted.exact,
         "limited": counted.reason == "until",
         "complete": counted.complete,

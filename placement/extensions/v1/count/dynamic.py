@@ -1,0 +1,142 @@
+"""The exact count of a block, by dynamic programming over the providers.
+
+One provider after another supplies some of each item.  What matters for the next one is how many of each item were
+supplied: a table has, for all numbers of all items but the last, the most of the last one that were supplied beside
+them.  Its size is the product of the numbers, so that a program too large for the effort is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from placement.extensions.v1.count.blocks import Block, Item, components
+from placement.extensions.v1.count.dealing import Dealt, Free
+from placement.extensions.v1.count.supply import Integers
+from placement.search.budget import Budget, Exhausted
+
+#: One operation is for so many cells; operations for a table, and for each share of a provider.
+_CELLS, _TABLE, _SHARE = 300, 50, 20
+#: No more cells are in a table of many trees.
+_MOST_CELLS = 2**20
+#: Items, each with the number of its alternative.
+_Members = Sequence[tuple[int, Item]]
+#: Less than any sum.
+_NONE = -(2**40)
+
+
+def narrow(block: Block, free: Free, known: Dealt, effort: Budget) -> Dealt:
+    """Return what is known of the counts after programs were solved, while the effort lasts.
+
+    Args:
+        known: The counts and bounds of the same trees.
+    """
+    low, high = known.counts.copy(), known.bounds.copy()
+    at_once = 1 if len(block) > 1 else max(1, _MOST_CELLS // _cells(block, int(high.max(initial=0))))
+    for start in range(0, len(low), at_once):
+        trees = slice(start, start + at_once)
+        program = _Program(block, {name: amounts[trees] for name, amounts in free.items()}, effort)
+        try:
+            while (low[trees] < high[trees]).any():
+                middle = (low[trees] + high[trees] + 1) // 2
+                enough = program.fits([], middle)
+                low[trees] = np.where(enough, middle, low[trees])
+                high[trees] = np.where(enough, high[trees], middle - 1)
+        except Exhausted:
+            break
+    return Dealt(low, high)
+
+
+def _cells(block: Block, times: int) -> int:
+    """Return the most cells of a table for one tree."""
+    return max(math.prod(item.times * times + 1 for item in bundle[1:]) for one in block for bundle in one)
+
+
+class _Program:
+    """A block in several trees; in one tree if the block has several alternatives."""
+
+    def __init__(self, block: Block, free: Free, effort: Budget) -> None:
+        self._length = len(block)
+        self._free = free
+        self._effort = effort
+        members = [(number, item) for number, one in enumerate(block) for bundle in one for item in bundle]
+        ties = [item.rooms() | {(number, one) for one in item.uses()} for number, item in members]
+        #: Items that depend on each other, with the numbers of their alternatives.
+        self._known: dict[Hashable, Integers] = {}
+        self._tied = [[members[number] for number in numbers] for numbers in components(ties)]
+
+    def fits(self, times: list[Integers], rest: Integers) -> Integers:
+        """Return in which trees so many fit of the first alternatives, and ``rest`` of all others together.
+
+        Raises:
+            Exhausted: The effort is used up.
+        """
+        if len(times) == self._length - 1:
+            return self._all_fit([*times, rest])
+        idle = [np.zeros_like(rest)] * (self._length - len(times) - 1)
+        for some in range(int(rest[0]), -1, -1):
+            own = [*times, np.array([some])]
+            if self._all_fit([*own, *idle]).all() and self.fits(own, rest - some).all():
+                return np.ones(1, np.bool_)
+        return np.zeros(1, np.bool_)
+
+    def _all_fit(self, times: Sequence[Integers]) -> Integers:
+        enough: Integers = np.all([self._supplied(members, times) for members in self._tied], axis=0)
+        return enough
+
+    def _supplied(self, members: _Members, times: Sequence[Integers]) -> Integers:
+        """Return in which trees the providers can supply the items of so many placements, by alternative."""
+        members = [(number, item) for number, item in members if times[number].any()]
+        needs = [item.times * times[number] for number, item in members]
+        if not members:
+            return np.ones(len(times[0]), np.bool_)
+        self._effort.spend(_TABLE)
+        key = tuple((member, need.tobytes()) for member, need in zip(members, needs, strict=True))
+        if key not in self._known:
+            sizes = [int(need.max()) + 1 for need in needs[:-1]]
+            table = np.full((len(needs[0]), *sizes), _NONE, np.int64)
+            table.reshape(len(table), -1)[:, 0] = 0
+            for provider in sorted({provider for _, item in members for provider, _ in item.at_once}):
+                before, table = table, np.full_like(table, _NONE)
+                uses = {number: times[number] for number, item in members if item.isolated}
+                left = {name: amounts[:, provider] for name, amounts in self._free.items()}
+                for share, last in self._shares(members, needs, provider, left, uses, times):
+                    self._effort.spend(_SHARE + table.size // _CELLS)
+                    cells = table[(slice(None), *(slice(number, None) for number in share))]
+                    ends = [slice(size - number) for size, number in zip(sizes, share, strict=True)]
+                    source = before[(slice(None), *ends)] + last.reshape(-1, *[1] * len(sizes))
+                    np.maximum(cells, source, out=cells)
+            self._known[key] = table[(np.arange(len(table)), *needs[:-1])] >= needs[-1]
+        return self._known[key]
+
+    def _shares(
+        self,
+        members: _Members,
+        needs: Sequence[Integers],
+        provider: int,
+        left: Free,
+        uses: Mapping[int, Integers],
+        times: Sequence[Integers],
+    ) -> Iterator[tuple[tuple[int, ...], Integers]]:
+        """Yield how many a provider may supply of all items but the last, and how many of that beside them.
+
+        Args:
+            left: What is free, by class.
+            uses: How often it may still be used, by alternative, for isolated items.
+        """
+        number, item = members[0]
+        room = np.minimum(needs[0], min(item.times, dict(item.at_once).get(provider, 0)) * times[number])
+        if item.isolated:
+            room = np.minimum(room, uses[number])
+        for name, amount in item.amounts:
+            room = np.minimum(room, left[name] // amount)
+        if len(members) == 1:
+            yield (), np.where(room < 0, _NONE, room)
+            return
+        for some in range(int(room.max()) + 1):
+            after = {**left, **{name: left[name] - some * amount for name, amount in item.amounts}}
+            used = {**uses, number: uses[number] - some} if item.isolated else uses
+            for share, last in self._shares(members[1:], needs[1:], provider, after, used, times):
+                yield (some, *share), np.where(some <= room, last, _NONE)

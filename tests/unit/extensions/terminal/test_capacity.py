@@ -1,0 +1,44 @@
+"""What the terminal says about a count that is known exactly, between two numbers, or only from below."""
+
+import argparse
+
+import pytest
+
+from placement.extensions.terminal import capacity
+from placement.extensions.terminal.style import Style
+
+
+def document(count, at_most):
+    return {
+        "count": count,
+        "at_most": at_most,
+        "exact": count == at_most,
+        "why": "Because.",
+        "limiting": None,
+        "roots": [],
+        "aggregates": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "at_most", "line"),
+    [
+        (1, 1, "This fits exactly 1 time."),
+        (7, 7, "This fits exactly 7 times."),
+        (1, 2, "This fits at least 1 and at most 2 times."),
+        (5, None, "This fits at least 5 times."),
+        (0, 0, "This fits nowhere."),
+        (0, 3, "No place was found."),
+    ],
+)
+def test_a_count_is_shown_with_what_it_is_at_most(count, at_most, line):
+    found = document(count, at_most)
+    assert list(capacity.lines(found, Style())) == [line, "Because."]
+    assert dict(zip(capacity.FACTS, next(capacity.facts(found)), strict=True))["at_most"] == at_most
+
+
+def test_options_are_parameters():
+    parser = argparse.ArgumentParser()
+    capacity.add_options(parser)
+    assert capacity.parameters(parser.parse_args(["--until", "30", "--count", "4"])) == "&until=30&count=4"
+    assert capacity.parameters(parser.parse_args([])) == ""
