@@ -85,8 +85,18 @@ class Narrowing:
         after: frozenset[str],
         amount: tuple[str, int, frozenset[str]] | None = None,
     ) -> Expected:
+        reached = self._reached()
+        before, after = before & reached, after & reached
         extents = [(len(each), len(self._roots_of(each))) for each in (before, after)]
+        if amount is not None:
+            amount = (*amount[:2], amount[2] & reached)
         return Expected(rule, group.suffix, extents[0], extents[1], before - after, amount)
+
+    def _reached(self) -> frozenset[str]:
+        """Return what can supply a tree that remains: its providers, and those that share with it."""
+        own = self._in_trees(self.roots)
+        aggregates = frozenset().union(*(self.members[name].aggregates for name in own))
+        return own | {name for name in self.sharing if self.members[name].aggregates & aggregates}
 
     # --- rules ---
 
@@ -138,13 +148,16 @@ class Narrowing:
             yield self._choose("required", group, frozenset.intersection(*self._having(group.traits.any_of)))
         fitting = self.chosen
         for class_, amount in group.resources.items():
-            yield (step := self._fitting(group, fitting, class_, amount))
-            fitting -= step.removed
+            yield self._fitting(group, fitting, class_, amount)
+            fitting = self._with_room(fitting, class_, amount)
         yield self._keep("group", group.suffix, self.roots & self._supplied(fitting, fitting & self.sharing))
 
     def _fitting(self, group: Group, before: frozenset[str], class_: str, amount: int) -> Expected:
-        after = frozenset(name for name in before if fits(self.members[name], class_, amount))
+        after = self._with_room(before, class_, amount)
         return self._record("resources", group, before, after, (class_, amount, before))
+
+    def _with_room(self, names: frozenset[str], class_: str, amount: int) -> frozenset[str]:
+        return frozenset(name for name in names if fits(self.members[name], class_, amount))
 
     def _unsuffixed(self, group: Group) -> Iterator[Expected]:
         yield from self._common(group)
@@ -156,8 +169,8 @@ class Narrowing:
             yield self._choose("member_of", group, inside | spanned)
         eligible: frozenset[str] = frozenset()
         for class_, amount in group.resources.items():
-            yield (step := self._fitting(group, self.chosen, class_, amount))
-            local = self.chosen - step.removed
+            yield self._fitting(group, self.chosen, class_, amount)
+            local = self._with_room(self.chosen, class_, amount)
             eligible |= local
             yield self._keep("group", "", self.roots & self._supplied(local, local & may_share))
         if group.traits.any_of:

@@ -9,16 +9,13 @@ from typing import Any
 from oslo_config import cfg
 
 from placement import microversion as mv
-from placement.db.writes.transaction import Reading
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.explain.mistakes import Names
 from placement.extensions.v1.failures import ClassNamedTwice
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
-from placement.objects.trait import Trait
 from placement.schemas.document import Parameters
 from placement.search.query import parse
-from placement.search.query.existence import check_demands, unknown_traits
+from placement.search.query.existence import check_demands
 from placement.search.query.query import Group, SearchQuery
 from placement.uuids import is_uuid
 
@@ -103,15 +100,3 @@ def _uuid(snapshot: Snapshot, parameter: str, ident: str) -> str:
     if lookup.find(snapshot, ident) is None and is_uuid(ident.strip()):
         return ident
     return snapshot.provider(lookup.of_parameter(snapshot, parameter, ident)).uuid
-
-
-def known_names(req: Request, query: SearchQuery, snapshot: Snapshot) -> Names:
-    """Return the traits of the query that do not exist; all others are read only if there are such."""
-    unknown = unknown_traits(query.trait_names, snapshot, req.database)
-    if not unknown:
-        return Names()
-
-    def all_names(db: Reading) -> list[str]:
-        return [trait.name for trait in Trait.all(db)]
-
-    return Names(unknown, req.read(all_names))

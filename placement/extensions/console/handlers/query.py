@@ -149,8 +149,8 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     if not req.may("placement:v1:explain"):
         return None
     query = searching.avoiding(query, req.conf)
-    names = searching.known_names(req, query, snapshot)
-    return explanation.document(explain(query, snapshot, Settings.of(req.conf), names))
+    unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
+    return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
 
 
 def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:

@@ -320,7 +320,7 @@ class Claiming:
             if request.query.canonical not in said and len(said) < EXPLAINED:
                 reason = self._shared.reasons.find(request, snapshot, self._settings, self._allowance)
                 if reason is not None:
-                    said[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.summary
+                    said[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.clause
             why = said.get(request.query.canonical, _UNEXPLAINED)
             self._end(refused(request.consumer, NoRoom(reason=why), reason))
         if self._call.all_or_nothing:

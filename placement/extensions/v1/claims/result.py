@@ -66,6 +66,11 @@ class Reason:
     obstacle: tuple[str, str | None] | None
     relaxations: Sequence[Relaxation]
 
+    @property
+    def clause(self) -> str:
+        """The summary as it follows a colon."""
+        return self.summary[0].lower() + self.summary[1:]
+
     @classmethod
     def of(cls, explanation: Explanation) -> Self:
         """Return the reason that an explanation gives."""

@@ -1,15 +1,20 @@
-"""The parts of a query that can be left out or changed one by one, and the query without them.
+"""The parts of a query that can be left out or changed one by one, and the query after such a change.
 
-A query that no text could express is not made: a group that nothing describes any more goes from every same_subtree.
+A query that no text could express is not made: a group that asks for nothing any more goes with what it requires, and
+from every same_subtree; a policy for groups goes with the last but one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 
 from placement.extensions.v1 import query_text as write
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
+
+#: An amount is spread over so many groups at most, whose suffixes have so many characters at most.
+_GROUPS, _SUFFIX = 16, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,8 @@ class Condition:
     forbidden: bool = False
     #: Whether the service has added it, and would do so again to a query without it.
     avoided: bool = False
-    #: For "amount".
-    amount: int = 0
+    #: For "amount".  With another amount it is still the same condition.
+    amount: int = field(default=0, compare=False)
 
     @property
     def resource_class(self) -> str:
@@ -47,7 +52,7 @@ def conditions(query: SearchQuery) -> Iterator[Condition]:
         yield from _names("trait", group.suffix, group.traits)
         for name, amount in group.resources.items():
             yield Condition("amount", group.suffix, frozenset({name}), amount=amount)
-    if query.isolate and sum(group.suffix != UNSUFFIXED for group in query.groups) > 1:
+    if query.isolate and _suffixed(query.groups) > 1:
         yield Condition("group_policy")
     for suffixes in query.same_subtrees:
         yield Condition("same_subtree", names=suffixes)
@@ -60,6 +65,10 @@ def _names(kind: str, suffix: str | None, condition: NameCondition) -> Iterator[
         yield Condition(kind, suffix, names)
 
 
+def _suffixed(groups: Collection[Group]) -> int:
+    return sum(group.suffix != UNSUFFIXED for group in groups)
+
+
 def parameter(condition: Condition, query: SearchQuery) -> str:
     """Return the condition in the words of the query, as ``required1=!HW_X``."""
     return write.text(_pairs(condition, query))
@@ -69,7 +78,7 @@ def _pairs(condition: Condition, query: SearchQuery) -> list[write.Pair]:
     suffix, names = condition.suffix or "", condition.names
     any_of, none_of = ((), names) if condition.forbidden else ((names,), ())
     match condition.kind:
-        case "amount" | "resource":
+        case "amount":
             return [write.resources(suffix, [(condition.resource_class, condition.amount)])]
         case "trait":
             return [*write.required(suffix, any_of, none_of)]
@@ -90,23 +99,26 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
     return next(group for group in query.groups if group.suffix == suffix)
 
 
-def without(query: SearchQuery, condition: Condition) -> SearchQuery | None:
-    """Return the query without the condition; None if no query string differs by this condition alone.
+def left_out(condition: Condition, query: SearchQuery) -> str:
+    """Return all that ``without`` leaves out for the condition, in the words of the query."""
+    relaxed = without(query, condition)
+    left = {group.suffix for group in relaxed.groups} if relaxed is not None else set()
+    going = [group for group in query.groups if group.suffix not in left]
+    words = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
+    return "&".join([*words, *(write.text(write.group_pairs(group)) for group in going)])
 
-    A group with other conditions keeps an amount, or a place in a same_subtree; a query keeps an amount.
-    """
-    names = condition.names
+
+def without(query: SearchQuery, condition: Condition) -> SearchQuery | None:
+    """Return the query without the condition; None if nothing would be requested."""
+    names, suffix = condition.names, condition.suffix or ""
     match condition.kind:
-        case "amount" | "resource":
-            group = group_of(query, condition.suffix or "")
-            amounts = {name: amount for name, amount in group.resources.items() if name != condition.resource_class}
+        case "amount":
+            amounts = {name: amount for name, amount in group_of(query, suffix).resources.items() if name not in names}
             changed = _with_group(query, condition, resources=amounts)
         case "trait":
-            traits = _less(group_of(query, condition.suffix or "").traits, condition)
-            changed = _with_group(query, condition, traits=traits)
+            changed = _with_group(query, condition, traits=_less(group_of(query, suffix).traits, condition))
         case "aggregate":
-            aggregates = _less(group_of(query, condition.suffix or "").aggregates, condition)
-            changed = _with_group(query, condition, aggregates=aggregates)
+            changed = _with_group(query, condition, aggregates=_less(group_of(query, suffix).aggregates, condition))
         case "in_tree":
             changed = _with_group(query, condition, in_tree=None)
         case "root_required" if condition.avoided:
@@ -120,10 +132,10 @@ def without(query: SearchQuery, condition: Condition) -> SearchQuery | None:
     return _expressible(changed)
 
 
-def with_amounts(query: SearchQuery, suffix: str, amounts: Mapping[str, int]) -> SearchQuery:
-    """Return the query with other amounts of some classes of a group."""
-    resources = {name: amounts.get(name, amount) for name, amount in group_of(query, suffix).resources.items()}
-    return _with_group(query, Condition("amount", suffix), resources=resources)
+def with_amount(query: SearchQuery, condition: Condition, amount: int) -> SearchQuery:
+    """Return the query with another amount."""
+    resources = group_of(query, condition.suffix or "").resources
+    return _with_group(query, condition, resources={**resources, condition.resource_class: amount})
 
 
 def with_aggregate(query: SearchQuery, condition: Condition, aggregate: str) -> SearchQuery:
@@ -131,6 +143,47 @@ def with_aggregate(query: SearchQuery, condition: Condition, aggregate: str) -> 
     aggregates = group_of(query, condition.suffix or "").aggregates
     any_of = tuple(frozenset({aggregate}) if one == condition.names else one for one in aggregates.any_of)
     return _with_group(query, condition, aggregates=replace(aggregates, any_of=tuple(dict.fromkeys(any_of))))
+
+
+def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, SearchQuery]]:
+    """Yield the queries with several groups of equal amounts in place of a group that has only this one.
+
+    Yields:
+        The number of groups, from 2 to 16, and the query.
+    """
+    group = group_of(query, condition.suffix or "")
+    # Without suffix, the root of the tree counts for aggregates, too.
+    if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
+        return
+    taken = {one.suffix for one in query.groups}
+    free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in taken)
+    names = [*itertools.islice(free, _GROUPS)]
+    for number in range(2, _GROUPS + 1):
+        suffixes = names[:number]
+        if condition.amount % number or len(suffixes[-1]) > _SUFFIX:
+            continue
+        parts = {condition.resource_class: condition.amount // number}
+        several = tuple(replace(group, suffix=suffix, resources=parts) for suffix in suffixes)
+        groups = tuple(part for one in query.groups for part in (several if one is group else (one,)))
+        subtrees = (
+            (subtree - {group.suffix}).union(suffixes) if group.suffix in subtree else subtree
+            for subtree in query.same_subtrees
+        )  # fmt: skip
+        yield number, replace(query, groups=groups, same_subtrees=tuple(subtrees))
+
+
+def of_existing(query: SearchQuery, unknown: Collection[str]) -> SearchQuery:
+    """Return the query without unknown traits, where it means the same: what it forbids, and alternatives."""
+    if not unknown:
+        return query
+
+    def existing(traits: NameCondition) -> NameCondition:
+        any_of = (frozenset(name for name in names if name not in unknown) or names for names in traits.any_of)
+        none_of = frozenset(name for name in traits.none_of if name not in unknown)
+        return NameCondition(tuple(dict.fromkeys(any_of)), none_of)
+
+    groups = tuple(replace(group, traits=existing(group.traits)) for group in query.groups)
+    return _expressible(replace(query, groups=groups, root_traits=existing(query.root_traits))) or query
 
 
 def _less(names: NameCondition, condition: Condition) -> NameCondition:
@@ -145,12 +198,18 @@ def _with_group(query: SearchQuery, condition: Condition, **fields: object) -> S
 
 
 def _expressible(query: SearchQuery) -> SearchQuery | None:
-    """Return the query without empty groups; None if no query string can have what remains."""
+    """Return the query without groups and policies that mean nothing any more; None if it asks for no amount."""
     named = frozenset().union(*query.same_subtrees)
-    groups = tuple(group for group in query.groups if [*write.group_pairs(group)])
-    if not any(g.resources for g in groups) or any(not g.resources and g.suffix not in named for g in groups):
+    groups = tuple(
+        group
+        for group in query.groups
+        if group.resources or (group.suffix in named and [*write.group_pairs(group)])
+    )  # fmt: skip
+    if not any(group.resources for group in groups):
         return None
     suffixes = {group.suffix for group in groups}
-    subtrees = (one & suffixes for one in query.same_subtrees)
-    changed = replace(query, groups=groups, same_subtrees=tuple(dict.fromkeys(one for one in subtrees if one)))
+    supplied = {group.suffix for group in groups if group.resources}
+    left = dict.fromkeys(names & suffixes for names in query.same_subtrees)
+    subtrees = tuple(names for names in left if len(names) > 1 or names - supplied)
+    changed = replace(query, groups=groups, same_subtrees=subtrees, isolate=query.isolate and _suffixed(groups) > 1)
     return changed if changed == query else _expressible(changed)

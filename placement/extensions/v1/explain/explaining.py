@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from placement.extensions.v1.explain import sentence
-from placement.extensions.v1.explain.amounts import AmountsByClass
-from placement.extensions.v1.explain.explanation import Combination, Explanation, NearMiss, Relaxation, Step
-from placement.extensions.v1.explain.mistakes import Names, mistakes
+from placement.extensions.v1.explain.explanation import NO_PROVIDERS, Combination, Explanation, NearMiss, Step
+from placement.extensions.v1.explain.mistakes import mistakes
 from placement.extensions.v1.explain.near_misses import near_misses
-from placement.extensions.v1.explain.relaxations import of_several, relaxations
-from placement.extensions.v1.explain.searching import Searches, patient_search, search
+from placement.extensions.v1.explain.relaxations import OFFERED, QueryChange, Relaxing
+from placement.extensions.v1.explain.searching import Searches, patient_search, reasons, search
 from placement.extensions.v1.explain.steps import combinations, steps
+from placement.extensions.v1.explain.units import AmountsByClass
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget
 from placement.search.find import Settings
@@ -28,7 +29,10 @@ _EACH, _AT_ONCE = 300, 5
 
 
 def explain(
-    query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None, names: Names | None = None
+    query: SearchQuery,
+    snapshot: Snapshot,
+    settings: Settings | None = None,
+    unknown_traits: Collection[str] = (),
 ) -> Explanation:
     """Return what a search for the query finds, what each rule removed, and what would be enough.
 
@@ -36,7 +40,7 @@ def explain(
 
     Args:
         settings: Those of the search; at most 1,000 candidates are counted.
-        names: What is known of the names in the query.
+        unknown_traits: Those of the query that do not exist.
     """
     settings = Settings() if settings is None else settings
     limit = min(number for number in (query.limit, settings.max_candidates, COUNTED) if number is not None)
@@ -48,27 +52,36 @@ def explain(
     limited = outcome.limited or bool(outcome.found and not outcome.complete)
     searches = Searches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
     amounts = AmountsByClass(snapshot)
-    applied = steps(query, snapshot, outcome.refusals, amounts)
-    combined = combinations(query, outcome.refusals)
+    bounded = Budget(min(settings.operations, _SEARCH), settings.memory)
+    refusals = outcome.refusals if outcome.found else reasons(outcome, bounded)
+    applied = steps(query, snapshot, refusals, amounts)
+    changes: list[QueryChange] = []
     nearest: tuple[NearMiss, ...] = ()
-    enough: tuple[Relaxation, ...] = ()
     if not outcome.found:
-        enough = relaxations(query, outcome.refusals, searches, amounts)
-        nearest = near_misses(query, outcome.roots, searches, amounts)
-        enough = enough or of_several(query, nearest, searches)
-    wrong = mistakes(query, outcome, names or Names(), searches, amounts)
+        relaxing = Relaxing(query, outcome, searches, amounts, unknown_traits)
+        changes = relaxing.changes()
+        nearest = near_misses(changes, relaxing, snapshot, amounts)
+    combined = combinations(query, refusals, changes)
+    offered = [change.relaxation for change in changes if change.query.avoided == query.avoided][:OFFERED]
+    enough = tuple(replace(one, text=_with_names(one.text, query, snapshot)) for one in offered)
+    wrong = mistakes(query, outcome, searches, amounts, unknown_traits)
     stopped_at = next((step for step in applied if not step.after.trees), None)
+    obstacle = _obstacle(len(snapshot), stopped_at, combined)
+    if outcome.found:
+        summary = sentence.of_found(outcome.found, limited)
+    elif not len(snapshot):
+        summary = sentence.NO_PROVIDERS
+    else:
+        summary = sentence.of_obstacle(stopped_at, combined, enough, wrong, searches.complete)
     return Explanation(
         query=query,
         snapshot=snapshot,
         found=outcome.found,
         limited=limited,
-        complete=outcome.complete and searches.complete,
+        complete=outcome.complete and searches.complete and bounded.shortage is None,
         operations=operations + searches.operations + searches.count * _EACH + snapshot.size // _AT_ONCE,
-        summary=sentence.of_found(outcome.found, limited)
-        if outcome.found
-        else sentence.of_obstacle(stopped_at, combined, enough, wrong),
-        obstacle=None if outcome.found else _obstacle(stopped_at, combined),
+        summary=_with_names(summary, query, snapshot),
+        obstacle=None if outcome.found else obstacle,
         steps=applied,
         combinations=combined,
         near_misses=nearest,
@@ -77,8 +90,19 @@ def explain(
     )
 
 
-def _obstacle(stopped_at: Step | None, combined: Sequence[Combination]) -> tuple[str, str | None]:
-    """Return the rule that left nothing: of narrowing, or else the one that rules out most combinations."""
+def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combination]) -> tuple[str, str | None]:
+    """Return the rule that left nothing: of narrowing, or else the first of those that rule out combinations."""
+    if not providers:
+        return NO_PROVIDERS, None
     if stopped_at is not None:
         return stopped_at.rule, stopped_at.group
     return combined[0].rule if combined else WORK_LIMIT, None
+
+
+def _with_names(text: str, query: SearchQuery, snapshot: Snapshot) -> str:
+    """Return a text for people: providers of ``in_tree`` by their names."""
+    for group in query.groups:
+        slot = snapshot.by_uuid.get(group.in_tree or "")
+        if group.in_tree is not None and slot is not None:
+            text = text.replace(f"={group.in_tree}", f"={snapshot.provider(slot).name or group.in_tree}")
+    return text

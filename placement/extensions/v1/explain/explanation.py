@@ -12,6 +12,9 @@ from typing import NamedTuple
 from placement.index.snapshot import Snapshot
 from placement.search.query.query import SearchQuery
 
+#: The obstacle where there is no provider at all.
+NO_PROVIDERS = "no providers"
+
 
 class Extent(NamedTuple):
     """A number of providers, and of the trees that they are in."""
@@ -48,14 +51,17 @@ class Step:
     #: Some of the providers that the rule removed; roots, where it removes whole trees.
     removed: tuple[int, ...]
     amounts: Shortfall | None = None
+    #: Whether the rule is about trees, not about single providers.
+    whole_trees: bool = False
+    #: Whether the service has added the rule.
+    avoided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
     """Trees where each demand can be supplied, but not all together: the rule that rejected the last combination."""
 
-    #: "group_policy", "same_subtree", "required", "resources", "shared" (an earlier tree has the same candidates) or
-    #: "work limit" (given up).
+    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (given up).
     rule: str
     parameter: str
     trees: int
@@ -68,7 +74,7 @@ class Missing:
     """One condition that a tree does not meet."""
 
     parameter: str
-    #: The provider that comes nearest to it; None where the condition is about several.
+    #: The provider that does not meet it; None where the condition is about several, or none can serve.
     provider: int | None
     #: Amounts, in units of the class; None where the condition has none.
     needed: int | None
@@ -78,21 +84,20 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """A tree that lacks little: it has candidates for ``query``, which is relaxed by all that is missing."""
+    """A tree that a small change makes a candidate."""
 
     root: int
     missing: tuple[Missing, ...]
+    #: The changed query, which has candidates in this tree.
     query: SearchQuery
-    #: What ``query`` changes: "without required=HW_X", "with resources=VCPU:4".
-    changes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
     """A change of the query that gives candidates, as a search has verified."""
 
-    #: "amount", "resource", "trait", "aggregate", "in_tree", "root_required", "group_policy", "same_subtree" or
-    #: "several".
+    #: "amount", "spread", "resource", "trait", "aggregate", "in_tree", "root_required", "group_policy", "same_subtree"
+    #: or "several".
     kind: str
     text: str
     #: The part of the query that is changed.
@@ -101,7 +106,7 @@ class Relaxation:
     #: How many candidates there are then; at least so many if ``limited``.
     found: int
     limited: bool
-    #: How much is changed: the part of an amount, 1 for a condition that is left out, 2 and more for several.
+    #: How much is changed (docs: v1-explain); the smallest are shown first.
     size: float
 
 
@@ -111,6 +116,8 @@ class Mistake:
 
     #: "resource_class", "trait", "aggregate", "in_tree", "amount" or "same_subtree".
     kind: str
+    #: The name that it is about; for "same_subtree" the part of the query.
+    subject: str
     text: str
     suggestion: str | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from placement.extensions.v1 import query_text as write
-from placement.extensions.v1.explain.amounts import AmountsByClass
 from placement.extensions.v1.explain.conditions import Condition, without
 from placement.extensions.v1.explain.explanation import Mistake
 from placement.extensions.v1.explain.searching import Outcome, Searches
-from placement.index.slots import SlotSet
+from placement.extensions.v1.explain.units import AmountsByClass
+from placement.index.slots import SlotSet, intersection
 from placement.index.snapshot import Snapshot
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
 
@@ -33,25 +33,21 @@ _LETTERS, _LONGEST = 3, 64
 _SUBTREES, _TREES, _TRAITS = 5, 50, 3
 
 
-class Names(NamedTuple):
-    """The names that exist, beyond those of the snapshot."""
-
-    #: Those of the query that no trait has.
-    unknown_traits: Collection[str] = frozenset()
-    #: All traits, in use or not.
-    traits: Collection[str] = ()
-
-
 def mistakes(
-    query: SearchQuery, outcome: Outcome, names: Names, searches: Searches, amounts: AmountsByClass
+    query: SearchQuery,
+    outcome: Outcome,
+    searches: Searches,
+    amounts: AmountsByClass,
+    unknown_traits: Collection[str] = (),
 ) -> tuple[Mistake, ...]:
     """Return the mistakes of a query.
 
     Args:
         outcome: That of its search.
+        unknown_traits: Those of the query that do not exist.
     """
     snapshot = searches.snapshot
-    found = [*_of_classes(query, snapshot, amounts), *_of_traits(query, snapshot, names)]
+    found = [*_of_classes(query, snapshot, amounts), *_of_traits(query, snapshot, unknown_traits)]
     found += [*_of_places(query, snapshot), *_of_amounts(query, amounts)]
     if not outcome.found and outcome.roots:
         found += _of_subtrees(query, outcome, searches)
@@ -73,33 +69,39 @@ def _similar(name: str, known: Collection[str]) -> str | None:
 
 def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass) -> Iterator[Mistake]:
     wrong = [name for name in sorted(query.resource_classes)[:_NAMED] if amounts.stocks(name) is None]
+    known = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
     for number, name in enumerate(wrong):
         exists = name in snapshot.class_ids
-        # In the place of one that exists, only one that some provider has is better.
-        known = [other for other in snapshot.class_ids if not exists or (other != name and snapshot.column(other))]
-        similar = _similar(name, known) if number < _MISSPELT else None
         text = f"No provider has inventory of {name}." if exists else f"There is no resource class {name}."
-        yield Mistake("resource_class", text, similar)
+        yield Mistake("resource_class", name, text, _similar(name, known) if number < _MISSPELT else None)
 
 
-def _of_traits(query: SearchQuery, snapshot: Snapshot, names: Names) -> Iterator[Mistake]:
-    required = query.root_traits.names.union(*(group.traits.names for group in query.groups))
-    for number, name in enumerate(sorted(name for name in required if not snapshot.with_trait(name))[:_NAMED]):
-        exists = name not in names.unknown_traits
-        known = [other for other in snapshot.traits if snapshot.with_trait(other)] if exists else names.traits
-        similar = _similar(name, known) if number < _MISSPELT else None
-        text = f"No provider has the trait {name}." if exists else f"There is no trait {name}."
-        yield Mistake("trait", text, similar)
+def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
+    """Yield the traits that do not exist, and those that are required and that no provider has, nor an alternative."""
+    conditions = (query.root_traits, *(group.traits for group in query.groups))
+    wrong = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
+    known = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
+    for number, name in enumerate(sorted(wrong)[:_NAMED]):
+        text = f"There is no trait {name}." if name in unknown else f"No provider has the trait {name}."
+        yield Mistake("trait", name, text, _similar(name, known) if number < _MISSPELT else None)
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
-    """Yield the aggregates that no provider is in, and the trees that do not exist."""
-    aggregates = frozenset().union(*(group.aggregates.names for group in query.groups))
-    for name in islice(sorted(name for name in aggregates if not snapshot.in_aggregate(name)), _NAMED):
-        yield Mistake("aggregate", f"No provider is in the aggregate {name}.")
+    """Yield the required aggregates that no provider is in, nor in an alternative, and the trees that do not exist."""
+    conditions = (group.aggregates for group in query.groups)
+    for names in islice(_without_any(conditions, snapshot.in_aggregate), _NAMED):
+        aggregates = f"the aggregate {min(names)}" if len(names) == 1 else " or ".join(sorted(names))
+        yield Mistake("aggregate", min(names), f"No provider is in {aggregates}.")
     for uuid in islice(dict.fromkeys(group.in_tree for group in query.groups), _NAMED):
         if uuid is not None and uuid not in snapshot.by_uuid:
-            yield Mistake("in_tree", f"There is no provider {uuid}.")
+            yield Mistake("in_tree", uuid, f"There is no provider {uuid}.")
+
+
+def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str], SlotSet]) -> Iterator[frozenset[str]]:
+    """Yield the sets of names, one of which is required, that no provider has any name of; each once."""
+    for names in dict.fromkeys(names for condition in conditions for names in condition.any_of):
+        if not any(map(providers, names)):
+            yield names
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
@@ -108,28 +110,25 @@ def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
 def _of_amounts(query: SearchQuery, amounts: AmountsByClass) -> Iterator[Mistake]:
     """Yield the demands that no provider could supply if nothing was used."""
     for group in query.groups[:_NAMED]:
-        able: SlotSet | None = None
+        able: list[SlotSet] = []
         for name, amount in group.resources.items():
             stocks = amounts.stocks(name)
             if stocks is None:
-                able = None
-                break
+                continue
             most = int(stocks.ever.max())
             if amount > most:
                 yield _too_much(group.suffix, name, amount, most)
-                able = None
-                break
-            enough = SlotSet.sparse(stocks.slots[stocks.ever >= amount])
-            able = enough if able is None else able & enough
-        if able is not None and not able and group.suffix != UNSUFFIXED:
+            else:
+                able.append(SlotSet.sparse(stocks.slots[stocks.ever >= amount]))
+        if len(able) == len(group.resources) > 1 and group.suffix != UNSUFFIXED and not intersection(able):
             words = write.text([write.resources(group.suffix, group.resources.items())])
-            yield Mistake("amount", f"No single provider could ever give {words}.")
+            yield Mistake("amount", words, f"No single provider could ever give {words}.")
 
 
 def _too_much(suffix: str, resource_class: str, amount: int, most: int) -> Mistake:
     words, enough = (write.text([write.resources(suffix, [(resource_class, number)])]) for number in (amount, most))
-    text = f"No provider could ever give {words}: the most of {resource_class} that an inventory allows is {most:,}."
-    return Mistake("amount", text, enough if most else None)
+    text = f"No provider could ever give {words}: the most {resource_class} that an inventory allows is {most:,}."
+    return Mistake("amount", words, text, enough if most else None)
 
 
 # --- subtrees --------------------------------------------------------------------------------------------------------
@@ -145,7 +144,7 @@ def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: Searches) -> It
                 f"In {words} no provider of one group is at or above those of the others in {where}; "
                 "a group without resources can stand for their common ancestor."
             )
-            yield Mistake("same_subtree", text, _ancestor_group(query, suffixes, searches))
+            yield Mistake("same_subtree", words, text, _ancestor_group(query, suffixes, searches))
 
 
 class _Trees:
@@ -225,7 +224,7 @@ def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Sear
     for trait in sorted(traits, key=lambda name: (-traits[name], snapshot.with_trait(name).count, name))[:_TRAITS]:
         group = Group(suffix, traits=NameCondition((frozenset({trait}),)))
         subtrees = tuple(one | {suffix} if one == suffixes else one for one in query.same_subtrees)
-        changed = replace(query, groups=(*query.groups, group), same_subtrees=subtrees, isolate=query.isolate)
+        changed = replace(query, groups=(*query.groups, group), same_subtrees=subtrees)
         if searches.run(changed, 1).found:
             subtree = ",".join(sorted(suffixes | {suffix}))
             return write.text([*write.group_pairs(group), ("same_subtree", subtree)])

@@ -1,301 +1,198 @@
-"""The trees that lack least: what is missing in each, and by how much.
+"""The trees that the smallest changes make candidates, and what each of them lacks (docs: v1-explain).
 
-A tree is a near miss if a search finds candidates in it after all that is missing was left out of the query, or
-lowered.  Trees are looked at in the order of the lower bounds of their distances (``tree_scores``), until no other can
-be nearer than those that were found: best-first search.
+What is missing is measured on the candidate that a search for the changed query has found in the tree: its providers
+are those that do not meet the conditions that were changed.
 """
 
 from __future__ import annotations
 
-from placement.extensions.v1 import query_text as write
-from placement.extensions.v1.explain.amounts import AmountsByClass
-from placement.extensions.v1.explain.conditions import Condition, conditions, group_of, parameter, with_amounts, without
-from placement.extensions.v1.explain.excerpt import excerpt, usable
-from placement.extensions.v1.explain.explanation import Missing, NearMiss
-from placement.extensions.v1.explain.searching import Outcome, Searches
-from placement.extensions.v1.explain.tree_scores import CONDITION, DECIMALS, TreeScores
-from placement.index.slots import SlotSet
-from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
-from placement.search.solver.constraints import Isolation, RequiredTraits, SameSubtree
+from collections.abc import Iterator, Sequence
 
-#: How many near misses are returned, of how many trees that are looked at at most.
-RETURNED, _LOOKED_AT = 3, 16
-#: Scoring every provider for more demands than this takes too long.
-_DEMANDS = 32
-#: How many conditions between providers may be left out in one tree; a tree that lacks more than so many is not near.
-_COMBINING, _MISSING = 4, 8
+import numpy as np
+
+from placement.extensions.v1.explain.conditions import Condition
+from placement.extensions.v1.explain.explanation import Missing, NearMiss
+from placement.extensions.v1.explain.relaxations import QueryChange, Relaxing
+from placement.extensions.v1.explain.units import AmountsByClass
+from placement.index.slots import SlotSet
+from placement.index.snapshot import SHARES, Snapshot
+from placement.search.narrow.narrowing import roots_served
+from placement.search.query.query import SearchQuery
+from placement.search.solver.problem import Candidate
+
+#: How many near misses are returned.
+RETURNED = 3
 
 
 def near_misses(
-    query: SearchQuery, combined: SlotSet, searches: Searches, amounts: AmountsByClass
+    changes: Sequence[QueryChange], relaxing: Relaxing, snapshot: Snapshot, amounts: AmountsByClass
 ) -> tuple[NearMiss, ...]:
-    """Return up to three trees with what they lack, the nearest first; none for a query of more than 32 demands.
-
-    Whether all trees that could be nearer were looked at is recorded in ``searches.complete``.
+    """Return up to three trees, those for which the smallest change is enough first.
 
     Args:
-        combined: The roots of the trees where each demand can be supplied, but not all together.
+        changes: Those that give candidates.
     """
-    if query.demand_count > _DEMANDS:
-        searches.complete = False
-        return ()
-    scores = TreeScores(query, searches.snapshot, amounts)
-    found: list[tuple[float, int, NearMiss]] = []
-    bounds = scores.bounds(combined, _LOOKED_AT + 1)
-    for number, (bound, root) in enumerate(bounds):
-        if len(found) == RETURNED and (bound, root) > found[-1][:2]:
-            break
-        if number == _LOOKED_AT:
-            searches.complete = False
-            break
-        tree = _Tree(query, root, scores, searches, amounts)
-        near = tree.near_miss()
-        if near is not None:
-            found = sorted([*found, (tree.distance, root, near)], key=lambda one: one[:2])[:RETURNED]
-    searches.complete &= scores.complete
-    return tuple(near for *_, near in found)
+    found: list[NearMiss] = []
+    waiting = list(changes)
+    taken: set[int] = set()
+    while waiting and len(found) < RETURNED:
+        size = min(change.size for change in waiting)
+        nearest = [change for change in waiting if change.size == size]
+        waiting = [change for change in waiting if change.size != size]
+        trees: dict[int, tuple[QueryChange, Candidate]] = {}
+        for change in nearest:
+            for root, candidate in _trees(change):
+                if root not in taken:
+                    trees.setdefault(root, (change, candidate))
+        for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: RETURNED - len(found)]:
+            change, candidate = trees[root]
+            missing = tuple(_Lacks(snapshot, amounts, root, candidate).of(change))
+            found.append(NearMiss(root, missing, change.query))
+            taken.add(root)
+        if len(found) < RETURNED:
+            excluded = SlotSet.of(np.array(sorted(taken), np.intp), snapshot.size)
+            waiting += relaxing.beyond(nearest, excluded)
+    return tuple(found)
 
 
-class _TooFar(Exception):
-    """A tree lacks too much."""
+def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
+    """Yield candidates of a changed query, each with the roots of trees that it is a candidate of."""
+    narrowed = change.outcome.narrowed
+    assert narrowed is not None
+    for candidate in change.outcome.candidates:
+        used = {slot for slots in candidate.mappings.values() for slot in slots}
+        for root in roots_served(narrowed, used).slots()[: RETURNED * 2].tolist():
+            yield root, candidate
 
 
-class _Tree:
-    """Relaxes a query until one tree has candidates."""
+class _Lacks:
+    """Says what a tree lacks for a candidate of a changed query."""
 
-    def __init__(
-        self, query: SearchQuery, root: int, scores: TreeScores, searches: Searches, amounts: AmountsByClass
-    ) -> None:
-        self._original = query
-        self._root = root
-        self._scores = scores
-        self._searches = searches
-        self._snapshot = searches.snapshot
+    def __init__(self, snapshot: Snapshot, amounts: AmountsByClass, root: int, candidate: Candidate) -> None:
+        self._snapshot = snapshot
         self._amounts = amounts
-        self._query: SearchQuery | None = query
-        #: By parameter: each condition is missing once.
-        self._missing: dict[str, Missing] = {}
-        #: Of the tree, once ``near_miss`` has returned; comparable with the bounds of ``TreeScores``.
-        self.distance = 0.0
-        #: By what was requested.
-        self._changes: dict[str, str] = {}
-        self._usable = usable(self._snapshot, root)
-        named = (self._snapshot.by_uuid.get(group.in_tree or "") for group in query.groups)
-        self._excerpt = excerpt(self._snapshot, [*self._usable, *(slot for slot in named if slot is not None)])
-        self._excerpt_root = self._excerpt.by_uuid[self._snapshot.provider(root).uuid]
+        self._root = root
+        self._candidate = candidate
 
-    def _search(self, query: SearchQuery) -> Outcome:
-        """Return the outcome of a search in this tree."""
-        return self._searches.run(query, 1, self._excerpt, self._excerpt_root)
-
-    def near_miss(self) -> NearMiss | None:
-        """Return what the tree lacks; None if the search finds no candidates without that either."""
-        try:
-            return self._relaxed()
-        except _TooFar:
-            return None
-
-    def _relaxed(self) -> NearMiss | None:
-        self._relax_rules_of_tree()
-        self._relax_rules_of_providers()
-        parts = (1 - (lack.available or 0) / lack.needed for lack in self._missing.values() if lack.needed)
-        self.distance = round(CONDITION * len(self._missing) + sum(parts), DECIMALS)
-        for number in range(_COMBINING):
-            if self._query is None:
-                return None
-            outcome = self._search(self._query)
-            if not (outcome.found or number):
-                # What has to be relaxed so that demands combine counts as one condition, however much it is.
-                self.distance = round(self.distance + CONDITION, DECIMALS)
-            if outcome.found:
-                return NearMiss(self._root, tuple(self._missing.values()), self._query, tuple(self._changes.values()))
-            if not outcome.complete or not self._relax_combination(outcome):
-                return None
-        return None
-
-    # --- relaxing ---
-
-    def _without(self, condition: Condition) -> None:
-        if self._query is not None:
-            self._query = without(self._query, condition)
-            words = parameter(condition, self._original)
-            self._changes[words] = f"without {words}"
-
-    def _lack(self, words: str, provider: int | None, text: str, *, needed: int | None = None, has: int = 0) -> bool:
-        """Record what is missing; return False if it was recorded before.
-
-        Raises:
-            _TooFar: So much is missing already that the tree is not near.
-        """
-        if words in self._missing:
-            return False
-        if len(self._missing) == _MISSING:
-            raise _TooFar
-        self._missing[words] = Missing(words, provider, needed, None if needed is None else has, text)
-        return True
+    def of(self, change: QueryChange) -> Iterator[Missing]:
+        """Yield the conditions that were changed."""
+        for condition, words in zip(change.conditions, change.parameters, strict=True):
+            if change.kind == "spread":
+                yield self._of_spreading(condition, words, change.query)
+            elif condition.kind == "amount":
+                yield self._of_amount(condition, words, change.query)
+            else:
+                provider, text = self._of_rule(condition, words)
+                yield Missing(words, provider, None, None, text)
 
     def _name(self, slot: int) -> str:
         provider = self._snapshot.provider(slot)
         return provider.name or provider.uuid
 
-    def _relax_rules_of_tree(self) -> None:
-        """Leave out the rules about the root, and the traits that no provider of the tree has."""
-        root = self._snapshot.provider(self._root)
-        for condition in self._scores.conditions:
-            words = parameter(condition, self._original)
-            if condition.kind == "root_required" and condition.forbidden == root.traits.isdisjoint(condition.names):
-                continue
-            if condition.kind == "root_required":
-                self._lack(words, self._root, f"the root {self._name(self._root)} {_has(condition)}")
-            elif condition.kind == "trait" and condition.suffix == UNSUFFIXED and not condition.forbidden:
-                if any(not self._snapshot.provider(slot).traits.isdisjoint(condition.names) for slot in self._usable):
-                    continue
-                self._lack(words, None, f"no provider of the tree has {_either(condition)}")
-            else:
-                continue
-            self._without(condition)
+    def _of_spreading(self, condition: Condition, words: str, query: SearchQuery) -> Missing:
+        name, needed = condition.resource_class, condition.amount
+        available = max(self._room(slot, name, needed) for slot in self._usable())
+        text = f"no provider that {self._name(self._root)} can use has room for {needed:,} {name}"
+        if available < needed:
+            return Missing(words, None, needed, available, f"{text}: the most is {available:,}")
+        part = min(group.resources[name] for group in query.groups if name in group.resources)
+        return Missing(words, None, needed, part, f"{text} beside the rest of the request")
 
-    def _relax_rules_of_providers(self) -> None:
-        """For each demand, leave out or lower what its best provider does not meet."""
-        for number, _ in enumerate(self._scores.demands):
-            best = self._scores.nearest(number, self._usable, self._root)
-            for condition in self._scores.conditions_of(number):
-                if not self._scores.meets(condition, best, self._root):
-                    self._relax_rule_of_provider(condition, best)
+    def _of_amount(self, condition: Condition, words: str, query: SearchQuery) -> Missing:
+        name, needed = condition.resource_class, condition.amount
+        slot, given = self._supplying(condition, query)
+        if slot is None:
+            return Missing(words, None, needed, 0, self._without_room(name, needed, words))
+        available = self._room(slot, name, needed)
+        text = f"{self._name(slot)} has room for {min(available, given):,} of {needed:,} {name}"
+        if given > needed or available == needed:
+            text = f"{self._name(slot)} gives {name} in units that allow {given:,}, not {needed:,}"
+        elif available > given:
+            text += " beside the rest of the request"
+        return Missing(words, slot, needed, min(available, given), text)
 
-    def _relax_rule_of_provider(self, condition: Condition, slot: int) -> None:
-        words, name = parameter(condition, self._original), self._name(slot)
-        if condition.kind == "amount":
-            self._relax_amount(condition, slot)
-            return
-        match condition.kind:
-            case "trait":
-                text = f"{name} {_has(condition)}"
-            case "aggregate":
-                text = f"{name} is {'in' if condition.forbidden else 'not in'} {_either(condition)}"
-            case _:
-                text = f"{name} is in another tree"
-        if self._lack(words, slot, text):
-            self._without(condition)
+    def _usable(self) -> list[int]:
+        """Return the providers of the tree, and those that share with it."""
+        snapshot, tree = self._snapshot, self._snapshot.forest.tree(self._root)
+        aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in tree))
+        inside = SlotSet.union([*map(snapshot.in_aggregate, aggregates)], snapshot.size)
+        return [*tree, *(snapshot.with_trait(SHARES) & inside).slots().tolist()]
 
-    def _relax_amount(self, condition: Condition, slot: int) -> None:
-        """Lower an amount to what the provider has room for; raise it where units require that; or leave it out."""
-        class_, amount, suffix = condition.resource_class, condition.amount, condition.suffix or ""
-        words, name = parameter(condition, self._original), self._name(slot)
-        stocks = self._amounts.stocks(class_)
-        own = None if stocks is None else stocks.at(slot)
-        if not own:
-            if self._lack(words, slot, f"{name} has no {class_}", needed=amount):
-                self._without(Condition("resource", suffix, condition.names, amount=amount))
-            return
-        lower, higher = int(own.largest(amount)[0]), int(own.smallest_above(amount)[0])
-        fitting = lower or higher
-        text = f"{name} has room for {lower} of {amount} {class_}"
-        if higher:
-            text = f"{name} has units of {class_} that allow {' or '.join(str(n) for n in (lower, higher) if n)}"
-        if not self._lack(words, slot, text, needed=amount, has=lower):
-            return
-        if not fitting:
-            self._without(Condition("resource", suffix, condition.names, amount=amount))
-        elif self._query is not None:
-            self._lower(suffix, class_, fitting)
+    def _without_room(self, resource_class: str, amount: int, words: str) -> str:
+        """Return the sentence that a tree can give nothing of a class to the request."""
+        usable = self._usable()
+        names, provider = self._snapshot.class_names, self._snapshot.provider
+        if not any(names[class_id] == resource_class for slot in usable for class_id in provider(slot).classes):
+            return f"no provider that {self._name(self._root)} can use has {resource_class}"
+        if any(self._room(slot, resource_class, amount) for slot in usable):
+            return self._no_provider_meets(words)
+        return f"no provider that {self._name(self._root)} can use has room for any {resource_class}"
 
-    # --- conditions between providers ---
+    def _no_provider_meets(self, words: str) -> str:
+        return f"no provider that {self._name(self._root)} can use meets {words} together with the rest of the request"
 
-    def _relax_combination(self, outcome: Outcome) -> bool:
-        """Leave out a condition of the kind that rejected the last combination; return False if there is none."""
-        assert self._query is not None
-        for constraint in outcome.refusals.combining or (RequiredTraits.name,):
-            rule, _, class_ = constraint.partition(":")
-            if rule == "resources":
-                return self._relax_sum(class_)
-            kinds = {Isolation.name: "group_policy", SameSubtree.name: "same_subtree", RequiredTraits.name: "trait"}
-            kind = kinds.get(rule)
-            choice = [one for one in conditions(self._query) if one.kind == kind and one.suffix in (None, UNSUFFIXED)]
-            choice = [one for one in choice if not one.forbidden]
-            if choice:
-                self._relax_one_of(choice)
-                return True
-        return False
+    def _room(self, slot: int, resource_class: str, amount: int) -> int:
+        """Return the largest allocation up to an amount that a provider has room for."""
+        stocks = self._amounts.stocks(resource_class)
+        return 0 if stocks is None else int(stocks.at(slot).largest(amount).max(initial=0))
 
-    def _relax_one_of(self, choice: list[Condition]) -> None:
-        """Leave out the first condition that is enough by itself, or else the first one."""
-        assert self._query is not None
-        chosen = choice[0]
-        for condition in choice[: _COMBINING if len(choice) > 1 else 0]:
-            relaxed = without(self._query, condition)
-            if relaxed is not None and self._search(relaxed).found:
-                chosen = condition
-                break
-        texts = {
-            "group_policy": "there are not enough different providers for the groups",
-            "same_subtree": "no provider that serves one of these groups is at or above those of the others",
-            "trait": f"the providers that fit do not have {_either(chosen)} together",
-        }
-        self._lack(parameter(chosen, self._original), None, texts[chosen.kind])
-        self._without(chosen)
+    def _supplying(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
+        """Return the provider of an amount in the candidate, and how much it gives; None if the class was left out."""
+        name = condition.resource_class
+        given = {group.suffix: group.resources.get(name, 0) for group in query.groups}
+        amount = given.pop(condition.suffix or "", 0)
+        if not amount:
+            return None, 0
+        for slot in self._used(condition):
+            others = (other for suffix, other in given.items() if suffix and slot in self._candidate.mappings[suffix])
+            if condition.suffix or self._candidate.amounts.get(slot, {}).get(name, 0) - sum(others) == amount:
+                return slot, amount
+        return None, 0
 
-    def _relax_sum(self, class_: str) -> bool:
-        """Lower, or leave out, a demand of a class whose demands do not fit together."""
-        assert self._query is not None
-        demanding = [group for group in self._query.groups if class_ in group.resources]
-        column = self._snapshot.column(class_)
-        if len(demanding) < 2 or column is None:
-            return False
-        available = column.available(self._snapshot.size)
-        room = int(sum(available[slot] for slot in self._usable))
-        needed = sum(group.resources[class_] for group in demanding)
-        words = write.text(write.resources(group.suffix, [(class_, group.resources[class_])]) for group in demanding)
-        text = f"the amounts of {class_} do not fit together: {needed} are needed, and there is room for {room}"
-        lacking = [group for group in demanding if self._words(group.suffix, class_) in self._missing]
-        if not lacking:
-            self._lack(words, None, text, needed=needed, has=room)
-        largest_first = sorted(demanding, key=lambda group: -group.resources[class_])
-        return self._lower_one_of([*lacking, *(group for group in largest_first if group not in lacking)], class_)
+    def _used(self, condition: Condition) -> tuple[int, ...]:
+        return self._candidate.mappings.get(condition.suffix or "", ())
 
-    def _words(self, suffix: str, class_: str) -> str:
-        """Return the parameter of an amount of the query as it was stated."""
-        return write.text([write.resources(suffix, [(class_, group_of(self._original, suffix).resources[class_])])])
+    def _of_rule(self, condition: Condition, words: str) -> tuple[int | None, str]:
+        """Return the provider that does not meet a condition, or None if several do not, and a sentence."""
+        names = " or ".join(sorted(condition.names))
+        if condition.kind == "root_required":
+            return (
+                self._root,
+                f"the root {self._name(self._root)} {'has' if condition.forbidden else 'does not have'} {names}",
+            )
+        if condition.kind == "group_policy":
+            return None, "there are not enough different providers for the groups"
+        if condition.kind == "same_subtree":
+            return None, "no provider that serves one of these groups is at or above those of the others"
+        used, provider = self._used(condition), self._snapshot.provider
+        if not used:  # the group was left out with its last condition
+            return None, self._no_provider_meets(words)
+        if condition.kind == "in_tree":
+            return self._one(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
+        if condition.kind == "trait":
+            having = [slot for slot in used if condition.names & provider(slot).traits]
+            if condition.forbidden and having:
+                return self._one(having), f"{self._names(having)} {'has' if len(having) == 1 else 'have'} {names}"
+            return self._one(used), self._none_of(used, f"has {names}", f"does not have {names}")
+        inside = [slot for slot in (*used, self._root) if condition.names & provider(slot).aggregates]
+        if condition.forbidden and inside:
+            return self._one(inside[:1]), f"{self._names(inside[:1])} is in {names}"
+        outside = [slot for slot in used if slot not in inside]
+        if not outside:
+            return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
+        return self._one(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
 
-    def _lower_one_of(self, groups: list[Group], class_: str) -> bool:
-        """Lower the amount of the first group where that is enough; or else leave one out that can be left out."""
-        assert self._query is not None
-        for group in groups:
-            lowered = self._lowered(group, class_)
-            if lowered is not None:
-                self._lower(group.suffix, class_, lowered)
-                return True
-        for group in groups:
-            amount = group_of(self._original, group.suffix).resources[class_]
-            condition = Condition("resource", group.suffix, frozenset({class_}), amount=amount)
-            if without(self._query, condition) is not None:
-                self._without(condition)
-                return True
-        return False
+    def _one(self, slots: Sequence[int]) -> int | None:
+        return slots[0] if len(slots) == 1 else None
 
-    def _lowered(self, group: Group, class_: str) -> int | None:
-        """Return the largest smaller amount of a group with which the tree has candidates, found by bisection."""
-        assert self._query is not None
-        fits, beyond = 0, group.resources[class_]
-        while beyond - fits > 1:
-            middle = (fits + beyond) // 2
-            if self._search(with_amounts(self._query, group.suffix, {class_: middle})).found:
-                fits = middle
-            else:
-                beyond = middle
-        return fits or None
+    def _names(self, slots: Sequence[int], last: str = "and") -> str:
+        *first, end = map(self._name, slots)
+        return f"{', '.join(first)} {last} {end}" if first else end
 
-    def _lower(self, suffix: str, class_: str, amount: int) -> None:
-        """State another amount."""
-        assert self._query is not None
-        self._query = with_amounts(self._query, suffix, {class_: amount})
-        changed = write.text([write.resources(suffix, [(class_, amount)])])
-        self._changes[self._words(suffix, class_)] = f"with {changed}"
-
-
-def _either(condition: Condition) -> str:
-    return " or ".join(sorted(condition.names))
-
-
-def _has(condition: Condition) -> str:
-    return f"has {_either(condition)}" if condition.forbidden else f"does not have {_either(condition)}"
+    def _none_of(self, slots: Sequence[int], positive: str, negative: str) -> str:
+        """Return the sentence that none of some providers is or has something."""
+        if len(slots) == 1:
+            return f"{self._name(slots[0])} {negative}"
+        if len(slots) == 2:
+            return f"neither {self._names(slots, 'nor')} {positive}"
+        return f"none of {self._names(slots)} {positive}"

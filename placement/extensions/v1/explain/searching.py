@@ -1,17 +1,13 @@
 """A search with its own record of what each rule removed, and a bound for many searches together.
 
-It finds what ``find`` does, and looks at all trees also where it finds nothing.  Where no provider shares, arrays take
-the place of loops over trees: trees of one provider are combined all at once, and of trees with equal combination
-problems the solver searches one.
+It finds what ``find`` does, and tells of each tree without a candidate why it has none.  Where no provider shares, the
+solver searches one of the trees with equal combination problems, which arrays tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
-
-import numpy as np
 
 from placement.extensions.v1.explain.equal_trees import EqualTrees, are_comparable, equal_trees, of_few_providers
 from placement.index.slots import EMPTY, SlotSet
@@ -23,8 +19,8 @@ from placement.search.narrow.narrowing import Narrowed, narrow
 from placement.search.narrow.tree_problems import tree_problems
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
-from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
-from placement.search.solver.problem import Candidate, Requirements, TreeProblem
+from placement.search.solver.constraints import NotOnlyShared
+from placement.search.solver.problem import Candidate, TreeProblem
 
 #: Trees are searched one by one until so many have no candidate; then the others are compared with each other.
 FRUITLESS = 16
@@ -57,13 +53,13 @@ class Outcome:
         return self.narrowed.roots if self.narrowed is not None and self.narrowed.eligible else EMPTY
 
 
-def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, root: int | None = None) -> Outcome:
+def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, among: SlotSet | None = None) -> Outcome:
     """Return the first ``limit`` candidates.
 
     Args:
-        root: The only tree to look at; None for all.
+        among: The roots of the trees to look at; None for all.
     """
-    return _search(query, snapshot, limit, budget, _combined, root)
+    return _search(query, snapshot, limit, budget, _combined, among)
 
 
 def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
@@ -73,17 +69,35 @@ def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -
     return replace(outcome, complete=budget.shortage is None and not outcome.found)
 
 
+def reasons(outcome: Outcome, budget: Budget) -> Refusals:
+    """Return the refusals of a search without candidates, in which each tree has a reason of its own.
+
+    The search leaves out trees that could only repeat the candidates of others: no reason where there are none.
+    """
+    refusals = outcome.refusals
+    narrowing = [refusal for refusal in refusals.narrowing if refusal.rule != NotOnlyShared.name]
+    if NotOnlyShared.name not in refusals.combining and len(narrowing) == len(refusals.narrowing):
+        return refusals
+    assert outcome.narrowed is not None
+    found = Refusals(narrowing)
+    choose(tree_problems(outcome.narrowed, None, budget, found, repeated=True), 1, budget=budget, refused=found.refused)
+    return found
+
+
 def _search(
-    query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, combine: _Combine, root: int | None = None
+    query: SearchQuery,
+    snapshot: Snapshot,
+    limit: int,
+    budget: Budget,
+    combine: _Combine,
+    among: SlotSet | None = None,
 ) -> Outcome:
     refusals = Refusals()
     candidates: list[Candidate] = []
     narrowed = None
     given = budget.operations
     try:
-        narrowed = narrow(query, snapshot, budget, refusals)
-        if root is not None:
-            narrowed = narrowed._replace(roots=narrowed.roots & SlotSet.sparse(np.array([root], np.intp)))
+        narrowed = narrow(query, snapshot, budget, refusals, among)
         candidates = combine(narrowed, limit, budget, refusals)
     except Exhausted:
         pass
@@ -114,16 +128,16 @@ class Searches:
         self._most = operations
         self._most_each = most_each
 
-    def run(self, query: SearchQuery, limit: int, snapshot: Snapshot | None = None, root: int | None = None) -> Outcome:
-        """Return the outcome of one search; without candidates once the budget is used up.
+    @property
+    def left(self) -> bool:
+        """Whether there is some of the budget left."""
+        return self.operations < self._most
 
-        Args:
-            snapshot: Another one than that of the explanation.
-            root: As for ``search``.
-        """
+    def run(self, query: SearchQuery, limit: int, among: SlotSet | None = None) -> Outcome:
+        """Return the outcome of one search, as ``search`` does; without candidates once the budget is used up."""
         given = min(self._most - self.operations, self._most_each)
         budget = Budget(operations=given, fruitless=given)
-        outcome = search(query, snapshot or self.snapshot, limit, budget, root)
+        outcome = search(query, self.snapshot, limit, budget, among)
         self.operations += outcome.operations
         self.count += 1
         self.complete &= outcome.complete
@@ -140,53 +154,14 @@ def _combined(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals
     """Return the first candidates of all trees, those of single providers first."""
     if not narrowed.eligible:
         return []
-    candidates: list[Candidate] = []
-    single = _single_providers(narrowed)
-    if single:
-        candidates = _candidates_of_roots(narrowed, single, limit, refusals)
-        narrowed = narrowed._replace(roots=narrowed.roots - single)
+    lone = SlotSet.dense(narrowed.snapshot.forest.is_lone) if are_comparable(narrowed) else EMPTY
+    candidates = _combined_one_by_one(narrowed._replace(roots=narrowed.roots & lone), limit, budget, refusals)
+    narrowed = narrowed._replace(roots=narrowed.roots - lone)
     if len(candidates) < limit and narrowed.roots:
         trees = _Trees(narrowed, budget, refusals)
         candidates += choose(trees.problems(), limit - len(candidates), budget=budget, refused=trees.refused)
         trees.record()
     return candidates
-
-
-def _single_providers(narrowed: Narrowed) -> SlotSet:
-    """Return the trees in which the root alone can supply every demand; none if some provider shares."""
-    if any(eligible.sharing for eligible in narrowed.eligible):
-        return EMPTY
-    forest = narrowed.snapshot.forest
-    if not len(forest.children):
-        return narrowed.roots
-    return narrowed.roots - forest.roots_of(SlotSet.of(forest.children, forest.size))
-
-
-def _candidates_of_roots(narrowed: Narrowed, roots: SlotSet, limit: int, refusals: Refusals) -> list[Candidate]:
-    """Return the first candidates of trees of one provider, and record the trees that have none.
-
-    Each has one candidate, or is refused for one of three reasons.  The reasons, and their order, are those of
-    ``solver/combine.py``.
-    """
-    requirements, snapshot = Requirements.of(narrowed.query), narrowed.snapshot
-    if requirements.isolate and requirements.suffixed_count > 1:
-        refusals.all_refused(roots, Isolation.name)
-        return []
-    for names in requirements.required:
-        having = SlotSet.union([snapshot.with_trait(name) for name in names], snapshot.size)
-        refusals.all_refused(roots - having, RequiredTraits.name)
-        roots &= having
-    for name in requirements.summed_classes:
-        column = snapshot.column(name)
-        if column is None:
-            continue
-        enough = SlotSet.dense(column.available(snapshot.size) >= requirements.total[name])
-        refusals.all_refused(roots - enough, SummedAmounts.name_for(name))
-        roots &= enough
-    return [
-        Candidate({root: requirements.total}, dict.fromkeys(requirements.suffixes, (root,)))
-        for root in islice(roots.slots().tolist(), limit)
-    ]
 
 
 class _Trees:
@@ -248,4 +223,4 @@ class _Trees:
         """Pass on the trees of the kinds that were refused."""
         for constraint, kinds in self._refused.items():
             assert self._equal is not None
-            self._refusals.all_refused(self._equal.of_kinds(kinds), constraint)
+            self._refusals.all_refused(self._equal.of_kinds(kinds).slots(), constraint)

@@ -1,92 +1,117 @@
-"""An explanation in one sentence."""
+"""An explanation in two sentences: what is in the way, and what would be enough (docs: explain-sentences)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placement.extensions.v1.explain.explanation import Combination, Mistake, Relaxation, Step
-from placement.extensions.v1.explain.steps import SHARED
-from placement.search.solver.constraints import Isolation, SameSubtree
+from placement.extensions.v1.explain.explanation import Combination, Mistake, Relaxation, Shortfall, Step
+from placement.search.solver.constraints import Isolation, RequiredTraits, SameSubtree
 from placement.search.solver.work_limit import WORK_LIMIT
 
+NO_PROVIDERS = "There is no provider at all."
+
 #: What an inventory has that stands in the way of an amount: after "1", and after a greater number.
-_PROPERTIES = {
-    "absent": ("has none of it", "have none of it"),
-    "total": ("is smaller", "are smaller"),
-    "reserved": ("has too much of it reserved", "have too much of it reserved"),
-    "used": ("has too little of it free", "have too little of it free"),
-    "max_unit": ("allows less at once", "allow less at once"),
-    "min_unit": ("allows only more at once", "allow only more at once"),
-    "step_size": ("gives it in other steps", "give it in other steps"),
+PROPERTIES = {
+    "total": ("is too small", "are too small"),
+    "reserved": ("has too much reserved", "have too much reserved"),
+    "used": ("has too little free", "have too little free"),
+    "max_unit": ("has a max_unit below this amount", "have a max_unit below this amount"),
+    "min_unit": ("has a min_unit above this amount", "have a min_unit above this amount"),
+    "step_size": (
+        "has a step_size that does not divide this amount",
+        "have a step_size that does not divide this amount",
+    ),
+}
+#: Why demands are not supplied together, by the rule; the field is the part of the query.
+TOGETHER = {
+    Isolation.name: "there are not enough different providers for {}",
+    SameSubtree.name: "{} needs a provider of one group at or above those of the others",
+    "resources": "no provider has room for {} together",
+    RequiredTraits.name: "the providers that fit do not have the traits of {} between them",
 }
 
 
 def of_found(found: int, limited: bool) -> str:
     """Return the sentence for a query with candidates."""
-    verb, more = "is" if found == 1 else "are", " or more" if limited else ""
-    return f"There {verb} {_counted(found, 'candidate')}{more}."
+    return f"There {'is' if found == 1 else 'are'} {_candidates(found, limited)}."
 
 
 def of_obstacle(
-    obstacle: Step | None,
+    stopped_at: Step | None,
     combinations: Sequence[Combination],
     relaxations: Sequence[Relaxation],
     mistakes: Sequence[Mistake],
+    complete: bool,
 ) -> str:
-    """Return the sentence for a query without candidates: which rule is the obstacle, and what would be enough."""
-    reason = _of_step(obstacle) if obstacle is not None else _of_combinations(combinations)
-    return f"{reason}{_enough(relaxations, mistakes)}."
+    """Return the sentences for a query without candidates.
+
+    Args:
+        stopped_at: The step that left nothing; None if combining did.
+        complete: Whether all changes were tried.
+    """
+    reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
+    about = stopped_at.parameter if stopped_at is not None else ""
+    return f"{reason}. {_enough(relaxations, [one for one in mistakes if one.subject in about], complete)}"
 
 
 def _of_step(step: Step) -> str:
-    before = _counted(step.before.providers, "provider")
-    if not step.before.providers:
-        return f"There is no provider left for {step.parameter}"
-    if step.amounts is None:
-        if step.rule == "group":
-            return f"None of {_counted(step.before.trees, 'remaining tree')} has a provider for {step.parameter}"
-        return f"{step.parameter} leaves none of {before}"
-    name = step.amounts.resource_class
-    most = f"the most {name} that one could give is {step.amounts.most:,}"
-    # That a provider has nothing of a class is an answer only where it holds for all of them.
-    blocked_by = step.amounts.blocked_by.items()
-    why, count = max(blocked_by, key=lambda item: (item[0] != "absent", item[1]), default=(None, 0))
-    if why is None:
-        return f"{step.parameter} fits at none of {before}: {most}"
-    return f"{step.parameter} fits at none of {before}: {count:,} {_PROPERTIES[why][count != 1]}, and {most}"
+    if step.avoided:
+        count = step.before.trees
+        avoided = "the one tree that remains" if count == 1 else f"all {count:,} trees that remain"
+        return f"The service avoids {avoided}, as if the request had {step.parameter}"
+    if step.amounts is not None:
+        return _of_amount(step.before.providers, step.amounts)
+    if step.rule == "group":
+        trees = step.before.trees
+        where = "the one tree that remains" if trees == 1 else f"any of the {trees:,} trees that remain"
+        return f"No provider can supply {step.parameter} in {where}"
+    number, noun = (step.before.trees, "tree") if step.whole_trees else (step.before.providers, "provider")
+    return _none(number, noun, f"meets {step.parameter}", f"does not meet {step.parameter}")
 
 
-def _of_combinations(combinations: Sequence[Combination]) -> str:
-    if not combinations:
-        return "No tree was searched to the end"
-    first = combinations[0]
-    trees = _counted(first.trees, "tree")
-    if first.rule == WORK_LIMIT:
-        return f"{trees} could not be searched to the end"
-    if first.rule == SHARED:
-        return f"{trees} have only sharing providers in common"
-    reasons = {
-        Isolation.name: "the groups need different providers",
-        SameSubtree.name: "the groups need a common subtree",
-        "resources": "the amounts add up to more than one provider has",
-        "required": "the providers that fit do not have the traits together",
-    }
-    why = reasons.get(first.rule, first.rule)
+def _of_amount(providers: int, amounts: Shortfall) -> str:
+    name, amount = amounts.resource_class, f"{amounts.amount:,} {amounts.resource_class}"
+    having = {why: count for why, count in amounts.blocked_by.items() if why != "absent"}
+    if not having:
+        return _none(providers, "provider", f"has any {name}", f"has no {name}")
+    # Most trees have providers without the class, which says nothing: the reason is at those that have some.
+    why, count = max(having.items(), key=lambda item: item[1])
+    subject = "it" if providers == 1 else f"{count:,}"
+    reason = f"{subject} {PROPERTIES[why][count != 1]}"
+    if not amounts.most:
+        reason += ", and none has any room at present" if providers != 1 else ", and it has no room at present"
+    elif amounts.most < amounts.amount:
+        reason += f", and the most that {'it' if providers == 1 else 'one'} can give is {amounts.most:,}"
+    return f"{_none(providers, 'provider', f'can give {amount}', f'cannot give {amount}')}: {reason}"
+
+
+def _none(number: int, noun: str, positive: str, negative: str) -> str:
+    """Return the clause that none of a number of things does something."""
     return (
-        f"Each demand could be supplied by itself, but not together in {trees}: {first.parameter or first.rule}, {why}"
+        f"The one {noun} that remains {negative}"
+        if number == 1
+        else f"None of the {number:,} {noun}s that remain {positive}"
     )
 
 
-def _enough(relaxations: Sequence[Relaxation], mistakes: Sequence[Mistake]) -> str:
-    """Return the smallest change that gives candidates, as the end of the sentence."""
+def _of_combinations(combinations: Sequence[Combination]) -> str:
+    if not combinations or combinations[0].rule == WORK_LIMIT:
+        return "The search ended before it was known for every tree whether it has a candidate"
+    first = combinations[0]
+    where = "In the one tree that remains" if first.trees == 1 else f"In {first.trees:,} trees"
+    return f"{where} each part of the request has a provider, but {TOGETHER[first.rule].format(first.parameter)}"
+
+
+def _enough(relaxations: Sequence[Relaxation], mistakes: Sequence[Mistake], complete: bool) -> str:
     if relaxations:
         first = relaxations[0]
-        number = f"{first.found:,} or more candidates" if first.limited else _counted(first.found, "candidate")
-        return f"; {first.text} there would be {number}"
+        return f"{first.text[0].upper()}{first.text[1:]} there would be {_candidates(first.found, first.limited)}."
     if mistakes:
-        return f"; {mistakes[0].text[0].lower()}{mistakes[0].text[1:].rstrip('.')}"
-    return "; no single change of the request would be enough"
+        return mistakes[0].text
+    if complete:
+        return "No change of up to three conditions that was tried would be enough."
+    return "No change that would be enough was found before the search ended."
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _candidates(found: int, limited: bool) -> str:
+    return f"{'at least ' if limited else ''}{found:,} candidate{'' if found == 1 else 's'}"

@@ -2,66 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
 from placement.extensions.v1 import query_text as write
-from placement.extensions.v1.explain.amounts import AmountsByClass
-from placement.extensions.v1.explain.conditions import group_of
+from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
-from placement.index.forest import Forest
+from placement.extensions.v1.explain.relaxations import QueryChange
+from placement.extensions.v1.explain.units import AmountsByClass
 from placement.index.slots import SlotSet
-from placement.index.snapshot import Snapshot
-from placement.search.query.query import SearchQuery
+from placement.index.snapshot import SHARES, Snapshot
+from placement.search.query.query import UNSUFFIXED, SearchQuery
 from placement.search.refusals import Refusal, Refusals
-from placement.search.solver.constraints import NotOnlyShared
+from placement.search.solver.constraints import NotOnlyShared, RequiredTraits, SummedAmounts
 
 #: How many of the removed providers are named.
 NAMED = 5
-
-#: The rule of trees whose candidates an earlier tree has, too, because only sharing providers supply them.
-SHARED = "shared"
 
 
 def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: AmountsByClass) -> tuple[Step, ...]:
     """Return the rules in the order in which they were applied.
 
-    Equal groups are narrowed once: the steps have the suffix of the first one.
+    Equal groups are narrowed once: the steps have the suffix of the first one.  A sharing provider counts only while it
+    shares with a tree that remains, or is in one.
     """
-    applied = [refusal for refusal in refusals.narrowing if refusal.rule != NotOnlyShared.name]
-    extents = _Extents(snapshot.forest)
-    return tuple(_step(query, refusal, extents, amounts) for refusal in applied)
+    remaining = _Remaining(snapshot)
+    applied: list[Step] = []
+    for refusal in refusals.narrowing:
+        if refusal.rule == NotOnlyShared.name:
+            continue
+        step = _step(query, refusal, remaining, amounts)
+        if step.rule == "group" and refusal.suffix == UNSUFFIXED:
+            # Each class of this group has a provider of its own; its amount was the step before.
+            step = replace(step, parameter=applied[-1].parameter)
+        applied.append(step)
+        if refusal.whole_trees:
+            remaining.leave(refusal.after)
+    return tuple(applied)
 
 
-class _Extents:
-    """Counts providers and trees, each set once: what one rule leaves, the next one has before."""
+class _Remaining:
+    """Counts the providers that can still supply a tree."""
 
-    def __init__(self, forest: Forest) -> None:
-        self._forest = forest
-        #: The sets are kept, so that their ids stay theirs.
-        self._known: dict[tuple[int, bool], tuple[SlotSet, Extent]] = {}
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._forest = snapshot.forest
+        self._sharing = snapshot.with_trait(SHARES)
+        #: The roots of the trees that remain, and what can supply them; None: everything.
+        self._roots: SlotSet | None = None
+        self._supplying: SlotSet | None = None
 
-    def of(self, members: SlotSet, whole_trees: bool) -> Extent:
+    def leave(self, roots: SlotSet) -> None:
+        """Go on with these trees only."""
+        self._roots, self._supplying = roots, None
+
+    def of(self, providers: SlotSet) -> SlotSet:
+        """Return those of the providers that can supply a tree that remains."""
+        if self._roots is None:
+            return providers
+        if self._supplying is None:
+            members = self._forest.trees_of(self._roots)
+            reached = [slot for slot in self._sharing.slots().tolist() if self._shares_with(slot, members)]
+            self._supplying = members | SlotSet.of(np.array(reached, np.intp), self._snapshot.size)
+        return providers & self._supplying
+
+    def _shares_with(self, slot: int, members: SlotSet) -> bool:
+        inside = self._snapshot.in_aggregate
+        return any(inside(aggregate) & members for aggregate in self._snapshot.provider(slot).aggregates)
+
+    def extent(self, members: SlotSet, *, whole_trees: bool) -> Extent:
         """Return the extent of a set of providers, or of the trees that have these roots."""
-        key = id(members), whole_trees
-        if key not in self._known:
-            providers = self._forest.trees_of(members) if whole_trees else members
-            roots = members if whole_trees else self._forest.roots_of(members)
-            self._known[key] = members, Extent(providers.count, roots.count)
-        return self._known[key][1]
+        providers = self._forest.trees_of(members) if whole_trees else members
+        roots = members if whole_trees else self._forest.roots_of(members)
+        return Extent(providers.count, roots.count)
 
 
-def _step(query: SearchQuery, refusal: Refusal, extents: _Extents, amounts: AmountsByClass) -> Step:
+def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: AmountsByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
+    whole_trees = refusal.whole_trees
+    before, after = refusal.before, refusal.after
+    if not whole_trees:
+        before, after = remaining.of(before), remaining.of(after)
     in_the_way = None
     if resource_class:
         amount = group_of(query, refusal.suffix or "").resources[resource_class]
-        in_the_way = amounts.in_the_way(resource_class, amount, refusal.before, refusal.after)
+        in_the_way = amounts.in_the_way(resource_class, amount, before, after)
     return Step(
         rule,
         step_parameter(query, refusal),
         refusal.suffix,
-        extents.of(refusal.before, refusal.whole_trees),
-        extents.of(refusal.after, refusal.whole_trees),
-        tuple((refusal.before - refusal.after).slots()[:NAMED].tolist()),
+        remaining.extent(before, whole_trees=whole_trees),
+        remaining.extent(after, whole_trees=whole_trees),
+        tuple((before - after).slots()[:NAMED].tolist()),
         in_the_way,
+        whole_trees,
+        whole_trees and rule == "root_required" and bool(query.avoided) and refusal.names == query.avoided,
     )
 
 
@@ -86,29 +123,38 @@ def step_parameter(query: SearchQuery, refusal: Refusal) -> str:
     return write.text(pairs)
 
 
-def combinations(query: SearchQuery, refusals: Refusals) -> tuple[Combination, ...]:
-    """Return what ruled out the trees where each demand could be supplied by itself, most trees first."""
-    trees = dict(refusals.combining)
-    examples = {constraint: list(roots) for constraint, roots in refusals.examples.items()}
-    for refusal in refusals.narrowing:
-        if refusal.rule == NotOnlyShared.name:
-            removed = (refusal.before - refusal.after).slots()
-            trees[refusal.rule] = trees.get(refusal.rule, 0) + len(removed)
-            examples[refusal.rule] = [*examples.get(refusal.rule, ()), *removed[:NAMED].tolist()]
-    found = [
+def combinations(
+    query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange] = ()
+) -> tuple[Combination, ...]:
+    """Return what ruled out the trees where each demand could be supplied by itself.
+
+    First those rules of which a change is known to give candidates, then those of most trees.
+
+    Args:
+        changes: Those that give candidates.
+    """
+    changed = {_rule_between(condition) for change in changes for condition in change.conditions}
+    trees = {name: count for name, count in refusals.combining.items() if name != NotOnlyShared.name}
+    return tuple(
         Combination(
-            _rule(constraint), combination_parameter(query, constraint), count, tuple(examples[constraint][:NAMED])
+            constraint.partition(":")[0],
+            combination_parameter(query, constraint),
+            trees[constraint],
+            tuple(refusals.examples[constraint][:NAMED]),
         )
-        for constraint, count in trees.items()
-        if count
-    ]
-    return tuple(sorted(found, key=lambda combination: -combination.trees))
+        for constraint in sorted(trees, key=lambda name: (name not in changed, -trees[name]))
+    )
 
 
-def _rule(constraint: str) -> str:
-    if constraint == NotOnlyShared.name:
-        return SHARED
-    return constraint.partition(":")[0]
+def _rule_between(condition: Condition) -> str:
+    """Return the name of the constraint that the condition is a part of; of some conditions there is none."""
+    match condition.kind:
+        case "amount":
+            return SummedAmounts.name_for(condition.resource_class)
+        case "trait" if condition.suffix == UNSUFFIXED:
+            return RequiredTraits.name
+        case kind:
+            return kind
 
 
 def combination_parameter(query: SearchQuery, constraint: str) -> str:

@@ -9,6 +9,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 from placement.search.find import Settings
+from placement.search.query.existence import unknown_traits
 
 
 @endpoint(policy="placement:v1:explain", query=schema.SHOW, replies=schema.REPLIES)
@@ -16,7 +17,7 @@ def show(req: Request) -> Reply:
     """Explain which candidates a query has, or why it has none and what would be enough."""
     snapshot = req.index.current()
     query = searching.query_of(req, snapshot)
-    names = searching.known_names(req, query, snapshot)
-    explained = explain(query, snapshot, Settings.of(req.conf), names)
+    unknown = unknown_traits(query.trait_names, snapshot, req.database)
+    explained = explain(query, snapshot, Settings.of(req.conf), unknown)
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
     return ok(schema.document(explained), modified=NOW)

@@ -11,15 +11,7 @@ from typing import TypeVar
 import pytest
 
 from placement import microversion
-from placement.extensions.v1.explain import sentence
-from placement.extensions.v1.explain.amounts import AmountsByClass
 from placement.extensions.v1.explain.explaining import explain
-from placement.extensions.v1.explain.explanation import Extent, Shortfall, Step
-from placement.extensions.v1.explain.mistakes import Names
-from placement.extensions.v1.explain.near_misses import near_misses
-from placement.extensions.v1.explain.relaxations import _lower
-from placement.extensions.v1.explain.searching import Searches
-from placement.index.slots import EMPTY
 from placement.index.snapshot import Snapshot
 from placement.schemas.document import Parameters
 from placement.search.query import parse
@@ -57,8 +49,9 @@ def test_few_names_are_compared_for_few_unknown_ones(comparisons: type[Compariso
     world.host("cn1", VCPU=8)
     known = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
     unknown = [f"CUSTOM_RACK_{number}_X" for number in range(20)]
+    world.host("cn2", traits=known)
     query = query_of("resources=VCPU:1", f"required={','.join(unknown)}")
-    wrong = explain(query, world.snapshot(), names=Names(frozenset(unknown), known)).mistakes
+    wrong = explain(query, world.snapshot(), unknown_traits=unknown).mistakes
     assert [each.kind for each in wrong] == ["trait"] * 20
     assert [each.suggestion is not None for each in wrong] == [True] * 3 + [False] * 17
     # A matcher begins with one comparison, that with nothing.
@@ -70,7 +63,8 @@ def test_a_long_name_is_compared_with_none(comparisons: type[Comparisons]) -> No
     world.host("cn1", VCPU=8)
     long = "CUSTOM_" + 58 * "X"
     query = query_of("resources=VCPU:1", f"required={long}")
-    (wrong,) = explain(query, world.snapshot(), names=Names(frozenset({long}), [f"{long[:-1]}Y"])).mistakes
+    world.host("cn2", traits=[f"{long[:-1]}Y"])
+    (wrong,) = explain(query, world.snapshot(), unknown_traits=[long]).mistakes
     assert (wrong.text, wrong.suggestion) == (f"There is no trait {long}.", None)
     assert comparisons.count == 0
 
@@ -79,9 +73,10 @@ def test_the_name_that_was_meant_is_found_among_thousands() -> None:
     world = World()
     world.host("cn1", VCPU=8)
     known = [*(f"CUSTOM_RACK_{number:04}" for number in range(2_000)), "HW_CPU_X86_AVX512F", "CUSTOM_GOLD"]
+    world.host("cn2", traits=known)
     for name, meant in {"HW_CPU_X86_AVX512": "HW_CPU_X86_AVX512F", "CUSTOM_GLOD": "CUSTOM_GOLD"}.items():
         query = query_of("resources=VCPU:1", f"required={name}")
-        (wrong,) = explain(query, world.snapshot(), names=Names(frozenset({name}), known)).mistakes
+        (wrong,) = explain(query, world.snapshot(), unknown_traits=[name]).mistakes
         assert wrong.suggestion is not None
         assert wrong.suggestion.split(", ")[0] == meant
 
@@ -119,29 +114,8 @@ def test_subtrees_are_looked_at_in_few_trees_and_each_group_once(trees: int, whe
     wrong = [each for each in explain(query, snapshot).mistakes if each.kind == "same_subtree"]
     assert len(wrong) == 5
     assert all(where in each.text for each in wrong)
-    # The first five name six groups; each has one provider in a tree.  Sixteen trees of three are
-    # looked at for near misses, and none is one.
-    assert Ancestries.count == 50 * 6 + 16 * 3
-
-
-# --- sentences ---
-
-
-@pytest.mark.parametrize(
-    ("blocked_by", "said"),
-    [
-        ({}, "the most VCPU that one could give is 1,024;"),
-        ({"absent": 2}, "2 have none of it, and the most"),
-        ({"absent": 5, "total": 1}, "1 is smaller, and the most"),
-        ({"total": 3, "used": 1, "max_unit": 2}, "3 are smaller, and the most"),
-    ],
-)
-def test_what_is_in_the_way_of_an_amount_has_a_sentence(blocked_by: dict[str, int], said: str) -> None:
-    """That a provider has nothing of the class is said only where nothing else is in the way."""
-    shortfall = Shortfall("VCPU", 2048, blocked_by, 1024)
-    step = Step("resources", "resources=VCPU:2048", "", Extent(2000, 2000), Extent(0, 0), (), shortfall)
-    text = sentence.of_obstacle(step, (), (), ())
-    assert text.startswith(f"resources=VCPU:2048 fits at none of 2,000 providers: {said}")
+    # The first five name six groups; each has one provider in a tree.
+    assert Ancestries.count == 50 * 6
 
 
 # --- work ---
@@ -171,45 +145,18 @@ def test_a_large_smallest_amount_is_not_counted_down_to() -> None:
     world = World()
     world.host("cn1", DISK_GB=Stock(2_000_000_000, min_unit=1_999_999_999))
     world.host("cn2", DISK_GB=Stock(1_000_000_000, min_unit=999_999_990, step_size=7))
-    stocks = AmountsByClass(world.snapshot()).stocks("DISK_GB")
-    assert stocks is not None
-    tried = with_few_calls(lambda: [*_lower(stocks, 2_000_000_001).one_by_one], 1_000)
-    assert tried == [2_000_000_000, 1_999_999_999, 999_999_994]
+    query, snapshot = query_of("resources1=DISK_GB:2000000001"), world.snapshot()
+    relaxations = with_few_calls(lambda: explain(query, snapshot), 20_000).relaxations
+    assert [each.text for each in relaxations] == ["with resources1=DISK_GB:2000000000"]
 
 
-def test_the_largest_amounts_of_different_units_are_tried_first_then_those_that_all_allow() -> None:
-    world = World()
-    world.host("cn1", DISK_GB=Stock(10_000, min_unit=9_000, step_size=100))
-    world.host("cn2", DISK_GB=Stock(8_000, step_size=30))
-    (relaxation,) = explain(query_of("resources=DISK_GB:10050"), world.snapshot()).relaxations
-    assert relaxation.text == "with resources=DISK_GB:10000"
-    world = World()
-    world.host("cn1", DISK_GB=Stock(1_000, step_size=2))
-    world.host("cn2", DISK_GB=Stock(1_000, step_size=3))
-    query = query_of("resources1=DISK_GB:1001", "resources2=DISK_GB:700", "group_policy=none")
-    relaxations = [each.text for each in explain(query, world.snapshot()).relaxations]
-    assert "with resources1=DISK_GB:300" in relaxations
-
-
-@pytest.mark.parametrize("parameter", ["required", "root_required"])
-def test_a_tree_is_not_relaxed_by_a_thousand_names(parameter: str) -> None:
+def test_a_thousand_names_are_not_relaxed_together() -> None:
     world = World()
     world.host("cn1", VCPU=8)
     names = ",".join(f"CUSTOM_{number:04}" for number in range(1_000))
-    query, snapshot = query_of("resources=VCPU:1", f"{parameter}={names}"), world.snapshot()
-    searches = Searches(snapshot, 100_000, 20_000)
-    amounts = AmountsByClass(snapshot)
-    near = with_few_calls(lambda: near_misses(query, EMPTY, searches, amounts), 300_000)
-    assert (near, searches.complete) == ((), False)
-
-
-@pytest.mark.parametrize(("missing", "near"), [(8, 1), (9, 0)])
-def test_a_tree_that_lacks_more_than_eight_conditions_is_not_near(missing: int, near: int) -> None:
-    world = World()
-    world.host("cn1", VCPU=8)
-    names = ",".join(f"CUSTOM_{number}" for number in range(missing))
-    explanation = explain(query_of("resources=VCPU:1", f"required={names}"), world.snapshot())
-    assert (len(explanation.near_misses), explanation.complete) == (near, True)
+    query, snapshot = query_of("resources=VCPU:1", f"required={names}"), world.snapshot()
+    explanation = with_few_calls(lambda: explain(query, snapshot), 1_000_000)
+    assert (explanation.relaxations, explanation.near_misses, explanation.complete) == ((), (), False)
 
 
 @pytest.mark.parametrize(("conditions", "complete"), [(40, True), (41, False)])
@@ -222,6 +169,4 @@ def test_a_query_with_more_conditions_than_are_tried_is_not_explained_completely
     required = ",".join(f"CUSTOM_{number}" for number in range(1, conditions))
     explanation = explain(query_of("resources=VCPU:9", f"required={required}"), world.snapshot())
     assert explanation.complete == complete
-    # What the nearest tree lacks is offered where no single change that was tried is enough.
-    (relaxation,) = explanation.relaxations
-    assert (relaxation.text, relaxation.kind) == ("with resources=VCPU:8", "amount" if complete else "several")
+    assert [relaxation.text for relaxation in explanation.relaxations] == ["with resources=VCPU:8"] * complete

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,27 @@ import numpy.typing as npt
 from placement.extensions.v1.explain.explanation import Shortfall
 from placement.index.column import Inventories
 from placement.index.slots import Mask, Slots, SlotSet
-from placement.index.snapshot import Snapshot
+from placement.index.snapshot import SHARES, Snapshot
 from placement.objects import capacity as rule
 
 _Floats = npt.NDArray[np.float64]
 _Units = npt.NDArray[np.int64]
+
+
+class Units(NamedTuple):
+    """The allowed amounts of some inventories: the multiples of ``step`` from ``least`` on."""
+
+    step: int
+    least: int
+    #: The largest allocation that one of the inventories has room for.
+    most: int
+    #: The largest allocation that each of them has room for.
+    rooms: _Floats
+
+    @property
+    def bounds(self) -> list[int]:
+        """The amounts that some inventory has room for, and for no larger one; ascending."""
+        return [int(room) for room in np.unique(self.rooms)]
 
 
 class Stocks:
@@ -93,6 +110,42 @@ class Stocks:
         """Return the largest amount up to a bound that the units allow, or 0; bounds are whole numbers."""
         amounts = np.floor(bound / self.step_size) * self.step_size if self._has_steps else bound
         return np.where(amounts >= self._least, amounts, 0.0)
+
+    def by_units(self, amount: int) -> Iterator[Units]:
+        """Yield the units of inventories that have room for an amount or less, those with most room first."""
+        most = self.largest(amount)
+        left = most > 0
+        while left.any():
+            first = int(np.where(left, most, 0).argmax())
+            step, least = int(self.step_size[first]), int(self._least[first])
+            same = left & (self.step_size == step) & (self._least == least)
+            yield Units(step, -(-least // step) * step, int(most[first]), most[same])
+            left &= ~same
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all inventories have the same units."""
+        return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least) == 0)
+
+    def may_add_up(self, amount: int, snapshot: Snapshot) -> bool:
+        """Whether several allocations may give an amount that one can't, or which one provider alone need not give."""
+        slots = self.slots[self._largest > 0]
+        roots = np.bincount(snapshot.forest.roots(slots), minlength=1)
+        sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots[:0]
+        return bool((roots > 1).any() or sharing.any() or ((self.max_unit < amount) & (amount <= self._capacity)).any())
+
+    def above(self, amount: int) -> list[int]:
+        """Return the least allowed amount of each kind of units that does not allow this one but a larger one."""
+        refusing = (amount < self.min_unit) | (amount % self.step_size != 0)
+        if not refusing.any():
+            return []
+        larger = self.smallest_above(amount)
+        return [int(least) for least in np.unique(larger[refusing & (larger > 0)])]
+
+    def smallest(self, most: int) -> list[int]:
+        """Return the smallest allocations that inventories have room for, ascending, each once, so many at most."""
+        smallest = self.smallest_above(1)
+        return [int(amount) for amount in np.unique(smallest[smallest > 0])[:most]]
 
     # --- what stands in the way ---
 

@@ -1,0 +1,260 @@
+"""The changes of a query that an explanation tries, by the table of "Relaxations" (docs: v1-explain).
+
+A query has conditions: each can be left out, an amount can be another one, or be spread over several groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from placement.extensions.v1.query_text import group_pairs
+from placement.search.query.query import UNSUFFIXED, AnyOf, Group, NameCondition, SearchQuery
+
+#: Where a condition is in the order of the request: the part, the section of a group, and the place in the section;
+#: it is negative for forbidden names, of which the documents do not state an order.
+Place = tuple[int, int, int]
+
+#: The groups that an amount is spread over at most.
+MOST_GROUPS = 16
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition of a query."""
+
+    kind: str
+    parameter: str
+    place: Place
+    #: None for a condition on no group.
+    suffix: str | None = None
+    #: One set of required names, a forbidden name, or the suffixes of a subtree.
+    names: frozenset[str] = frozenset()
+    forbidden: bool = False
+    resource_class: str | None = None
+    amount: int = 0
+
+    @property
+    def of_all_groups(self) -> bool:
+        return self.kind in ("group_policy", "same_subtree")
+
+
+# --- the conditions of a query ---
+
+
+def conditions(query: SearchQuery) -> list[Condition]:
+    """Return the conditions in the order of the request."""
+    last = len(query.groups) + 1
+    found = list(_of_names("root_required", "root_required", None, query.root_traits, 0, 0))
+    for number, group in enumerate(query.groups, 1):
+        found += _of_group(group, number)
+    if query.isolate and sum(one.suffix != UNSUFFIXED for one in query.groups) > 1:
+        found.append(Condition("group_policy", "group_policy=isolate", (last, 0, 0)))
+    for index, suffixes in enumerate(query.same_subtrees):
+        text = "same_subtree=" + ",".join(sorted(suffixes))
+        found.append(Condition("same_subtree", text, (last, 1, index), names=suffixes))
+    return found
+
+
+def _of_group(group: Group, number: int) -> Iterator[Condition]:
+    suffix = group.suffix
+    if group.in_tree is not None:
+        yield Condition("in_tree", f"in_tree{suffix}={group.in_tree}", (number, 0, 0), suffix)
+    yield from _of_names("aggregate", f"member_of{suffix}", suffix, group.aggregates, number, 1)
+    yield from _of_names("trait", f"required{suffix}", suffix, group.traits, number, 2)
+    for index, (class_, amount) in enumerate(group.resources.items()):
+        text = f"resources{suffix}={class_}:{amount}"
+        yield Condition("amount", text, (number, 3, index), suffix, resource_class=class_, amount=amount)
+
+
+def _of_names(
+    kind: str, parameter: str, suffix: str | None, wanted: NameCondition, number: int, section: int
+) -> Iterator[Condition]:
+    for index, names in enumerate(wanted.any_of):
+        yield Condition(kind, f"{parameter}={one_of(names)}", (number, section, index), suffix, names)
+    for index, name in enumerate(sorted(wanted.none_of), -len(wanted.none_of)):
+        text, names = f"{parameter}=!{name}", frozenset({name})
+        yield Condition(kind, text, (number, section, index), suffix, names, forbidden=True)
+
+
+def one_of(names: frozenset[str]) -> str:
+    """Return a set of names as it is written in a query."""
+    return ("in:" if len(names) > 1 else "") + ",".join(sorted(names))
+
+
+# --- changed queries ---
+
+
+def without(query: SearchQuery, *left_out: Condition) -> SearchQuery | None:
+    """Return the query without some conditions; None if what remains can't be sent.
+
+    A group that asks for no class any more goes with its other conditions, unless a subtree names it with another one.
+    """
+    changed = query
+    for condition in sorted(left_out, key=lambda each: not each.of_all_groups):
+        changed = _without_one(changed, condition)
+    asking = {group.suffix for group in query.groups if group.resources}
+    while lonely := asking & {
+        group.suffix for group in changed.groups if not group.resources and is_lonely(group, changed)
+    }:
+        changed = with_groups(changed, (group for group in changed.groups if group.suffix not in lonely))
+    return changed if can_be_sent(changed) else None
+
+
+def is_lonely(group: Group, query: SearchQuery) -> bool:
+    """Whether no subtree names a group with another one."""
+    return not any(group.suffix in suffixes and len(suffixes) > 1 for suffixes in query.same_subtrees)
+
+
+def _without_one(query: SearchQuery, condition: Condition) -> SearchQuery:
+    match condition.kind:
+        case "group_policy":
+            return replace(query, isolate=False)
+        case "same_subtree":
+            others = tuple(suffixes for suffixes in query.same_subtrees if suffixes != condition.names)
+            named = frozenset().union(*others)
+            # A group without resources is only for the subtree, and goes with it.
+            groups = tuple(group for group in query.groups if group.resources or group.suffix in named)
+            return replace(query, same_subtrees=others, groups=groups)
+        case "root_required":
+            return replace(query, root_traits=_without_names(query.root_traits, condition))
+        case "trait":
+            return _changed(query, condition, lambda one: replace(one, traits=_without_names(one.traits, condition)))
+        case "aggregate":
+            return _changed(
+                query, condition, lambda one: replace(one, aggregates=_without_names(one.aggregates, condition))
+            )
+        case "in_tree":
+            return _changed(query, condition, lambda one: replace(one, in_tree=None))
+        case _:
+            return _changed(query, condition, lambda one: _without_class(one, condition.resource_class))
+
+
+def _without_names(wanted: NameCondition, condition: Condition) -> NameCondition:
+    if condition.forbidden:
+        return NameCondition(wanted.any_of, wanted.none_of - condition.names)
+    return NameCondition(tuple(names for names in wanted.any_of if names != condition.names), wanted.none_of)
+
+
+def _without_class(group: Group, class_: str | None) -> Group:
+    return replace(group, resources={name: amount for name, amount in group.resources.items() if name != class_})
+
+
+def _changed(query: SearchQuery, condition: Condition, change: Callable[[Group], Group]) -> SearchQuery:
+    """Return the query with the group of a condition changed; a group that says nothing any more is left out."""
+    groups = (change(group) if group.suffix == condition.suffix else group for group in query.groups)
+    return with_groups(query, (group for group in groups if group != Group(group.suffix)))
+
+
+def with_groups(query: SearchQuery, groups: Iterable[Group]) -> SearchQuery:
+    """Return the query with some of its groups; a subtree of one group stays, for it may be without resources."""
+    groups = tuple(groups)
+    left = {group.suffix for group in groups}
+    subtrees = [names for suffixes in query.same_subtrees if (names := suffixes & left)]
+    return replace(query, groups=groups, same_subtrees=tuple(dict.fromkeys(subtrees)))
+
+
+def can_be_sent(query: SearchQuery) -> bool:
+    """Whether a search takes the query: something is asked for, and groups without resources are in a subtree."""
+    named = frozenset().union(*query.same_subtrees)
+    idle = {group.suffix for group in query.groups if not group.resources}
+    return (
+        bool(query.resource_classes)
+        and idle <= named <= {group.suffix for group in query.groups}
+        and UNSUFFIXED not in idle
+        and not any(group.traits.conflicts for group in query.groups)
+    )
+
+
+def with_amounts(query: SearchQuery, amounts: dict[Condition, int]) -> SearchQuery:
+    """Return the query with other amounts."""
+    for condition, amount in amounts.items():
+        groups = tuple(
+            replace(group, resources={**group.resources, condition.resource_class: amount})
+            if group.suffix == condition.suffix and condition.resource_class in group.resources
+            else group
+            for group in query.groups
+        )
+        query = replace(query, groups=groups)
+    return query
+
+
+def with_aggregate(query: SearchQuery, condition: Condition, name: str) -> SearchQuery:
+    """Return the query with another aggregate in the place of a condition."""
+
+    def changed(group: Group) -> Group:
+        sets = (frozenset({name}) if names == condition.names else names for names in group.aggregates.any_of)
+        return replace(group, aggregates=NameCondition(tuple(dict.fromkeys(sets)), group.aggregates.none_of))
+
+    return _changed(query, condition, changed)
+
+
+def can_be_spread(group: Group) -> bool:
+    """Whether a group asks for one class; aggregates mean something else in the group without suffix."""
+    return len(group.resources) == 1 and not (group.suffix == UNSUFFIXED and group.aggregates.names)
+
+
+def spread(query: SearchQuery, condition: Condition, number: int) -> SearchQuery:
+    """Return the query with so many groups of equal amounts in the place of one; in subtrees, too."""
+    taken = {group.suffix for group in query.groups}
+    names = (f"_{count}" for count in range(1, 100))
+    fresh = [suffix for suffix in names if suffix not in taken][:number]
+    groups: list[Group] = []
+    for group in query.groups:
+        if group.suffix == condition.suffix:
+            amounts = {class_: amount // number for class_, amount in group.resources.items()}
+            groups += (replace(group, suffix=suffix, resources=amounts) for suffix in fresh)
+        else:
+            groups.append(group)
+    subtrees = tuple(
+        suffixes - {condition.suffix} | {*fresh} if condition.suffix in suffixes else suffixes
+        for suffixes in query.same_subtrees
+    )
+    return replace(query, groups=tuple(groups), same_subtrees=subtrees)
+
+
+# --- equal queries ---
+
+
+def canonical(query: SearchQuery, provided: frozenset[str], named: frozenset[str]) -> str:
+    """Return what is equal for queries that ask for the same, whatever the suffixes of most groups are.
+
+    Names that no provider has do not matter where they are forbidden, or are alternatives; nor do a subtree of one
+    group, and a policy for one group.
+
+    Args:
+        provided: the traits and aggregates that some provider has.
+        named: the suffixes that matter where a subtree names them.
+    """
+    subtrees = [names for names in {*query.same_subtrees} if len(names) > 1]
+    named &= frozenset().union(*subtrees)
+    contents = {group.suffix: _content(group, provided, named) for group in query.groups}
+    around = {
+        suffix: sorted(sorted(contents[name] for name in names) for names in subtrees if suffix in names)
+        for suffix in contents
+    }
+    isolate = query.isolate and sum(suffix != UNSUFFIXED for suffix in contents) > 1
+    roots = _canonical_names(query.root_traits, provided)
+    groups = sorted((contents[suffix], around[suffix]) for suffix in contents)
+    return str((groups, isolate, roots, sorted(query.avoided), query.limit))
+
+
+def _content(group: Group, provided: frozenset[str], named: frozenset[str]) -> str:
+    names = _canonical_names(group.traits, provided), _canonical_names(group.aggregates, provided)
+    suffix = group.suffix if group.suffix in {UNSUFFIXED, *named} else "any"
+    return str((suffix, sorted(group.resources.items()), names, group.in_tree))
+
+
+def _canonical_names(wanted: NameCondition, provided: frozenset[str]) -> object:
+    sets = {names & provided or names for names in wanted.any_of}
+    return sorted(sorted(names) for names in sets), sorted(wanted.none_of & provided)
+
+
+def text_of_group(group: Group) -> str:
+    """Return a group as it is written in a query."""
+    return "&".join(f"{name}={value}" for name, value in group_pairs(group))
+
+
+def any_names(sets: AnyOf) -> frozenset[str]:
+    """Return all names of some sets."""
+    return frozenset().union(*sets)

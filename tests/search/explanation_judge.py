@@ -1,0 +1,299 @@
+"""Compares an explanation with what the brute force finds (docs: v1-explain)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+
+from placement.extensions.v1.explain.explanation import Explanation, Missing, NearMiss, Relaxation
+from placement.extensions.v1.query_text import query_string
+from placement.search.query.query import SearchQuery
+from tests.search import changes
+from tests.search.changes import Condition
+from tests.search.explanation_oracle import COUNTED, Change, Expected, impossible_together, mistakes
+from tests.world import World
+
+#: How many candidates of a relaxation are counted.
+COUNTED_RELAXED = 100
+#: How many relaxations, near misses, and examples of trees are shown.
+RELAXATIONS, NEAR_MISSES, EXAMPLES = 20, 3, 5
+#: What rejects combinations, and what is only counted with them.
+COMBINING = ("group_policy", "same_subtree", "resources", "required")
+OTHERS = ("shared", "work limit")
+
+
+def judge(
+    world: World, query: SearchQuery, explanation: Explanation, unknown: frozenset[str] = frozenset()
+) -> list[str]:
+    """Return what is wrong in an explanation of a query, in words; nothing if all is as documented.
+
+    Args:
+        unknown: the traits that do not exist.
+    """
+    expected = Expected(world, query, unknown)
+    judges = (judge_found, judge_obstacle, judge_combinations, judge_mistakes)
+    found = [fault for one in judges for fault in one(expected, explanation)]
+    if expected.number:
+        named = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
+        return [*found, *(["explained: there are candidates"] if any(named) else [])]
+    return [*found, *judge_relaxations(expected, explanation), *judge_near_misses(expected, explanation)]
+
+
+# --- the number of candidates, and the obstacle ---
+
+
+def judge_found(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    bound = min(COUNTED, expected.query.limit or COUNTED)
+    if fault := wrong_number(explanation.found, explanation.limited, expected.number, bound):
+        yield f"found: {fault}"
+    if not explanation.complete and expected.few_changes_help:
+        yield "complete: the budget was not enough"
+
+
+def wrong_number(found: int, limited: bool, number: int, bound: int) -> str | None:
+    """Return what is wrong in a number of candidates; where as many as are counted there may be more, or not."""
+    if found == min(number, bound) and (limited == (number > bound) or number == bound):
+        return None
+    return f"{found}, limited: {limited}, in place of {number}, bounded by {bound}"
+
+
+def judge_obstacle(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    if expected.number:
+        return
+    narrowed, obstacle = expected.narrowing, explanation.obstacle
+    if not expected.world.members:
+        if obstacle is None or obstacle[0] != "no providers":
+            yield f"obstacle: {obstacle} in an empty cloud"
+    elif narrowed.obstacle is not None:
+        if obstacle != narrowed.obstacle:
+            yield f"obstacle: {obstacle} in place of {narrowed.obstacle}"
+    elif obstacle is None or obstacle[0] not in COMBINING:
+        yield f"obstacle: {obstacle} rejects no combination"
+    else:
+        yield from _judge_combining(expected, explanation, obstacle[0])
+
+
+def _judge_combining(expected: Expected, explanation: Explanation, rule: str) -> Iterator[str]:
+    """Judge whether a rule is in the way in a tree of which the explanation says so."""
+    trees = {
+        root for each in explanation.combinations if each.rule == rule for root in names_of(explanation, each.examples)
+    }
+    rejected = [expected.violations(root) for root in trees & expected.narrowing.roots]
+    if not any(rule in rules for every in rejected for rules in every):
+        yield f"obstacle: {rule} rejects no combination"
+    elif not any(rule in rules for every in rejected for rules in smallest_sets(every)):
+        yield f"obstacle: {rule} is not in the way: whatever else is left out, without it there are no more candidates"
+
+
+def smallest_sets(sets: frozenset[frozenset[str]]) -> list[frozenset[str]]:
+    """Return the sets that contain no other one."""
+    return [one for one in sets if not any(other < one for other in sets)]
+
+
+def judge_combinations(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    if expected.number:
+        return
+    counted, left = sum(each.trees for each in explanation.combinations), expected.narrowing.roots
+    if counted != len(left):
+        yield f"combinations: of {counted} trees in place of {len(left)}"
+    for each in explanation.combinations:
+        examples = names_of(explanation, each.examples)
+        if each.rule not in (*COMBINING, *OTHERS) or not {*examples} <= left:
+            yield f"combinations: {each.rule} has other trees: {examples}"
+        if len(examples) != min(EXAMPLES, each.trees):
+            yield f"combinations: {each.rule} has {len(examples)} examples of {each.trees} trees"
+
+
+def names_of(explanation: Explanation, slots: Iterable[int]) -> list[str]:
+    return [explanation.snapshot.provider(slot).uuid for slot in slots]
+
+
+# --- relaxations ---
+
+
+def judge_relaxations(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    shown, ways_of = explanation.relaxations, ways_by_key(expected)
+    written = [expected.key_as_written(relaxation.query) for relaxation in shown]
+    for number, relaxation in enumerate(shown):
+        if written[number] in written[:number]:
+            yield f"relaxation: shown twice: {relaxation.text}"
+        if ways := ways_of.get(expected.key(relaxation.query)):
+            yield from _judge_relaxation(expected, relaxation, ways)
+        elif explanation.complete or relaxation.kind != "several" or not expected.trials.trees(relaxation.query):
+            # Amounts are raised while the budget lasts.
+            helps = "helps" if expected.trials.trees(relaxation.query) else "does not help"
+            yield f"relaxation: {relaxation.kind} is not expected: {relaxation.text}; it {helps}"
+    if len(shown) > RELAXATIONS:
+        yield f"relaxation: {len(shown)} are shown"
+    yield from _judge_order(expected, shown, ways_of)
+    if explanation.complete:
+        yield from _judge_completeness(expected, shown)
+
+
+def ways_by_key(expected: Expected) -> dict[str, list[Change]]:
+    """Return the changes that lead to each query, in the order in which they are to be shown."""
+    ways: dict[str, list[Change]] = {}
+    for change in [*expected.singles, *expected.other_aggregates, *itertools.chain(*expected.several)]:
+        ways.setdefault(expected.key(change.query), []).append(change)
+    return {key: sorted(each, key=lambda way: (way.size, way.place)) for key, each in ways.items()}
+
+
+def _judge_completeness(expected: Expected, shown: tuple[Relaxation, ...]) -> Iterator[str]:
+    seen = {expected.key(relaxation.query) for relaxation in shown}
+    last = shown[-1].size if len(shown) >= RELAXATIONS else 100
+    for ways in [[change] for change in expected.singles] + expected.several:
+        if ways[0].size < last and not any(expected.key(change.query) in seen for change in ways):
+            texts = [change.text or query_string(change.query) for change in ways]
+            yield f"relaxation: {ways[0].kind} is missing: {' or '.join(texts)}"
+
+
+def _judge_relaxation(expected: Expected, relaxation: Relaxation, ways: list[Change]) -> Iterator[str]:
+    if not can_be_sent(relaxation.query, expected.unknown):
+        yield f"relaxation: can't be sent: {query_string(relaxation.query)}"
+    like = [way for way in ways if way.kind == relaxation.kind and abs(way.size - relaxation.size) < 1e-6]
+    if not like or like[0].size > ways[0].size:
+        yield f"relaxation: {(relaxation.kind, relaxation.size)} in place of {[(way.kind, way.size) for way in ways]}"
+    elif not any(parameters_of(relaxation.parameter) >= parameters(way) for way in like):
+        yield f"relaxation: parameter: {relaxation.parameter} in place of {sorted(parameters(like[0]))}"
+    elif not any(way.text in (None, relaxation.text) for way in like):
+        yield f"relaxation: text: {relaxation.text} in place of {like[0].text}"
+    bound = min(COUNTED_RELAXED, expected.query.limit or COUNTED_RELAXED)
+    number = expected.trials.number(ways[0].query, bound + 1)
+    if fault := wrong_number(relaxation.found, relaxation.limited, number, bound):
+        yield f"relaxation: found {fault}: {relaxation.text}"
+
+
+def can_be_sent(query: SearchQuery, unknown: frozenset[str]) -> bool:
+    """Whether a search takes a query, which names nothing that does not exist."""
+    return changes.can_be_sent(query) and not query.trait_names & unknown
+
+
+def parameters(change: Change) -> set[str]:
+    return {condition.parameter for condition in change.conditions}
+
+
+def parameters_of(text: str) -> set[str]:
+    """Return the conditions of a part of the request: of ``required=T0,!T1`` each of the two."""
+    found = set()
+    for name, _, value in (part.partition("=") for part in text.split("&")):
+        if value.startswith("!in:"):
+            values = [f"!{each}" for each in value.removeprefix("!in:").split(",")]
+        else:
+            values = [value] if name == "same_subtree" or value.startswith("in:") else value.split(",")
+        found |= {f"{name}={each}" for each in values}
+    return found
+
+
+def _judge_order(expected: Expected, shown: tuple[Relaxation, ...], ways_of: dict[str, list[Change]]) -> Iterator[str]:
+    """Judge that smaller changes come first, and equal ones in the order of the request."""
+    for one, other in itertools.pairwise(shown):
+        if one.size > other.size + 1e-6:
+            yield f"relaxation: order: {one.text} ({one.size}) before {other.text} ({other.size})"
+        ways = [ways_of.get(expected.key(relaxation.query)) for relaxation in (one, other)]
+        if abs(one.size - other.size) < 1e-6 and all(ways) and before(ways[1][0].place, ways[0][0].place):
+            yield f"relaxation: order: {one.text} before {other.text}, of equal sizes"
+
+
+def before(one: Iterable[changes.Place], other: Iterable[changes.Place]) -> bool:
+    """Whether some places come before others; what is forbidden has no place among equals."""
+    for first, second in zip(one, other, strict=False):
+        if first[:2] != second[:2]:
+            return first[:2] < second[:2]
+        if first != second:
+            return first[2] < second[2] and first[2] >= 0
+    return False
+
+
+# --- near misses ---
+
+
+def judge_near_misses(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    shown = explanation.near_misses
+    roots = [names_of(explanation, [near.root])[0] for near in shown]
+    order = list(expected.trials.roots)
+    if expected.nearest:
+        ranked = sorted(
+            expected.nearest, key=lambda root: (round(expected.nearest[root][0].size, 6), order.index(root))
+        )
+        ways = {root: [change.query for change in changes] for root, changes in expected.nearest.items()}
+    else:
+        several = [each.query for each in explanation.relaxations if each.kind == "several"]
+        helped = [(query, expected.trials.trees(query)) for query in several]
+        ways = {root: [query for query, trees in helped if root in trees] for root in order}
+        ranked = [root for root in order if ways[root]]
+    if roots != ranked[:NEAR_MISSES] and explanation.complete:
+        sizes = {root: round(each[0].size, 3) for root, each in expected.nearest.items()}
+        yield f"near misses: {roots} in place of {ranked[:NEAR_MISSES]}, of sizes {sizes}"
+    for root, near in zip(roots, shown, strict=True):
+        if expected.key(near.query) not in {expected.key(query) for query in ways.get(root, ())}:
+            smallest = [query_string(query) for query in ways.get(root, ())]
+            yield f"near miss: {root}: {query_string(near.query)} in place of one of {smallest}"
+        else:
+            yield from _judge_missing(expected, near, root)
+
+
+def _judge_missing(expected: Expected, near: NearMiss, root: str) -> Iterator[str]:
+    """Judge that all that is changed is missing, and nothing else."""
+    if not can_be_sent(near.query, expected.unknown):
+        yield f"near miss: can't be sent: {query_string(near.query)}"
+    key = expected.key(near.query)
+    every = [*itertools.chain(*expected.nearest.values()), *itertools.chain(*expected.several)]
+    ways = [change for change in every if expected.key(change.query) == key]
+    named = frozenset().union(*(parameters_of(missing.parameter) for missing in near.missing))
+    if not near.missing or (ways and not any(parameters(way) <= named | {""} for way in ways)):
+        yield f"near miss: {root}: {sorted(named)} are missing in place of {[sorted(parameters(way)) for way in ways]}"
+    kept = {condition.parameter for condition in changes.conditions(near.query)}
+    changed = {each.parameter for each in expected.conditions if not each.of_all_groups}
+    changed -= kept | {each.parameter for each in expected.conditions if each.names & expected.unknown}
+    if changed - named and not any(way.kind == "spread" for way in ways):
+        yield f"near miss: {root}: missing does not name what is changed: {sorted(changed - named)}"
+    if unchanged := named & kept:
+        yield f"near miss: {root}: missing names what is not changed: {sorted(unchanged)}"
+    by_parameter = {condition.parameter: condition for condition in expected.conditions}
+    for missing in near.missing:
+        condition = by_parameter.get(missing.parameter)
+        if condition is not None:
+            yield from _judge_amount(missing, condition, near.query)
+
+
+def _judge_amount(missing: Missing, condition: Condition, query: SearchQuery) -> Iterator[str]:
+    if condition.kind != "amount":
+        if (missing.needed, missing.available) != (None, None):
+            yield f"near miss: amounts of a condition without any: {missing}"
+        return
+    if missing.needed != condition.amount:
+        yield f"near miss: {missing.needed} needed in place of {condition.amount}"
+    left = [
+        group.resources.get(condition.resource_class or "", 0)
+        for group in query.groups
+        if group.suffix == condition.suffix
+    ]
+    given = left[0] if left else 0
+    if given < condition.amount and (missing.available is None or missing.available >= condition.amount):
+        yield f"near miss: {missing.parameter} is changed, and {missing.available} of it are available"
+
+
+# --- mistakes ---
+
+
+def judge_mistakes(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    wrong = list(mistakes(expected))
+    for kind, names in wrong:
+        if not any(mistake.kind == kind and words_of(mistake.text) & names for mistake in explanation.mistakes):
+            yield f"mistake: {kind} is missing: {sorted(names)}"
+    for mistake in explanation.mistakes:
+        known = frozenset().union(*(names for kind, names in wrong if kind == mistake.kind))
+        if mistake.kind == "same_subtree":
+            if expected.number:
+                yield f"mistake: there are candidates: {mistake.text}"
+        elif not words_of(mistake.text) & known and not impossible_together(expected, mistake.text):
+            yield f"mistake: {mistake.kind} is none: {mistake.text}"
+    texts = [mistake.text for mistake in explanation.mistakes]
+    if len(texts) > len(set(texts)):
+        yield f"mistake: named twice: {texts}"
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the names and parameters of a sentence."""
+    return frozenset(word.rstrip(":") for word in re.findall(r"[\w=:!-]+", text))

@@ -1,0 +1,233 @@
+"""Explanations that were wrong once: of collective conditions, of groups that are left out, of what is shared."""
+
+from __future__ import annotations
+
+import pytest
+
+from placement import microversion
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explanation import Explanation
+from placement.extensions.v1.query_text import query_string
+from placement.schemas.document import Parameters
+from placement.search.query import parse
+from placement.search.query.query import Group, NameCondition, SearchQuery
+from tests.search.oracle import SHARES
+from tests.world import Stock, World
+
+
+def traits(*names: str) -> NameCondition:
+    return NameCondition(tuple(frozenset({name}) for name in names))
+
+
+def explained(world: World, *groups: Group, **more: object) -> Explanation:
+    return explain(SearchQuery(groups, **more), world.snapshot())  # type: ignore[arg-type]
+
+
+def texts(explanation: Explanation) -> list[str]:
+    return [relaxation.text for relaxation in explanation.relaxations]
+
+
+def roots(explanation: Explanation) -> list[str]:
+    return [explanation.snapshot.provider(near.root).uuid for near in explanation.near_misses]
+
+
+def test_a_group_goes_with_its_last_class_and_with_what_it_requires() -> None:
+    world = World()
+    world.host("h1", A=2, traits=["T0"])
+    explanation = explained(world, Group("", {"A": 1}), Group("_G", {"C": 1}, traits("T0")))
+    assert texts(explanation) == ["without resources_G=C:1&required_G=T0"]
+    assert roots(explanation) == ["h1"]
+
+
+def test_an_amount_is_lowered_though_the_query_without_it_fits_nowhere() -> None:
+    """The provider of one class has a trait that all are to have between them."""
+    world = World()
+    world.host("p0", A=2, traits=["T2"], aggregates=["a"])
+    world.sharing("s", A=3, C=14, traits=["T0"], aggregates=["a"])
+    explanation = explained(world, Group("", {"A": 7, "C": 5}, traits("T0", "T2")))
+    assert texts(explanation) == ["with resources=A:2"]
+
+
+def test_either_of_two_aggregates_is_left_out_where_the_root_and_its_child_are_in_one_each() -> None:
+    world = World()
+    world.host("h1", aggregates=["b"])
+    world.host("c1", parent="h1", A=5, aggregates=["a"])
+    both = NameCondition((frozenset("a"), frozenset("b")))
+    explanation = explained(world, Group("", {"A": 5}, aggregates=both))
+    assert texts(explanation) == ["without member_of=a", "without member_of=b"]
+    assert len({query_string(relaxation.query) for relaxation in explanation.relaxations}) == 2
+    assert [lack.text for lack in explanation.near_misses[0].missing] == [
+        "neither c1 nor the root is in all of the aggregates by itself"
+    ]
+
+
+def test_what_the_query_of_a_near_miss_drops_is_missing() -> None:
+    world = World()
+    world.host("h1", C=1)
+    group = Group("_0", {"C": 2}, NameCondition((), frozenset({"T1"})))
+    (near,) = explained(world, Group("", {"C": 1}), group).near_misses
+    assert [lack.parameter for lack in near.missing] == ["resources_0=C:2&required_0=!T1"]
+    assert query_string(near.query) == "resources=C:1"
+    world = World()
+    world.host("h1", B=1, C=3)
+    (near,) = explained(world, Group("", {"C": 9, "B": 2}), Group("_0", {"B": 5})).near_misses
+    assert [(lack.parameter, lack.available) for lack in near.missing] == [
+        ("resources=C:9", 3),
+        ("resources=B:2", 1),
+        ("resources_0=B:5", 0),
+    ]
+    assert query_string(near.query) == "resources=C:3,B:1"
+
+
+def test_a_tree_whose_candidates_another_has_too_is_counted_under_its_own_obstacle() -> None:
+    world = World()
+    world.host("h1", A=4, aggregates=["a"])
+    for number in (2, 3, 4):
+        world.host(f"h{number}", B=2, aggregates=["a"])
+    world.sharing("pool", A=8, aggregates=["a"])
+    explanation = explained(world, Group("_0", {"A": 6}), Group("_1", {"A": 6}), isolate=True)
+    assert explanation.obstacle == ("group_policy", None)
+    assert [(one.rule, one.trees) for one in explanation.combinations] == [("group_policy", 5)]
+    assert roots(explanation) == ["h1", "h2", "h3"]
+
+
+def test_an_empty_cloud_has_no_provider() -> None:
+    explanation = explained(World(), Group("", {"A": 1}))
+    assert (explanation.obstacle, explanation.summary) == (("no providers", None), "There is no provider at all.")
+    assert explanation.complete
+
+
+def test_a_relaxed_query_names_nothing_that_does_not_exist() -> None:
+    """Placement refuses a query that forbids an unknown trait."""
+    world = World()
+    world.host("h1", A=2)
+    group = Group("", {"A": 3}, NameCondition((frozenset({"UNKNOWN", "OLD"}),), frozenset({"NEVER"})))
+    world.host("h2", A=2, traits=["OLD"])
+    query = SearchQuery((group,), root_traits=NameCondition((), frozenset({"NEVER"})))
+    explanation = explain(query, world.snapshot(), unknown_traits={"UNKNOWN", "NEVER"})
+    assert [query_string(relaxation.query) for relaxation in explanation.relaxations] == ["resources=A:2&required=OLD"]
+    assert {query_string(near.query) for near in explanation.near_misses} == {"resources=A:2&required=OLD"}
+    assert [mistake.text for mistake in explanation.mistakes][:2] == [
+        "There is no trait NEVER.",
+        "There is no trait UNKNOWN.",
+    ]
+
+
+def test_a_name_that_is_forbidden_or_has_an_alternative_is_no_mistake() -> None:
+    world = World()
+    world.host("h1", A=2, traits=["T1"], aggregates=["a"])
+    either = NameCondition((frozenset({"T1", "T3"}),), frozenset({"T2"}))
+    inside = NameCondition((frozenset({"a", "c"}),), frozenset({"b"}))
+    assert explained(world, Group("", {"A": 3}, either, inside)).mistakes[0].kind == "amount"
+
+
+def test_steps_count_only_sharing_providers_that_reach_a_remaining_tree() -> None:
+    world = World()
+    world.host("h1", A=1, aggregates=["a"])
+    world.sharing("near", B=1, aggregates=["a"])
+    world.sharing("far", B=1, aggregates=["b"])
+    explanation = explained(world, Group("_1", {"A": 1}), Group("_2", {"B": 2}))
+    (step,) = [step for step in explanation.steps if step.group == "_2" and step.amounts]
+    assert (tuple(step.before), step.amounts.blocked_by) == ((2, 2), {"absent": 1, "total": 1, "max_unit": 1})
+
+
+def test_a_policy_goes_with_the_last_but_one_group() -> None:
+    world = World()
+    world.host("h1", A=1)
+    explanation = explained(world, Group("_1", {"A": 2}), Group("_2", {"C": 1}), isolate=True)
+    (relaxation,) = explanation.relaxations
+    assert (relaxation.kind, query_string(relaxation.query)) == ("several", "resources_1=A:1")
+
+
+def test_no_more_candidates_are_counted_than_are_asked_for() -> None:
+    world = World()
+    for number in range(3):
+        world.host(f"h{number}", A=1)
+    (relaxation,) = explained(world, Group("", {"A": 2}), limit=1).relaxations
+    assert (relaxation.found, relaxation.limited) == (1, True)
+
+
+@pytest.mark.parametrize("suffix", ["_gpu", ""])
+def test_an_amount_of_which_each_provider_has_a_part_is_spread_over_groups(suffix: str) -> None:
+    world = World()
+    world.host("h1")
+    for number in range(4):
+        world.host(f"gpu{number}", parent="h1", PGPU=1)
+    explanation = explained(world, Group(suffix, {"PGPU": 4}))
+    first, second = explanation.relaxations
+    assert (first.kind, first.text, first.found) == (
+        "spread",
+        f"with resources{suffix}=PGPU:4 as 4 groups of PGPU:1",
+        24,
+    )
+    names = [f"{suffix}_{number}" for number in range(1, 5)]
+    assert query_string(first.query) == "&".join(f"resources{name}=PGPU:1" for name in names) + "&group_policy=none"
+    assert (second.kind, second.text) == ("amount", f"with resources{suffix}=PGPU:1")
+    assert [lack.text for lack in explanation.near_misses[0].missing] == [
+        "no provider that h1 can use has room for 4 PGPU: the most is 1"
+    ]
+
+
+def test_a_group_without_resources_is_relaxed_too() -> None:
+    world = World()
+    world.host("h1", traits=["T1"])
+    world.host("c1", parent="h1", A=1)
+    subtree = (frozenset({"_R", "_1"}),)
+    explanation = explained(world, Group("_R", {}, traits("T0")), Group("_1", {"A": 1}), same_subtrees=subtree)
+    assert texts(explanation) == ["without required_R=T0"]
+    assert query_string(explanation.relaxations[0].query) == "resources_1=A:1"
+    inside = Group("_R", aggregates=NameCondition((frozenset("a"),)))
+    explanation = explained(world, inside, Group("_1", {"A": 1}), same_subtrees=subtree)
+    assert texts(explanation) == ["without member_of_R=a"]
+
+
+def test_units_of_several_kinds_are_all_looked_at() -> None:
+    world = World()
+    world.host("cn1", DISK_GB=Stock(1_000, step_size=2))
+    world.host("cn2", DISK_GB=Stock(1_000, step_size=3))
+    pairs = [("resources1", "DISK_GB:1001"), ("resources2", "DISK_GB:700"), ("group_policy", "none")]
+    query = parse.search_query(Parameters(pairs), microversion.LATEST)
+    assert "with resources1=DISK_GB:300" in texts(explain(query, world.snapshot()))
+
+
+def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> None:
+    world = World()
+    world.host("h1", A=1, traits=["DISABLED"])
+    explanation = explained(world, Group("", {"A": 1}), avoided=frozenset({"DISABLED"}))
+    assert explanation.relaxations == ()
+    assert explanation.summary.startswith("The service avoids the one tree that remains")
+    assert [lack.text for lack in explanation.near_misses[0].missing] == ["the root h1 has DISABLED"]
+
+
+def test_three_conditions_are_changed_together_where_no_two_are_enough() -> None:
+    world = World()
+    world.host("h1", A=2, B=1, traits=[SHARES])
+    explanation = explained(world, Group("", {"A": 4, "B": 3}, traits("T0")))
+    (relaxation,) = explanation.relaxations
+    assert relaxation.text == "with resources=A:2 and resources=B:1 and without required=T0"
+    assert (relaxation.kind, relaxation.found) == ("several", 1)
+    world = World()
+    world.host("h1", A=Stock(4, used=2), B=Stock(3, used=2))
+    world.host("elsewhere", traits=["T0", "T1"])
+    summary = explained(world, Group("_1", {"A": 3, "B": 2}, traits("T0", "T1"))).summary
+    assert summary.endswith("No change of up to three conditions that was tried would be enough.")
+
+
+def test_an_amount_that_a_pool_shares_is_lowered() -> None:
+    world = World()
+    for number in (1, 2):
+        world.host(f"h{number}", VCPU=4, aggregates=["a"])
+    world.sharing("pool", DISK_GB=10, aggregates=["a"])
+    assert texts(explained(world, Group("", {"VCPU": 1, "DISK_GB": 20}))) == ["with resources=DISK_GB:10"]
+    several = explained(world, Group("", {"VCPU": 9, "DISK_GB": 20}))
+    assert texts(several) == ["with resources=VCPU:4 and resources=DISK_GB:10"]
+
+
+def test_the_reasons_of_many_trees_that_share_take_nothing_from_the_searches_of_changes() -> None:
+    world = World()
+    for number in range(3_000):
+        world.host(f"h{number}", aggregates=["a"])
+    world.sharing("pool", DISK_GB=10, aggregates=["a"])
+    groups = (Group("_a", {"DISK_GB": 6}), Group("_b", {"DISK_GB": 6}), Group("_c", {"DISK_GB": 200}))
+    explanation = explained(world, *groups, isolate=True)
+    assert "without resources_a=DISK_GB:6 and resources_c=DISK_GB:200" in texts(explanation)

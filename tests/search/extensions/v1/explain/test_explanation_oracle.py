@@ -1,0 +1,248 @@
+"""An explanation says what the brute force finds: relaxations, near misses, the obstacle, and mistakes.
+
+The examples state what the brute force is to find.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.query_text import query_string
+from placement.search.query.query import Group, NameCondition, SearchQuery
+from tests.search import oracle
+from tests.search.explanation_judge import judge
+from tests.search.explanation_oracle import Expected, mistakes
+from tests.search.trials import Trials
+from tests.strategies import crowded_queries, crowds, examples, search_queries, worlds
+from tests.world import Stock, World
+
+#: What amounts are multiplied by, so that many do not fit.
+FACTORS = (1, 1, 2, 3, 5)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[World, SearchQuery]:
+    """A world, and a query that often has no candidate in it."""
+    if draw(st.integers(0, 2)) == 0:
+        world, query = draw(crowds()), draw(crowded_queries())
+    else:
+        world = draw(worlds())
+        query = draw(search_queries(world, most=2))
+    groups = tuple(
+        replace(
+            group, resources={name: amount * draw(st.sampled_from(FACTORS)) for name, amount in group.resources.items()}
+        )
+        for group in query.groups
+    )
+    limit = draw(st.sampled_from((None, None, None, None, 1, 2)))
+    return world, replace(query, groups=groups, nested=True, limit=limit)
+
+
+@examples(600)
+@given(case=cases())
+def test_an_explanation_says_what_the_brute_force_finds(case: tuple[World, SearchQuery]) -> None:
+    world, query = case
+    explanation = explain(query, world.snapshot())
+    shown = [relaxation.query for relaxation in explanation.relaxations]
+    assert all(oracle.answers(world, one) for one in (*shown, *(near.query for near in explanation.near_misses)))
+    # Which of several changes are offered can depend on the order of groups that a same_subtree names.
+    alone = bool(shown) and all(relaxation.kind != "several" for relaxation in explanation.relaxations)
+    if explanation.complete and (alone or explanation.found):
+        assert judge(world, query, explanation) == []
+
+
+@examples(200)
+@given(case=cases())
+def test_the_candidates_of_the_trials_are_those_of_the_brute_force(case: tuple[World, SearchQuery]) -> None:
+    world, query = case
+    trials = Trials(world)
+    assert trials.number(query, 10_000) == len(oracle.answers(world, query))
+    anchors = frozenset(oracle.anchors(world, query))
+    assert trials.trees(query) == {root for root in anchors if oracle.answers_of(world, query, root)}
+
+
+# --- examples ---
+
+
+def names(*required: str, forbidden: tuple[str, ...] = ()) -> NameCondition:
+    """A condition; ``T0|T1`` are alternatives."""
+    return NameCondition(tuple(frozenset(each.split("|")) for each in required), frozenset(forbidden))
+
+
+def hosts(number: int, **stock: int | Stock) -> World:
+    world = World()
+    for host in range(number):
+        world.host(f"h{host}", **stock)
+    return world
+
+
+def devices(number: int, **stock: int) -> World:
+    """A host with so many children."""
+    world = World()
+    world.host("h0")
+    for device in range(number):
+        world.host(f"d{device}", parent="h0", **stock)
+    return world
+
+
+def with_pool(world: World, *, aggregates: list[str], **stock: int) -> World:
+    world.sharing("pool", aggregates=aggregates, traits=["T0"], **stock)
+    return world
+
+
+def one_host(**more: object) -> World:
+    world = World()
+    world.host("h0", **more)
+    return world
+
+
+def with_child(world: World, **more: object) -> World:
+    world.host("child", parent="h0", **more)
+    return world
+
+
+def subtree(*suffixes: str) -> tuple[frozenset[str], ...]:
+    return (frozenset(suffixes),)
+
+
+@pytest.mark.parametrize(
+    ("world", "query", "expected"),
+    [
+        pytest.param(
+            one_host(A=2, traits=["T0"]),
+            SearchQuery((Group("", {"A": 1}), Group("_G", {"C": 1}, names("T0")))),
+            ["without resources_G=C:1&required_G=T0"],
+            id="the last class of a group goes with the other conditions of the group",
+        ),
+        pytest.param(
+            with_pool(one_host(A=2, traits=["T2"], aggregates=["a"]), aggregates=["a"], A=3, C=14),
+            SearchQuery((Group("", {"A": 7, "C": 5}, names("T0", "T2")),)),
+            ["with resources=A:2"],
+            id="the providers of an amount have the traits together with others",
+        ),
+        pytest.param(
+            with_child(one_host(aggregates=["b"]), A=5, aggregates=["a"]),
+            SearchQuery((Group("", {"A": 5}, aggregates=names("a", "b")),)),
+            ["without member_of=a", "without member_of=b"],
+            id="either of two aggregates",
+        ),
+        pytest.param(
+            one_host(C=1),
+            SearchQuery((Group("", {"C": 1}), Group("_0", {"C": 2}, names(forbidden=("T1",))))),
+            ["without resources_0=C:2&required_0=!T1"],
+            id="a group that takes what another one needs",
+        ),
+        pytest.param(
+            with_child(one_host(A=1), traits=["T0"]),
+            SearchQuery((Group("_R", {}, names("T0")), Group("_1", {"A": 2})), same_subtrees=subtree("_R", "_1")),
+            ["with resources_1=A:1"],
+            id="an amount beside a group without resources",
+        ),
+        pytest.param(
+            with_child(one_host(traits=["T1"]), A=1),
+            SearchQuery((Group("_R", {}, names("T0")), Group("_1", {"A": 1})), same_subtrees=subtree("_R", "_1")),
+            ["without required_R=T0", "without same_subtree=_1,_R&required_R=T0"],
+            id="a group without resources goes with its last condition, and with the subtree",
+        ),
+        pytest.param(
+            with_child(one_host(A=1), aggregates=["a"]),
+            SearchQuery(
+                (Group("_R", {}, aggregates=names("a", "b")), Group("_1", {"A": 1})),
+                same_subtrees=subtree("_R", "_1"),
+            ),
+            ["without member_of_R=b", "without same_subtree=_1,_R&member_of_R=a&member_of_R=b"],
+            id="a group without resources keeps its other condition",
+        ),
+        pytest.param(
+            hosts(1, A=3),
+            SearchQuery((Group("_1", {"A": 2}), Group("_2", {"A": 1})), isolate=True),
+            ["without group_policy=isolate", "without resources_1=A:2", "without resources_2=A:1"],
+            id="one provider for two groups",
+        ),
+        pytest.param(
+            devices(5, PGPU=1),
+            SearchQuery((Group("", {"PGPU": 4}),)),
+            ["spread", "with resources=PGPU:1"],
+            id="four devices",
+        ),
+        pytest.param(
+            devices(5, PGPU=1),
+            SearchQuery((Group("_1", {"PGPU": 5}, names("T0")),)),
+            [],
+            id="five devices with a trait that none has",
+        ),
+        pytest.param(
+            hosts(1, A=Stock(8, min_unit=2, step_size=2)),
+            SearchQuery((Group("", {"A": 3}),)),
+            ["with resources=A:4", "with resources=A:2"],
+            id="units",
+        ),
+        pytest.param(
+            one_host(A=2, traits=["T0"]),
+            SearchQuery((Group("", {"A": 1}),), root_traits=names("T1", forbidden=("T0",))),
+            [],
+            id="two conditions on the root",
+        ),
+        pytest.param(World(), SearchQuery((Group("", {"A": 1}),)), [], id="an empty cloud"),
+    ],
+)
+def test_what_is_enough(world: World, query: SearchQuery, expected: list[str]) -> None:
+    changes = sorted(Expected(world, query).singles, key=lambda change: (change.size, change.place))
+    assert [change.text or change.kind for change in changes] == expected
+
+
+def together(world: World, query: SearchQuery) -> list[set[str]]:
+    """Return the queries that are accepted for each two or three changes."""
+    return [{query_string(change.query) for change in ways} for ways in Expected(world, query).several]
+
+
+def test_two_changes_together_change_nothing_else() -> None:
+    query = SearchQuery((Group("_1", {"A": 4}), Group("_2", {"A": 4})), isolate=True)
+    assert together(hosts(1, A=3), query) == [
+        {"resources_1=A:3&group_policy=isolate", "resources_2=A:3&group_policy=isolate"}
+    ]
+    query = SearchQuery((Group("", {"A": 1}),), root_traits=names("T1", forbidden=("T0",)))
+    assert together(one_host(A=2, traits=["T0"]), query) == [{"resources=A:1"}]
+
+
+def test_amounts_are_raised_one_after_another() -> None:
+    query = SearchQuery((Group("_1", {"A": 8}), Group("_2", {"A": 8, "B": 1})))
+    assert together(one_host(A=6, B=3), query) == [{"resources_1=A:5&resources_2=A:1,B:1&group_policy=none"}]
+
+
+def test_each_tree_has_its_own_amount() -> None:
+    world = World()
+    for name, amount in (("one", 2), ("two", 4), ("three", 3), ("none", 0)):
+        world.host(name, **({"A": amount} if amount else {"B": 1}))
+    nearest = Expected(world, SearchQuery((Group("", {"A": 5}),))).nearest
+    assert {root: query_string(ways[0].query) for root, ways in nearest.items()} == {
+        "one": "resources=A:2",
+        "two": "resources=A:4",
+        "three": "resources=A:3",
+    }
+
+
+def test_mistakes_are_named_of_every_group() -> None:
+    world = one_host(A=4, traits=["T0"], aggregates=["a"])
+    query = SearchQuery(
+        (
+            Group("", {"X": 1, "A": 5}, names("T8", "T0|T7", forbidden=("T6",)), names("a|c", "c|d"), "unknown"),
+            Group("_1", {"A": 9, "Y": 1}),
+        ),
+        root_traits=names("T9"),
+    )
+    assert [(kind, *sorted(each)) for kind, each in mistakes(Expected(world, query))] == [
+        ("trait", "T9"),
+        ("trait", "T8"),
+        ("aggregate", "c", "d"),
+        ("in_tree", "unknown"),
+        ("resource_class", "X"),
+        ("amount", "resources=A:5"),
+        ("amount", "resources_1=A:9"),
+        ("resource_class", "Y"),
+    ]

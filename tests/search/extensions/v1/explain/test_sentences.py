@@ -1,0 +1,197 @@
+"""Each sentence of an explanation, with a cloud that it is about; the table of docs/extensions/explain.rst has all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from placement.extensions.v1.explain import sentence
+from placement.extensions.v1.explain.explaining import explain
+from placement.search.find import Settings
+from placement.search.query.query import Group, NameCondition, SearchQuery
+from tests.search.test_combine import EVEN
+from tests.world import Stock, World
+
+PAGE = Path(__file__).parents[5] / "docs/extensions/explain.rst"
+TITLE = "What each sentence means"
+CASES: dict[str, Callable[[], str]] = {}
+
+
+def case(means: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
+    """Register a function that returns a sentence, under what the sentence means."""
+
+    def register(function: Callable[[], str]) -> Callable[[], str]:
+        CASES[means] = function
+        return function
+
+    return register
+
+
+def summary(world: World, *groups: Group, settings: Settings | None = None, **more: object) -> str:
+    return explain(SearchQuery(groups, **more), world.snapshot(), settings).summary  # type: ignore[arg-type]
+
+
+def hosts(*stocks: Stock | int) -> World:
+    world = World()
+    for number, stock in enumerate(stocks, 1):
+        world.host(f"host{number}", VCPU=stock)
+    return world
+
+
+def vcpu(amount: int, suffix: str = "", *traits: str) -> Group:
+    return Group(suffix, {"VCPU": amount}, NameCondition(tuple(frozenset({name}) for name in traits)))
+
+
+@case("There are candidates")
+def of_candidates() -> str:
+    return summary(hosts(8, 8), vcpu(4))
+
+
+@case("There are no providers")
+def of_no_providers() -> str:
+    return summary(World(), vcpu(4))
+
+
+@case("No provider has inventory of the class")
+def of_absent() -> str:
+    return summary(hosts(8, 8), Group("", {"PGPU": 1}))
+
+
+@case("Even an empty one is too small")
+def of_total() -> str:
+    return summary(hosts(8, 6), vcpu(12))
+
+
+@case("What is reserved would be enough")
+def of_reserved() -> str:
+    return summary(hosts(Stock(8, reserved=4)), vcpu(6))
+
+
+@case("What consumers hold would be enough")
+def of_used() -> str:
+    return summary(hosts(Stock(8, used=5), Stock(8, used=6)), vcpu(4))
+
+
+@case("One allocation may not be so large")
+def of_max_unit() -> str:
+    return summary(hosts(Stock(64, max_unit=8), Stock(64, max_unit=4)), vcpu(12))
+
+
+@case("One allocation may not be so small")
+def of_min_unit() -> str:
+    return summary(hosts(Stock(8, min_unit=2)), vcpu(1))
+
+
+@case("Only whole steps are given")
+def of_step_size() -> str:
+    return summary(hosts(Stock(8, step_size=4), Stock(8, step_size=4)), vcpu(6))
+
+
+@case("A rule about providers leaves none")
+def of_providers() -> str:
+    return summary(hosts(8, 8), vcpu(4, "_1", "HW_GPU"))
+
+
+@case("A rule about trees leaves none")
+def of_trees() -> str:
+    return summary(hosts(8, 8), vcpu(4), root_traits=NameCondition((frozenset({"HW_GPU"}),)))
+
+
+@case("The service avoids what would do")
+def of_avoided() -> str:
+    world = World()
+    world.host("host", VCPU=8, traits=["COMPUTE_STATUS_DISABLED"])
+    return summary(world, vcpu(4), avoided=frozenset({"COMPUTE_STATUS_DISABLED"}))
+
+
+@case("A part of the request fits in other trees only")
+def of_other_trees() -> str:
+    world = World()
+    world.host("host", aggregates=["zone", "rack"], VCPU=8)
+    world.host("other", aggregates=["zone"])
+    # In its own tree the pool is in the zone, too, but not where it shares.
+    world.sharing("pool", parent="other", aggregates=["rack"], DISK_GB=100)
+    zone = NameCondition((frozenset({"zone"}),))
+    return summary(world, Group("", {"VCPU": 4, "DISK_GB": 10}, aggregates=zone))
+
+
+@case("The groups do not find different providers")
+def of_isolation() -> str:
+    return summary(hosts(8, 8), vcpu(1, "_1"), vcpu(1, "_2"), isolate=True)
+
+
+@case("The groups are served, but not in one subtree")
+def of_subtrees() -> str:
+    world = hosts(8)
+    world.host("gpu", parent="host1", PGPU=1)
+    world.host("nic", parent="host1", NET=1)
+    groups = Group("_g", {"PGPU": 1}), Group("_n", {"NET": 1})
+    return summary(world, *groups, same_subtrees=(frozenset({"_g", "_n"}),))
+
+
+@case("The amounts fit, but not together")
+def of_sums() -> str:
+    return summary(hosts(8, 8), vcpu(6, "_1"), vcpu(4, "_2"))
+
+
+@case("The providers that fit do not have the traits between them")
+def of_traits() -> str:
+    world = hosts(8)
+    world.host("numa", parent="host1", traits=["HW_GPU"], VCPU=4)
+    world.host("disk", parent="host1", traits=["HW_SSD"], VCPU=4)
+    required = NameCondition((frozenset({"HW_GPU"}), frozenset({"HW_SSD"})))
+    return summary(world, Group("", {"VCPU": 4}, required))
+
+
+@case("The budget of the search was too small")
+def of_work() -> str:
+    world, each = World(), sum(EVEN) // 4
+    for host in range(2):
+        world.host(f"host{host}")
+        for device, amount in enumerate((each - 2 * host, each + 2 * host, each, each)):
+            world.host(f"host{host}-{device}", parent=f"host{host}", VGPU=amount)
+    groups = (Group(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN))
+    return summary(world, *groups, settings=Settings(operations=10_000))
+
+
+@case("No change that is tried is enough, and a part of the request is a mistake")
+def of_mistakes() -> str:
+    return summary(hosts(8), vcpu(12, "_1", "HW_A", "HW_B", "HW_C"))
+
+
+@case("No change that is tried is enough")
+def of_no_change() -> str:
+    world = hosts(Stock(8, used=6))
+    world.host("other", traits=["HW_A", "HW_B", "HW_C"])
+    return summary(world, vcpu(4, "_1", "HW_A", "HW_B", "HW_C"))
+
+
+def table() -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield from (".. list-table::", "   :header-rows: 1", "   :widths: 1 3", "", "   * - Meaning", "     - Example")
+    for means, function in CASES.items():
+        yield from (f"   * - {means}", f"     - {function()}")
+
+
+def test_the_page_shows_every_sentence() -> None:
+    _, _, after = PAGE.read_text().partition(f"{TITLE}\n{'=' * len(TITLE)}\n")
+    shown = after.partition(".. list-table::")
+    expected = "\n".join(table())
+    assert f"{shown[1]}{shown[2]}".rstrip() == expected, f"The table is to be:\n\n{expected}"
+
+
+@pytest.mark.parametrize("why", sentence.PROPERTIES)
+def test_every_property_of_an_inventory_is_shown(why: str) -> None:
+    text = " ".join(function() for function in CASES.values())
+    one, several = sentence.PROPERTIES[why]
+    assert f"it {one}" in text or f" {several}" in text
+
+
+@pytest.mark.parametrize("why", sentence.TOGETHER)
+def test_every_reason_of_combining_is_shown(why: str) -> None:
+    text = " ".join(function() for function in CASES.values())
+    before, _, after = sentence.TOGETHER[why].partition("{}")
+    assert before in text
+    assert after in text
