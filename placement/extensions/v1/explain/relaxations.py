@@ -121,10 +121,11 @@ class Relaxing:
     # --- searching ---
 
     def _search(self, query: SearchQuery, among: SlotSet | None = None) -> Outcome:
-        """Return the outcome of a search; groups that differ in their suffixes only have the same."""
+        """Return the outcome of a search; queries in which equal groups have changed places have the same."""
         if among is not None:
             return self._searches.run(query, COUNTED, among)
-        key = _interchangeable(query)
+        # Candidates name the groups by their suffixes.
+        key = _interchangeable(query), frozenset(group.suffix for group in query.groups)
         if key not in self._known:
             self._known[key] = self._searches.run(query, COUNTED)
         return self._known[key]

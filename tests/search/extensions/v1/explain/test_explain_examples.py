@@ -231,3 +231,12 @@ def test_the_reasons_of_many_trees_that_share_take_nothing_from_the_searches_of_
     groups = (Group("_a", {"DISK_GB": 6}), Group("_b", {"DISK_GB": 6}), Group("_c", {"DISK_GB": 200}))
     explanation = explained(world, *groups, isolate=True)
     assert "without resources_a=DISK_GB:6 and resources_c=DISK_GB:200" in texts(explanation)
+
+
+def test_equal_groups_of_which_some_are_left_out_keep_their_own_candidates() -> None:
+    world = World()
+    world.host("h0", A=Stock(8, step_size=2), B=4)
+    world.host("h1", A=Stock(9, step_size=2), B=Stock(1, min_unit=2))
+    explanation = explained(world, *(Group(f"_{number}", {"A": 4, "B": 3}) for number in range(3)))
+    assert {relaxation.kind for relaxation in explanation.relaxations} == {"several"}
+    assert roots(explanation) == ["h0"]
