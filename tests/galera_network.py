@@ -203,10 +203,10 @@ class Cluster:
         node.neighbours = [other for other in self.nodes if other is not node]
 
     def stop(self) -> None:
-        """Stop what runs, and remove everything."""
-        for node in reversed(self.nodes):
+        """Kill what runs, and remove everything: a node that has lost the others may take long to shut down."""
+        for node in self.nodes:
             with contextlib.suppress(AttributeError):  # it was never started
-                node.stop()
+                node.kill()
             shutil.rmtree(node.directory, ignore_errors=True)
         self.network.close()
 

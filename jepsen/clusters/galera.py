@@ -68,12 +68,9 @@ class Balancer:
         os.kill(self._child.pid, signal.SIGUSR2)
         self._child.wait_until(lambda: self._answers() and self._status()["Pid"] != old)
 
-    def wait_for(self, number: int) -> None:
-        """Return once this number of nodes is up."""
-        deadline = time.monotonic() + _LIMIT
-        while (up := sum(row["status"].startswith("UP") for row in self._nodes())) != number:
-            assert time.monotonic() < deadline, f"{up} nodes are up, not {number}"
-            time.sleep(0.05)
+    def up(self) -> int:
+        """Return how many nodes are up."""
+        return sum(row["status"].startswith("UP") for row in self._nodes())
 
     def written(self) -> int:
         """Return the number of the node with the most connections, from 0."""
@@ -119,7 +116,7 @@ class Galera(Cluster):
         self.nodes = running.enter_context(galera_network.cluster(NODES))
         self.servers = [*self.nodes.nodes]
         self.balancer = running.enter_context(Balancer(self.nodes.nodes, all_written=self.all_written))
-        self.balancer.wait_for(NODES)
+        self.wait_until_complete()
         self._url = sa.make_url(self.servers[0].create_database())
         through = self._url.set(host="127.0.0.1", port=self.balancer.port).render_as_string(hide_password=False)
         # Once and at one node, as docs/deployment.rst says: the lock of the schema is unknown to the other nodes.
@@ -133,10 +130,15 @@ class Galera(Cluster):
     def wait_until_complete(self) -> None:
         """Return once all nodes are synced, and up for haproxy.
 
-        Two of three nodes go on alone only while both are members of the group.
+        Two of three nodes go on alone only while both are members of the group.  A node that was paused says that it is
+        synced until it finds that the group has gone on without it, so the nodes are asked again and again.
         """
+        deadline = time.monotonic() + _LIMIT
         self.nodes.wait_until_complete()
-        self.balancer.wait_for(NODES)
+        while (up := self.balancer.up()) != NODES:
+            assert time.monotonic() < deadline, f"{up} nodes are up, not {NODES}"
+            time.sleep(0.05)
+            self.nodes.wait_until_complete()
 
     @property
     def written(self) -> Node:
