@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from jepsen.planted.faults import PAUSE, fault
+from placement.db.schema.tables import utcnow
 from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal.objects import placing
+from placement.extensions.baremetal.objects.candidates import CandidateNode
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import inventory_class
+from placement.extensions.baremetal.objects.placing import Allocating
 from placement.extensions.baremetal.objects.record import Record
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -25,19 +29,20 @@ class _Unchecked(ClaimSet):
 @fault
 def node_taken_as_chosen() -> None:
     """A request takes the node that was free when it was chosen, although another consumer may have it by then."""
-    claim = placing._claim
+    claimed = Allocating._claimed
 
-    def claim_late(*arguments: Any) -> None:
+    def claimed_late(self: Allocating, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
-        claim(*arguments)
+        return claimed(self, candidate)
 
-    def claim_once(db: Transaction, request: Any, candidate: Any) -> None:
-        unit = {candidate.uuid: {inventory_class(request.resource_class): 1}}
-        _Unchecked(db, [Claim(request.uuid, unit, request.consumer_owner, generation=None)]).place()
-        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), request)
-        request.insert(db, node_uuid=candidate.uuid)
+    def claim(self: Allocating, db: Transaction, candidate: CandidateNode) -> None:
+        wanted = self._wanted
+        unit = {candidate.uuid: {inventory_class(wanted.resource_class): 1}}
+        _Unchecked(db, [Claim(wanted.uuid, unit, self._owner, generation=None)]).place()
+        placing._note_traits(LockedNode.of_claim(db, candidate.uuid), wanted)
+        replace(wanted, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
 
-    placing._claim, placing._claim_once = claim_late, claim_once
+    Allocating._claimed, Allocating._claim = claimed_late, claim
 
 
 @fault
@@ -50,14 +55,14 @@ def record_left() -> None:
 @fault
 def no_other_node() -> None:
     """A request that loses its node to another consumer fails, although other nodes are free."""
-    is_decided = placing._is_decided
+    claimed = Allocating._claimed
 
-    def is_over(database: Any, request: Any, candidate: Any, attempts: int, refused: Any) -> bool:
+    def claimed_or_failed(self: Allocating, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
-        if not is_decided(database, request, candidate, attempts, refused):
-            reason = placing._NO_NODES % {"resource_class": request.resource_class}
-            failed = placing._FAILED % {"uuid": request.uuid, "reason": reason}
-            placing._record_error(database, request, "no_nodes", failed, len(refused))
-        return True
+        outcome = claimed(self, candidate)
+        if outcome is None:
+            reason = placing._NO_NODES % {"resource_class": self._wanted.resource_class}
+            return self._failed("no_nodes", placing._FAILED % {"uuid": self._wanted.uuid, "reason": reason})
+        return outcome
 
-    placing._is_decided = is_over
+    Allocating._claimed = claimed_or_failed

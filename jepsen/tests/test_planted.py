@@ -1,5 +1,7 @@
 """Each planted fault is found by its run, by the invariant that is meant; the same runs find nothing without it."""
 
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -35,6 +37,28 @@ if LONG:  # other runs have those of test_runs.py
 def test_each_fault_has_its_run():
     assert sorted(faults()) == sorted(one.fault for one in RUNS)
     assert all(plant.__doc__ for plant in faults().values())
+
+
+#: Prints the faults that replace nothing, or set an attribute that did not exist: what they replace has another name.
+REPLACING = """
+import inspect, sys
+from jepsen.planted.faults import faults
+
+for name, plant in faults().items():
+    modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "placement"]
+    owners = [*modules, *(each for module in modules for each in vars(module).values() if inspect.isclass(each))]
+    before = [dict(vars(owner)) for owner in owners]
+    plant()
+    after = [vars(owner) for owner in owners]
+    added = [*set().union(*(now.keys() - then.keys() for then, now in zip(before, after)))]
+    if added or not any(now[key] is not value for then, now in zip(before, after) for key, value in then.items()):
+        print(name, *added)
+"""
+
+
+def test_each_fault_replaces_something_that_exists():
+    result = subprocess.run([sys.executable, "-c", REPLACING], capture_output=True, text=True, check=True)
+    assert result.stdout == ""
 
 
 def test_each_invariant_of_each_check_has_its_fault():
