@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hypothesis import settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 
+from placement.extensions.v1.query_text import group_pairs
 from placement.index.snapshot import SHARES
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
@@ -215,6 +216,24 @@ def crowded_queries(draw: st.DrawFn) -> SearchQuery:
         same_subtrees=tuple(dict.fromkeys(names for names in [*sets, idle] if names)),
         nested=draw(st.integers(0, 7)) < 7,
     )
+
+
+@st.composite
+def explained(draw: st.DrawFn) -> tuple[World, SearchQuery]:
+    """A world, and a query that often has no candidate in it; each of its groups is in its text."""
+    if draw(st.integers(0, 2)) == 0:
+        world, query = draw(crowds()), draw(crowded_queries())
+    else:
+        world = draw(worlds())
+        query = draw(search_queries(world, most=2))
+    factors = st.sampled_from((1, 1, 2, 3, 5))
+    groups = tuple(
+        replace(group, resources={name: amount * draw(factors) for name, amount in group.resources.items()})
+        for group in query.groups
+    )
+    assume(all([*group_pairs(group)] for group in groups))
+    limit = draw(st.sampled_from((None, None, None, None, 1, 2)))
+    return world, replace(query, groups=groups, nested=True, limit=limit)
 
 
 @st.composite

@@ -6,12 +6,13 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from placement.extensions.v1.explain.explanation import Explanation, Missing, NearMiss, Relaxation
+from placement.extensions.v1.explain.explanation import Explanation, Missing, NearMiss, Relaxation, Shortfall
 from placement.extensions.v1.query_text import query_string
 from placement.search.query.query import SearchQuery
 from tests.search import changes
 from tests.search.changes import Condition
 from tests.search.explanation_oracle import COUNTED, Change, Expected, impossible_together, mistakes
+from tests.search.narrowing_oracle import Narrowing, blocking, most
 from tests.world import World
 
 #: How many candidates of a relaxation are counted.
@@ -32,7 +33,7 @@ def judge(
         unknown: the traits that do not exist.
     """
     expected = Expected(world, query, unknown)
-    judges = (judge_found, judge_obstacle, judge_combinations, judge_mistakes)
+    judges = (judge_found, judge_steps, judge_obstacle, judge_combinations, judge_mistakes)
     found = [fault for one in judges for fault in one(expected, explanation)]
     if expected.number:
         named = (explanation.obstacle, *explanation.relaxations, *explanation.near_misses)
@@ -40,7 +41,7 @@ def judge(
     return [*found, *judge_relaxations(expected, explanation), *judge_near_misses(expected, explanation)]
 
 
-# --- the number of candidates, and the obstacle ---
+# --- the number of candidates ---
 
 
 def judge_found(expected: Expected, explanation: Explanation) -> Iterator[str]:
@@ -56,6 +57,32 @@ def wrong_number(found: int, limited: bool, number: int, bound: int) -> str | No
     if found == min(number, bound) and (limited == (number > bound) or number == bound):
         return None
     return f"{found}, limited: {limited}, in place of {number}, bounded by {bound}"
+
+
+# --- steps ---
+
+
+def judge_steps(expected: Expected, explanation: Explanation) -> Iterator[str]:
+    wanted = list(Narrowing(expected.world, expected.query).steps())
+    if [(step.rule, step.group) for step in explanation.steps] != [(each.rule, each.group) for each in wanted]:
+        yield f"steps: {explanation.steps} in place of {wanted}"
+        return
+    for step, each in zip(explanation.steps, wanted, strict=True):
+        removed = frozenset(names_of(explanation, step.removed))
+        if (tuple(step.before), tuple(step.after)) != (each.before, each.after):
+            yield f"steps: {step} in place of {each}"
+        if not removed <= each.removed or len(removed) != min(EXAMPLES, len(each.removed)):
+            yield f"steps: {removed} are removed in place of {each.removed}"
+        amounts = None
+        if each.amount is not None:
+            class_, amount, before = each.amount
+            blocked_by = blocking(expected.world, class_, amount, each.removed)
+            amounts = Shortfall(class_, amount, blocked_by, most(expected.world, class_, before))
+        if step.amounts != amounts:
+            yield f"steps: {step.amounts} in place of {amounts}"
+
+
+# --- the obstacle ---
 
 
 def judge_obstacle(expected: Expected, explanation: Explanation) -> Iterator[str]:

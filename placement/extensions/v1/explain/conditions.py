@@ -7,7 +7,7 @@ from every same_subtree; a policy for groups goes with the last but one of them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from placement.extensions.v1 import query_text as write
@@ -38,6 +38,10 @@ class Condition:
         """The class of an amount."""
         (name,) = self.names
         return name
+
+
+#: What conditions are changed to: another amount, or 0 for those that are left out.
+Changes = Mapping[Condition, int]
 
 
 def conditions(query: SearchQuery) -> Iterator[Condition]:
@@ -99,43 +103,55 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
     return next(group for group in query.groups if group.suffix == suffix)
 
 
-def left_out(condition: Condition, query: SearchQuery) -> str:
-    """Return all that ``without`` leaves out for the condition, in the words of the query."""
-    relaxed = without(query, condition)
-    left = {group.suffix for group in relaxed.groups} if relaxed is not None else set()
-    going = [group for group in query.groups if group.suffix not in left]
-    words = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
-    return "&".join([*words, *(write.text(write.group_pairs(group)) for group in going)])
+def described(query: SearchQuery, changes: Changes) -> Iterator[tuple[str, str]]:
+    """Yield each change in words, as "with resources=VCPU:4", and the parts of the query that it changes.
+
+    A group that goes is named by the change that makes it go.
+    """
+    before, done = query, {}
+    for condition, amount in changes.items():
+        done[condition] = amount
+        if amount:
+            pairs = [write.resources(condition.suffix or "", [(condition.resource_class, amount)])]
+            yield f"with {write.text(pairs)}", parameter(condition, query)
+            continue
+        after = with_changes(query, done)
+        left = {group.suffix for group in after.groups} if after is not None else set()
+        going = [group for group in before.groups if group.suffix not in left]
+        own = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
+        words = "&".join([*own, *(write.text(write.group_pairs(group)) for group in going)])
+        yield f"without {words}", words
+        before = after or before
 
 
-def without(query: SearchQuery, condition: Condition) -> SearchQuery | None:
-    """Return the query without the condition; None if nothing would be requested."""
+def with_changes(query: SearchQuery, changes: Changes) -> SearchQuery | None:
+    """Return the query with all of these changes, in whatever order; None if nothing would be requested."""
+    changed = query
+    for condition, amount in changes.items():
+        changed = _with_change(changed, condition, amount)
+    return _expressible(changed, {group.suffix for group in query.groups if group.resources})
+
+
+def _with_change(query: SearchQuery, condition: Condition, amount: int) -> SearchQuery:
     names, suffix = condition.names, condition.suffix or ""
     match condition.kind:
         case "amount":
-            amounts = {name: amount for name, amount in group_of(query, suffix).resources.items() if name not in names}
-            changed = _with_group(query, condition, resources=amounts)
+            resources = {**group_of(query, suffix).resources, condition.resource_class: amount}
+            return _with_group(query, condition, resources={name: most for name, most in resources.items() if most})
         case "trait":
-            changed = _with_group(query, condition, traits=_less(group_of(query, suffix).traits, condition))
+            return _with_group(query, condition, traits=_less(group_of(query, suffix).traits, condition))
         case "aggregate":
-            changed = _with_group(query, condition, aggregates=_less(group_of(query, suffix).aggregates, condition))
+            return _with_group(query, condition, aggregates=_less(group_of(query, suffix).aggregates, condition))
         case "in_tree":
-            changed = _with_group(query, condition, in_tree=None)
+            return _with_group(query, condition, in_tree=None)
         case "root_required" if condition.avoided:
-            changed = replace(query, avoided=query.avoided - names)
+            return replace(query, avoided=query.avoided - names)
         case "root_required":
-            changed = replace(query, root_traits=_less(query.root_traits, condition))
+            return replace(query, root_traits=_less(query.root_traits, condition))
         case "same_subtree":
-            changed = replace(query, same_subtrees=tuple(one for one in query.same_subtrees if one != names))
+            return replace(query, same_subtrees=tuple(one for one in query.same_subtrees if one != names))
         case _:
-            changed = replace(query, isolate=False)
-    return _expressible(changed)
-
-
-def with_amount(query: SearchQuery, condition: Condition, amount: int) -> SearchQuery:
-    """Return the query with another amount."""
-    resources = group_of(query, condition.suffix or "").resources
-    return _with_group(query, condition, resources={**resources, condition.resource_class: amount})
+            return replace(query, isolate=False)
 
 
 def with_aggregate(query: SearchQuery, condition: Condition, aggregate: str) -> SearchQuery:
@@ -183,7 +199,7 @@ def of_existing(query: SearchQuery, unknown: Collection[str]) -> SearchQuery:
         return NameCondition(tuple(dict.fromkeys(any_of)), none_of)
 
     groups = tuple(replace(group, traits=existing(group.traits)) for group in query.groups)
-    return _expressible(replace(query, groups=groups, root_traits=existing(query.root_traits))) or query
+    return with_changes(replace(query, groups=groups, root_traits=existing(query.root_traits)), {}) or query
 
 
 def _less(names: NameCondition, condition: Condition) -> NameCondition:
@@ -197,19 +213,25 @@ def _with_group(query: SearchQuery, condition: Condition, **fields: object) -> S
     return replace(query, groups=tuple(groups))
 
 
-def _expressible(query: SearchQuery) -> SearchQuery | None:
-    """Return the query without groups and policies that mean nothing any more; None if it asks for no amount."""
+def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery | None:
+    """Return the query without groups and policies that mean nothing any more; None if it asks for no amount.
+
+    Args:
+        supplied: The suffixes of the groups that asked for amounts before the query was changed.
+    """
     named = frozenset().union(*query.same_subtrees)
+    tied = frozenset().union(*(names for names in query.same_subtrees if len(names) > 1))
     groups = tuple(
         group
         for group in query.groups
-        if group.resources or (group.suffix in named and [*write.group_pairs(group)])
-    )  # fmt: skip
+        if group.resources
+        or (group.suffix in (tied if group.suffix in supplied else named) and [*write.group_pairs(group)])
+    )
     if not any(group.resources for group in groups):
         return None
     suffixes = {group.suffix for group in groups}
-    supplied = {group.suffix for group in groups if group.resources}
+    needless = {group.suffix for group in groups if group.resources}
     left = dict.fromkeys(names & suffixes for names in query.same_subtrees)
-    subtrees = tuple(names for names in left if len(names) > 1 or names - supplied)
+    subtrees = tuple(names for names in left if len(names) > 1 or names - needless)
     changed = replace(query, groups=groups, same_subtrees=subtrees, isolate=query.isolate and _suffixed(groups) > 1)
-    return changed if changed == query else _expressible(changed)
+    return changed if changed == query else _expressible(changed, supplied)

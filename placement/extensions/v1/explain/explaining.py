@@ -9,10 +9,11 @@ from placement.extensions.v1.explain import sentence
 from placement.extensions.v1.explain.explanation import NO_PROVIDERS, Combination, Explanation, NearMiss, Step
 from placement.extensions.v1.explain.mistakes import mistakes
 from placement.extensions.v1.explain.near_misses import near_misses
-from placement.extensions.v1.explain.relaxations import OFFERED, QueryChange, Relaxing
+from placement.extensions.v1.explain.relaxations import OFFERED, Relaxing
 from placement.extensions.v1.explain.searching import Searches, patient_search, reasons, search
 from placement.extensions.v1.explain.steps import combinations, steps
 from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.variations import QueryChange, Variations
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget
 from placement.search.find import Settings
@@ -58,7 +59,7 @@ def explain(
     changes: list[QueryChange] = []
     nearest: tuple[NearMiss, ...] = ()
     if not outcome.found:
-        relaxing = Relaxing(query, outcome, searches, amounts, unknown_traits)
+        relaxing = Relaxing(Variations(query, outcome, searches, unknown_traits), amounts)
         changes = relaxing.changes()
         nearest = near_misses(changes, relaxing, snapshot, amounts)
     combined = combinations(query, refusals, changes)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placement.extensions.v1 import query_text as write
-from placement.extensions.v1.explain.conditions import Condition, without
+from placement.extensions.v1.explain.conditions import Condition, with_changes
 from placement.extensions.v1.explain.explanation import Mistake
 from placement.extensions.v1.explain.searching import Outcome, Searches
 from placement.extensions.v1.explain.units import AmountsByClass
@@ -204,7 +204,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Searches) -> str | None:
     """Return the parameters of a group for the common ancestor, with which there are candidates; None if none helps."""
-    relaxed = without(query, Condition("same_subtree", names=suffixes))
+    relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None
     snapshot = searches.snapshot

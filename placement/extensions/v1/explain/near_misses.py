@@ -12,8 +12,9 @@ import numpy as np
 
 from placement.extensions.v1.explain.conditions import Condition
 from placement.extensions.v1.explain.explanation import Missing, NearMiss
-from placement.extensions.v1.explain.relaxations import QueryChange, Relaxing
+from placement.extensions.v1.explain.relaxations import Relaxing
 from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.variations import QueryChange
 from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.narrow.narrowing import roots_served
@@ -166,7 +167,7 @@ class _Lacks:
             return None, "no provider that serves one of these groups is at or above those of the others"
         used, provider = self._used(condition), self._snapshot.provider
         if not used:  # the group was left out with its last condition
-            return None, self._no_provider_meets(words)
+            return None, self._left_out(condition, words)
         if condition.kind == "in_tree":
             return self._one(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
@@ -181,6 +182,13 @@ class _Lacks:
         if not outside:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
         return self._one(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
+
+    def _left_out(self, condition: Condition, words: str) -> str:
+        """Return the sentence that no provider meets the conditions of a group that was left out."""
+        traits = (self._snapshot.provider(slot).traits for slot in self._usable())
+        if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
+            return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"
+        return self._no_provider_meets(words)
 
     def _one(self, slots: Sequence[int]) -> int | None:
         return slots[0] if len(slots) == 1 else None

@@ -10,8 +10,8 @@ import numpy as np
 from placement.extensions.v1 import query_text as write
 from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
-from placement.extensions.v1.explain.relaxations import QueryChange
 from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.variations import QueryChange
 from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.query.query import UNSUFFIXED, SearchQuery

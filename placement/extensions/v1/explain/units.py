@@ -52,7 +52,10 @@ class Stocks:
 
     def of(self, mask: Mask) -> Stocks:
         """Return the inventories where the mask, in their order, is true."""
-        return self if mask.all() else Stocks(Inventories(*[array[mask] for array in self._inventories]))  # type: ignore[arg-type]
+        if mask.all():
+            return self
+        rows = np.flatnonzero(mask)
+        return Stocks(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
 
     def at(self, slot: int) -> Stocks:
         """Return the inventory of one provider, or none."""
@@ -127,12 +130,21 @@ class Stocks:
         """Whether all inventories have the same units."""
         return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least) == 0)
 
-    def may_add_up(self, amount: int, snapshot: Snapshot) -> bool:
-        """Whether several allocations may give an amount that one can't, or which one provider alone need not give."""
-        slots = self.slots[self._largest > 0]
-        roots = np.bincount(snapshot.forest.roots(slots), minlength=1)
-        sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots[:0]
-        return bool((roots > 1).any() or sharing.any() or ((self.max_unit < amount) & (amount <= self._capacity)).any())
+    def may_add_up(self, amount: int, snapshot: Snapshot, among: SlotSet | None) -> bool:
+        """Whether several allocations may give an amount that one can't, or which one provider alone need not give.
+
+        Args:
+            among: The roots of the trees to look at; None for all.
+        """
+        giving = self._largest > 0
+        slots, room = self.slots[giving], (self._capacity - self._inventories.used)[giving]
+        sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots < 0
+        repeated = (self.max_unit[giving] < amount) & (amount <= room)
+        roots = snapshot.forest.roots(slots)
+        several = (np.bincount(roots, minlength=1) > 1)[roots] | repeated
+        enough = np.bincount(roots, room, minlength=1)[roots] + room[sharing].sum() >= amount
+        looked_at = True if among is None else among.mask(snapshot.size)[roots]
+        return bool((enough & (several | sharing.any()) & looked_at).any())
 
     def above(self, amount: int) -> list[int]:
         """Return the least allowed amount of each kind of units that does not allow this one but a larger one."""
@@ -142,10 +154,11 @@ class Stocks:
         larger = self.smallest_above(amount)
         return [int(least) for least in np.unique(larger[refusing & (larger > 0)])]
 
-    def smallest(self, most: int) -> list[int]:
-        """Return the smallest allocations that inventories have room for, ascending, each once, so many at most."""
+    @cached_property
+    def smallest(self) -> list[int]:
+        """The smallest allocations that inventories have room for, ascending, each once."""
         smallest = self.smallest_above(1)
-        return [int(amount) for amount in np.unique(smallest[smallest > 0])[:most]]
+        return [int(amount) for amount in np.unique(smallest[smallest > 0])]
 
     # --- what stands in the way ---
 

@@ -8,7 +8,7 @@ from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.explain.explanation import Explanation
 from placement.extensions.v1.explain.searching import Searches
 from placement.search.query.query import Group, NameCondition, SearchQuery
-from tests.search.extensions.v1.explain.test_explain import cases
+from tests import strategies
 from tests.search.narrowing_oracle import Narrowing
 from tests.search.oracle import SHARES, matching
 from tests.strategies import examples
@@ -39,7 +39,7 @@ def numa_hosts() -> World:
 
 
 @examples(200)
-@given(case=cases())
+@given(case=strategies.explained())
 def test_an_amount_that_nobody_ever_has_is_a_mistake(case: tuple[World, SearchQuery]) -> None:
     world, query = case
     explanation = explain(query, world.snapshot())
@@ -187,7 +187,7 @@ def test_a_subtree_is_no_mistake_where_its_last_group_fits_nowhere() -> None:
 
 
 @examples(200)
-@given(case=cases())
+@given(case=strategies.explained())
 def test_a_subtree_is_a_mistake_if_no_provider_of_its_groups_is_above_the_others(
     case: tuple[World, SearchQuery],
 ) -> None:

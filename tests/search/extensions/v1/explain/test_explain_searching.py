@@ -22,9 +22,8 @@ from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import EXAMPLES, Refusals
 from placement.search.solver.canonical_form import canonical_form
 from placement.search.solver.constraints import NotOnlyShared
-from tests.search.extensions.v1.explain.test_explain import cases
 from tests.search.test_combine import EVEN
-from tests.strategies import crowded_queries, examples, search_queries, similar_trees
+from tests.strategies import crowded_queries, examples, explained, search_queries, similar_trees
 from tests.world import World
 
 
@@ -53,13 +52,13 @@ def check_search(world: World, query: SearchQuery) -> None:
 
 
 @examples(200)
-@given(case=cases())
+@given(case=explained())
 def test_a_search_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
     check_search(*case)
 
 
 @examples(200)
-@given(case=similar() | cases())
+@given(case=similar() | explained())
 def test_a_search_by_kinds_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searching, "FRUITLESS", 0)
