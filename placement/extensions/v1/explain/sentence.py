@@ -51,7 +51,9 @@ def of_obstacle(
     """
     reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     about = stopped_at.parameter if stopped_at is not None else ""
-    return f"{reason}. {_enough(relaxations, [one for one in mistakes if one.subject in about], complete)}"
+    # That of the obstacle, if it has one.
+    nearest = sorted(mistakes, key=lambda one: one.subject not in about)
+    return f"{reason}. {_enough(relaxations, nearest, complete)}"
 
 
 def _of_step(step: Step) -> str:

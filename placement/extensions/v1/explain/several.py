@@ -24,9 +24,9 @@ def several(variations: Variations, lowering: Lowering) -> list[QueryChange]:
     for _ in range(_SEVERAL):
         found, begun = trying.one_more(begun)
         if found:
-            # Of equal queries that of the first conditions is offered.
+            # Of those that will be equal the first is offered.
             found.sort(key=lambda tried: variations.places(tried.changes), reverse=True)
-            different = {interchangeable(tried.query): tried for tried in found}
+            different = {interchangeable(tried.query, _bounds(tried)): tried for tried in found}
             return [trying.raised(tried) for tried in different.values()]
     return []
 
@@ -88,3 +88,12 @@ class _Trying:
             if tried.changes[condition]:
                 tried = self._lowering.raised(tried, condition)
         return self._variations.change("several", tried, len(tried.changes))
+
+
+def _bounds(tried: Tried) -> dict[str, object]:
+    """Return the amounts up to which those that were lowered are raised, by the suffix of their group."""
+    bounds: dict[str, list[tuple[str, int]]] = {}
+    for condition, amount in tried.changes.items():
+        if amount:
+            bounds.setdefault(condition.suffix or "", []).append((condition.resource_class, condition.amount))
+    return {suffix: frozenset(amounts) for suffix, amounts in bounds.items()}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from placement.extensions.v1.explain.conditions import (
@@ -160,11 +161,18 @@ def _rules(group: Group) -> object:
     return frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree
 
 
-def interchangeable(query: SearchQuery) -> object:
-    """Return a value that is equal for queries that differ in the suffixes of groups that no same_subtree names."""
+def interchangeable(query: SearchQuery, beside: Mapping[str, object] = MappingProxyType({})) -> object:
+    """Return a value that is equal for queries that differ in the suffixes of groups that no same_subtree names.
+
+    Args:
+        beside: By suffix, what has to be equal beside the groups themselves.
+    """
     subtrees = frozenset(names for names in query.same_subtrees if len(names) > 1)
     named = frozenset().union(*subtrees, {UNSUFFIXED})
-    groups = Counter((_rules(group), group.suffix if group.suffix in named else None) for group in query.groups)
+    groups = Counter(
+        (_rules(group), group.suffix if group.suffix in named else None, beside.get(group.suffix))
+        for group in query.groups
+    )
     return frozenset(groups.items()), query.isolate, subtrees, query.root_traits, query.avoided
 
 
