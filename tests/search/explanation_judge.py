@@ -218,8 +218,13 @@ def _judge_order(expected: Expected, shown: tuple[Relaxation, ...], ways_of: dic
         if one.size > other.size + 1e-6:
             yield f"relaxation: order: {one.text} ({one.size}) before {other.text} ({other.size})"
         ways = [ways_of.get(expected.key(relaxation.query)) for relaxation in (one, other)]
-        if abs(one.size - other.size) < 1e-6 and all(ways) and before(ways[1][0].place, ways[0][0].place):
+        if abs(one.size - other.size) < 1e-6 and all(ways) and _precedes(ways[1], ways[0]):
             yield f"relaxation: order: {one.text} before {other.text}, of equal sizes"
+
+
+def _precedes(ways: list[Change], others: list[Change]) -> bool:
+    """Whether each of the changes that lead to one query comes before each of those that lead to another."""
+    return all(before(way.place, other.place) for way in ways for other in others)
 
 
 def before(one: Iterable[changes.Place], other: Iterable[changes.Place]) -> bool:
