@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from placement.extensions.v1.pick.overlay import UsageOverlay
+from placement.extensions.v1.overlay import UsageOverlay
 from placement.search.budget import Budget
 from placement.search.solver.problem import Candidate
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placement.extensions.v1.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
-from placement.extensions.v1.pick.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.places import Area, Places
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placement.extensions.v1.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.combination import TreeCandidate, combination
-from placement.extensions.v1.pick.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.sample import sample_size
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally, TreeQueue
@@ -235,7 +235,7 @@ class Places:
         """Whether there are enough trees and sharing providers for each demand by itself."""
         self.budget.spend(sum(len(sharing) for _, sharing, _ in self._shared))
         return self.roots.count >= copies and all(
-            trees + sum(self._overlay.times(slot, demand) for slot in sharing) >= copies
+            trees + sum(self._overlay.times(slot, demand.amounts) for slot in sharing) >= copies
             for demand, sharing, trees in self._shared
         )
 

@@ -90,9 +90,9 @@ class UsageOverlay:
         self._base = self.snapshot({})
         self._taken, self._inventories = {}, {}
 
-    def times(self, slot: int, demand: Demand) -> int:
-        """Return how often the provider can supply the demand for the present consumer, or more."""
-        return min(self._left(slot, name).available // amount for name, amount in demand.amounts.items())
+    def times(self, slot: int, amounts: Mapping[str, int]) -> int:
+        """Return how often the provider can supply the amounts to the present consumer, or more."""
+        return min(self._left(slot, name).available // amount for name, amount in amounts.items())
 
     def remaining(self, problem: TreeProblem) -> TreeProblem | None:
         """Return the problem of a tree with the present usage; None if some demand fits nowhere.
