@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from placement.extensions.v1.count.supply import MOST
+from placement.extensions.v1.count.basis import MOST
 from placement.search.query.query import UNSUFFIXED
 from placement.search.solver.canonical_form import CanonicalForm
 from placement.search.solver.problem import Demand, Requirements
@@ -48,10 +48,8 @@ class Item(NamedTuple):
         return {provider for provider, _ in self.at_once} if self.isolated else set()
 
 
-#: Items that depend on each other: they take from the same providers, or must not use the same.
-Bundle = tuple[Item, ...]
-#: Bundles that do not depend on each other; a placement has all of them.
-Alternative = tuple[Bundle, ...]
+#: A placement has all of these items.
+Alternative = tuple[Item, ...]
 #: Alternatives that take from the same providers; a placement has one of them.
 Block = tuple[Alternative, ...]
 #: Blocks that do not depend on each other; a placement is in one of them.
@@ -87,7 +85,7 @@ def parts_of(requirements: Requirements, form: CanonicalForm) -> list[Part] | No
         if domains is None:
             return None
         alternatives = list(dict.fromkeys(_alternative(requirements, form, demands, one) for one in domains))
-        rooms = [set().union(*(item.rooms() for bundle in one for item in bundle)) for one in alternatives]
+        rooms = [set().union(*(item.rooms() for item in one)) for one in alternatives]
         parts.append(tuple(tuple(alternatives[number] for number in block) for block in components(rooms)))
     return parts
 
@@ -189,6 +187,4 @@ def _alternative(
         at_once = [(one, min((most[one] // amount for most, amount in limits), default=MOST)) for one in domain]
         isolated = requirements.isolate and suffix != UNSUFFIXED
         times[Item(tuple(sorted(amounts.items())), tuple(at_once), isolated)] += 1
-    items = [item._replace(times=number) for item, number in times.items()]
-    bundles = components([item.rooms() | item.uses() for item in items])
-    return tuple(tuple(items[number] for number in bundle) for bundle in bundles)
+    return tuple(item._replace(times=number) for item, number in times.items())

@@ -6,16 +6,15 @@ exceed, and it is the count where the kinds of demands are ``separable``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
 
 import numpy as np
 
-from placement.extensions.v1.count.supply import MOST, Integers, Kind, Supply
+from placement.extensions.v1.count.basis import MOST, Basis, Bools, Integers
 from placement.index.slots import Slots, SlotSet
-from placement.index.snapshot import Snapshot
+from placement.search.refusals import COMBINATION
 from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
-from placement.search.solver.problem import Requirements
 
 #: The rule where each class is supplied, but no longer all classes of a group by one provider.
 GROUP = "group"
@@ -26,80 +25,77 @@ class Least:
 
     Attributes:
         counts: The number of each tree.
-        rules: Rules in the words of refusals: ``resources:VCPU``, ``group_policy``.
-        ending: For each tree the position of its rule in ``rules``.
+        endings: The rule of each tree in the words of refusals: ``resources:VCPU``, ``group_policy``.
     """
 
-    __slots__ = ("counts", "ending", "rules")
+    __slots__ = ("counts", "endings")
 
     def __init__(self, trees: int) -> None:
         self.counts = np.full(trees, MOST, np.int64)
-        self.ending = np.zeros(trees, np.int64)
-        self.rules: list[str] = []
+        self.endings = np.full(trees, COMBINATION, object)
 
     def limit(self, rule: str, most: Integers | int) -> None:
         """Apply the numbers that a rule allows; of equal numbers the first rule counts."""
-        if rule not in self.rules:
-            self.rules.append(rule)
-        self.ending[most < self.counts] = self.rules.index(rule)
+        self.endings[most < self.counts] = rule
         np.minimum(self.counts, most, out=self.counts)
 
 
-def separable(requirements: Requirements, kinds: Sequence[Kind]) -> bool:
+def rule_of(amounts: Collection[str]) -> str:
+    """Return the rule that ends a count for lack of providers with all of the classes."""
+    return SummedAmounts.name_for(*amounts) if len(amounts) == 1 else GROUP
+
+
+def separable(basis: Basis) -> bool:
     """Whether the bound of a tree is its count, because each kind can be placed as if there were no other.
 
     No two kinds share a class, or a provider that isolation gives to one of them only.
     """
+    requirements = basis.requirements
     if requirements.same_subtrees or requirements.required or not requirements.nested:
         return False
-    if any(one.amounts.keys() & other.amounts.keys() for one, other in combinations(kinds, 2)):
+    if any(one.amounts.keys() & other.amounts.keys() for one, other in combinations(basis.kinds, 2)):
         return False
-    isolated = [kind.eligible.local for kind in kinds if requirements.isolate and kind.suffixed]
+    isolated = [kind.eligible.local for kind in basis.kinds if kind.isolated]
     return not any(one & other for one, other in combinations(isolated, 2))
 
 
-def flat(snapshot: Snapshot, requirements: Requirements, supply: Supply, roots: Slots) -> Least:
+def flat(basis: Basis, roots: Slots) -> Least:
     """Return the counts of trees of one provider, which supplies the total of all demands each time."""
-    least = Least(len(roots))
+    requirements, least = basis.requirements, Least(len(roots))
     for name, amount in requirements.total.items():
-        copies = supply.free[name][roots] // amount
-        copies[supply.largest[name][roots] < amount] = 0
+        copies = basis.free[name][roots] // amount
+        copies[basis.largest[name][roots] < amount] = 0
         least.limit(SummedAmounts.name_for(name), copies)
     for any_of in requirements.required:
-        having = SlotSet.union([snapshot.with_trait(trait) for trait in any_of], supply.size).mask(supply.size)
+        having = SlotSet.union([basis.snapshot.with_trait(trait) for trait in any_of], basis.size).mask(basis.size)
         least.limit(RequiredTraits.name, np.where(having[roots], MOST, 0))
     if requirements.isolate and requirements.suffixed_count > 1:
         least.limit(Isolation.name, 0)
     return least
 
 
-def bounds(
-    requirements: Requirements,
-    kinds: Sequence[Kind],
-    supply: Supply,
-    domains: Sequence[tuple[Slots, Slots]],
-    trees: int,
-) -> Least:
+def bounds(basis: Basis, domains: Sequence[tuple[Slots, Slots]], trees: int) -> Least:
     """Return numbers that the counts of trees do not exceed.
 
     Args:
         domains: For each kind the providers that can supply it, and the number of the tree that each is counted in.
         trees: How many trees there are.
     """
-    least = Least(trees)
-    for name, amount in requirements.total.items():
-        concerned = [domain for kind, domain in zip(kinds, domains, strict=True) if name in kind.amounts]
+    least, kinds = Least(trees), list(zip(basis.kinds, domains, strict=True))
+    for name, amount in basis.requirements.total.items():
+        concerned = [domain for kind, domain in kinds if name in kind.amounts]
         if len(concerned) > 1:
             # Each provider once in each tree: one that shares is in several.
-            pairs = np.unique(np.concatenate([tree * supply.size + slots for slots, tree in concerned]))
-            tree, slots = np.divmod(pairs, supply.size)
-            least.limit(SummedAmounts.name_for(name), _sums(supply.free[name][slots], tree, trees) // amount)
-    for kind, (slots, tree) in zip(kinds, domains, strict=True):
-        parts = [(SummedAmounts.name_for(name), {name: amount}) for name, amount in kind.amounts.items()]
-        for rule, amounts in [*parts, (GROUP, kind.amounts)] if len(parts) != 1 else parts:
-            copies, at_once = supply.copies(amounts, slots), supply.at_once(amounts, slots)
-            least.limit(rule, rounds(copies, at_once, kind.times, tree, trees))
-        if requirements.isolate and kind.suffixed and kind.times > 1:
+            pairs = np.unique(np.concatenate([tree * basis.size + slots for slots, tree in concerned]))
+            tree, slots = np.divmod(pairs, basis.size)
+            least.limit(SummedAmounts.name_for(name), _sums(basis.free[name][slots], tree, trees) // amount)
+    for kind, (slots, tree) in kinds:
+        # Each class alone, then all together.
+        parts = [{name: amount} for name, amount in kind.amounts.items()]
+        for amounts in [*parts, kind.amounts] if len(parts) != 1 else parts:
+            copies, at_once = basis.copies(amounts, slots), basis.at_once(amounts, slots)
+            least.limit(rule_of(amounts), rounds(copies, at_once, kind.times, tree, trees))
+        if kind.isolated and kind.times > 1:
             least.limit(Isolation.name, rounds(copies, np.ones_like(copies), kind.times, tree, trees))
     return least
 
@@ -119,13 +115,28 @@ def rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, trees: 
         tree: The number of the tree of each provider.
         trees: How many trees there are.
     """
-    low, high = np.zeros(trees, np.int64), _sums(copies, tree, trees) // times
+    most = _sums(copies, tree, trees) // times
     if times == 1:
-        return high
+        return most
+
+    def enough(rounds: Integers) -> Bools:
+        dealt = np.minimum(copies, at_once.astype(np.float64) * rounds[tree])
+        return np.bincount(tree, weights=dealt, minlength=trees) >= times * rounds
+
+    return largest(most, enough)
+
+
+def largest(most: Integers, fits: Callable[[Integers], Bools]) -> Integers:
+    """Return the largest number of each tree that fits, by bisection.
+
+    Args:
+        most: Numbers that may fit; less fits wherever a number fits, and zero fits everywhere.
+        fits: Returns in which trees one number for each of them fits.
+    """
+    low, high = np.zeros_like(most), most
     while (low < high).any():
         middle = (low + high + 1) // 2
-        dealt = np.minimum(copies, at_once.astype(np.float64) * middle[tree])
-        enough = np.bincount(tree, weights=dealt, minlength=trees) >= times * middle
+        enough = fits(middle)
         low, high = np.where(enough, middle, low), np.where(enough, high, middle - 1)
     return low
 

@@ -15,10 +15,10 @@ from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
 
-#: Why the count is what it is.  It is exact because no tree takes room from another, or because placing reached a bound
-#: that no way to place exceeds.  It is not exact because of combinations within trees, of sharing providers, or because
-#: the count ended early: at ``until``, or for lack of operations or memory.  Or amounts are too large for exact sums.
-Reason = Literal["independent", "reached", "combinations", "sharing", "until", "operations", "memory", "amounts"]
+#: Whether the count is exact, because it reaches a bound that no way to place exceeds, or why it is not: combinations
+#: within trees, sharing providers, an early end (at ``until`` or for lack of operations or memory), or amounts that
+#: are too large for exact sums.
+Reason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Count:
     @property
     def exact(self) -> bool:
         """Whether no way to place has more."""
-        return self.reason in ("independent", "reached")
+        return self.reason == "exact"
 
     @property
     def obstacle(self) -> str:
@@ -81,7 +81,7 @@ def count(
     shortage = _shortage(budget)
     if counting is None:
         at_most = None if shortage else 0
-        return Count(snapshot, 0, at_most, shortage or "independent", refusals.rule, [], [], [], [], not shortage)
+        return Count(snapshot, 0, at_most, shortage or "exact", refusals.rule, [], [], [], [], not shortage)
     # Aggregates come last: without them the count is what it is.
     reason, aggregates = _reason(counting, shortage), []
     if not shortage and not counting.reached:
@@ -110,7 +110,7 @@ def _reason(counting: Counting, shortage: Literal["operations", "memory"] | None
     if counting.rounded:
         return "amounts"
     if counting.total == counting.bound:
-        return "reached" if counting.placed else "independent"
+        return "exact"
     return "sharing" if counting.shared else "combinations"
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.count.closed import Least, bounds, flat, rounds, separable
-from placement.extensions.v1.count.placing import Placing, Taken
-from placement.extensions.v1.count.shapes import Shape, Shapes
+from placement.extensions.v1.count.basis import MOST, Basis
+from placement.extensions.v1.count.closed import Least, bounds, flat, largest, rounds, separable
+from placement.extensions.v1.count.placing import Placing
+from placement.extensions.v1.count.shapes import Shapes
 from placement.extensions.v1.count.sharing import Sharing
-from placement.extensions.v1.count.supply import MOST, Supply, kinds_of
 from placement.extensions.v1.count.trees import Trees
 from placement.index.slots import Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.refusals import COMBINATION
-from placement.search.solver.problem import Requirements
 
 #: The rule that ends a count where trees have room, but too few of them.
 DIFFERENT_TREES = "count"
@@ -35,56 +33,43 @@ _GROWTH, _MOST_TREES = 8, 4096
 _UNCOUNTED = -1
 
 
-class _Contention(NamedTuple):
-    """Trees whose sharing providers have too little for all of them."""
-
-    providers: Slots
-    roots: Slots
-
-
 class Counting:
     """A count in progress; when the budget is used up, what is counted so far is the result.
 
     Attributes:
         total: How many fit, as far as it was counted.
         bound: A number that no way to place exceeds; it has no meaning if the count was cut short.
-        placed: Whether demands that depend on each other were placed.
         shared: Whether trees contend for sharing providers.
     """
 
     def __init__(self, narrowed: Narrowed, budget: Budget, copies: int, until: int | None) -> None:
-        self._narrowed = narrowed
         self._snapshot = snapshot = narrowed.snapshot
         self._forest = snapshot.forest
         self._budget = budget
         self._copies = copies
         self._until = until
-        self._requirements = requirements = Requirements.of(narrowed.query)
-        self._kinds = kinds_of(narrowed, requirements)
-        self._supply = Supply(snapshot, requirements.total)
-        self._separable = separable(requirements, self._kinds)
-        self._sharing = Sharing(narrowed, requirements, self._kinds, self._supply, budget)
-        self._shapes = Shapes(narrowed, requirements, self._supply, self._sharing.roots, budget)
-        self._placing = Placing(requirements, self._supply, budget)
-        self._trees = Trees(narrowed, requirements, self._kinds, self._supply, self._shapes, self._placing, budget)
+        self._basis = Basis(narrowed, budget)
+        self._sharing = Sharing(self._basis)
+        self._shapes = Shapes(self._basis, self._sharing.roots)
+        self._placing = Placing(self._basis)
+        self._trees = Trees(self._basis, self._placing)
         self.total = self.bound = 0
-        self.placed = self.shared = False
+        self.shared = False
         #: Of each tree as if nothing was placed elsewhere, by the slot of its root: the count, a number that no way to
-        #: place exceeds, and the position of the rule that ends it in ``_rules``.
+        #: place exceeds, and the rule that ends it.
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
-        self._endings = np.zeros(snapshot.size, np.int64)
-        self._rules = [COMBINATION]
+        self._endings = np.full(snapshot.size, COMBINATION, object)
         #: Whether sharing providers of a tree may have too little for all their trees; and the rules that end these.
         self._contending = np.zeros(snapshot.size, np.bool_)
         self._contended: Counter[str] = Counter()
-        self._contentions: list[_Contention] = []
+        self._contentions: list[tuple[Slots, Slots]] = []
 
     @property
     def rounded(self) -> bool:
         """Whether amounts or counts are too large to be exact."""
-        most = int(self._counts.max(initial=0)) * max(kind.times for kind in self._kinds)
-        return self._supply.rounded or most >= MOST or max(self.total, self.bound) >= _MOST_SUM
+        most = int(self._counts.max(initial=0)) * max(kind.times for kind in self._basis.kinds)
+        return self._basis.rounded or most >= MOST or max(self.total, self.bound) >= _MOST_SUM
 
     @property
     def reached(self) -> bool:
@@ -99,14 +84,14 @@ class Counting:
         Raises:
             Exhausted: The budget is used up.
         """
-        alone = (self._narrowed.roots - self._sharing.roots).slots()
+        alone = (self._basis.narrowed.roots - self._sharing.roots).slots()
         nested = np.zeros(self._snapshot.size, np.bool_)
         nested[self._forest.roots(self._forest.children)] = True
         single, several = alone[~nested[alone]], alone[nested[alone]]
         sharing = self._sharing.roots.slots()
         self._contending[sharing] = True
         try:
-            self._record(single, flat(self._snapshot, self._requirements, self._supply, single))
+            self._record(single, flat(self._basis, single))
             for roots in (several, sharing):
                 self._count(roots)
             if not self.reached and len(sharing):
@@ -124,10 +109,10 @@ class Counting:
             self.total = max(self.total, int(counts.max(initial=0)))
 
     def _count(self, roots: Slots) -> None:
-        at_once = self._sharing.trees_at_once
-        if not self._separable:
+        if not separable(self._basis):
             self._count_shapes(roots)
             return
+        at_once = self._sharing.trees_at_once
         for start in range(0, len(roots), at_once):
             self._add_up()
             if self.reached:
@@ -137,14 +122,8 @@ class Counting:
     def _record(self, roots: Slots, least: Least) -> None:
         """Record counts by arithmetic."""
         self._budget.spend(len(roots) // _AT_ONCE)
-        positions = np.array([self._position(rule) for rule in least.rules], np.int64)
         self._counts[roots] = self._bounds[roots] = least.counts
-        self._endings[roots] = positions[least.ending] if len(roots) else 0
-
-    def _position(self, rule: str) -> int:
-        if rule not in self._rules:
-            self._rules.append(rule)
-        return self._rules.index(rule)
+        self._endings[roots] = least.endings
 
     def _count_separable(self, roots: Slots) -> None:
         """Count trees of separable demands, each with all of the sharing providers that it uses."""
@@ -152,12 +131,12 @@ class Counting:
         number = np.full(self._snapshot.size, -1, np.intp)
         number[roots] = np.arange(len(roots))
         domains = []
-        for kind in self._kinds:
+        for kind in self._basis.kinds:
             local, (shared, users) = kind.eligible.local.slots(), self._sharing.domain(kind, among)
             slots = np.concatenate([local, shared])
             trees = number[np.concatenate([self._forest.roots(local), users])]
             domains.append((slots[trees >= 0], trees[trees >= 0]))
-        self._record(roots, bounds(self._requirements, self._kinds, self._supply, domains, len(roots)))
+        self._record(roots, bounds(self._basis, domains, len(roots)))
 
     def _count_shapes(self, roots: Slots) -> None:
         """Count trees whose demands depend on each other."""
@@ -166,7 +145,8 @@ class Counting:
                 self._add_up()
                 if self.reached:
                     return
-                self._count_shape(shape)
+                (self._counts[shape.roots], self._bounds[shape.roots]), endings = self._trees.count(shape)
+                self._endings[shape.roots] = endings
 
     def _chunks(self, roots: Slots) -> Iterator[Slots]:
         """Yield few of the roots, then more and more: few may reach ``until``, or use up the budget."""
@@ -174,12 +154,6 @@ class Counting:
         while start < len(roots):
             yield roots[start : start + length]
             start, length = start + length, min(length * _GROWTH, _MOST_TREES)
-
-    def _count_shape(self, shape: Shape) -> None:
-        self.placed = True
-        dealt, endings = self._trees.count(shape)
-        self._counts[shape.roots], self._bounds[shape.roots] = dealt.counts, dealt.bounds
-        self._endings[shape.roots] = [self._position(rule) for rule in endings]
 
     # --- sharing providers ---
 
@@ -189,10 +163,10 @@ class Counting:
             if self._sharing.enough(int(self._counts[users].sum()), providers):
                 self._contending[users] = False
                 continue
-            self.placed = self.shared = True
+            self.shared = True
             least = self._sharing.bound(users, self._bounds[users], providers)
-            self._contended[least.rules[least.ending[0]]] += len(users)
-            self._contentions.append(_Contention(providers, users))
+            self._contended[least.endings.item(0)] += len(users)
+            self._contentions.append((providers, users))
 
     def _together(self, roots: Slots, providers: Slots, most: int) -> tuple[int, int]:
         """Return how many are placed in trees that contend for sharing providers, and a number that none exceeds.
@@ -206,19 +180,9 @@ class Counting:
             return int(each.sum()), bound_of_all
         total = 0
         for order in (roots, roots[::-1]):
-            total = max(total, self._place(order, most, bound_of_all))
-            if total >= bound_of_all:
-                break
+            if total < bound_of_all:
+                total = max(total, self._placing.place(order.tolist(), most, bound_of_all))
         return total, bound_of_all
-
-    def _place(self, roots: Slots, most: int, enough: int) -> int:
-        """Return how many are placed in trees, one tree after another."""
-        taken, total = Taken(), 0
-        for root in roots.tolist():
-            if total >= enough:
-                break
-            total += self._placing.place(self._shapes.problem(root), taken, most)
-        return total
 
     # --- the result ---
 
@@ -251,16 +215,14 @@ class Counting:
         """Return the trees with at least one, most first: slots of roots, counts, and the rules that end them."""
         roots = np.flatnonzero(self._counts > 0)
         roots = roots[np.argsort(-self._counts[roots], kind="stable")]
-        endings = [self._rules[position] for position in self._endings[roots].tolist()]
-        return roots.tolist(), self._counts[roots].tolist(), endings
+        return roots.tolist(), self._counts[roots].tolist(), self._endings[roots].tolist()
 
     def ending(self) -> str:
-        """Return the rule that ends the count in most trees; of several such rules the first of the query."""
+        """Return the rule that ends the count in most trees."""
         if self._copies > 1 and self.total < int(np.maximum(self._counts, 0).sum()) // self._copies and not self.shared:
             return DIFFERENT_TREES
         counted = (self._counts >= 0) & ~self._contending
-        numbers = np.bincount(self._endings[counted], minlength=len(self._rules)).tolist()
-        times = Counter(dict(zip(self._rules, numbers, strict=True))) + self._contended
+        times = Counter(self._endings[counted].tolist()) + self._contended
         return next((rule for rule, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
@@ -297,13 +259,7 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     Args:
         sum_of: Returns the sum over all trees, of each no more than a number.
     """
-    low, high = 0, sum_of(MOST) // copies
+    most = sum_of(MOST) // copies
     if copies == 1:
-        return high
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum_of(middle) >= copies * middle:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        return most
+    return largest(np.array([most]), lambda jobs: np.array([sum_of(jobs.item()) >= copies * jobs.item()])).item()

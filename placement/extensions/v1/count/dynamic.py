@@ -12,9 +12,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from placement.extensions.v1.count.basis import Bools, Integers
 from placement.extensions.v1.count.blocks import Block, Item, components
-from placement.extensions.v1.count.dealing import Dealt, Free
-from placement.extensions.v1.count.supply import Integers
+from placement.extensions.v1.count.closed import largest
+from placement.extensions.v1.count.dealing import Free, Range
 from placement.search.budget import Budget, Exhausted
 
 #: One operation is for so many cells; operations for a table, and for each share of a provider.
@@ -27,18 +28,20 @@ _Members = Sequence[tuple[int, Item]]
 _NONE = -(2**40)
 
 
-def narrow(block: Block, free: Free, known: Dealt, effort: Budget) -> Dealt:
+def narrow(block: Block, free: Free, known: Range, effort: Budget) -> Range:
     """Return what is known of the counts after programs were solved, while the effort lasts.
 
     Args:
-        known: The counts and bounds of the same trees.
+        known: What is known of the same trees before.
     """
-    low, high = known.counts.copy(), known.bounds.copy()
+    low, high = known.low.copy(), known.high.copy()
     at_once = 1 if len(block) > 1 else max(1, _MOST_CELLS // _cells(block, int(high.max(initial=0))))
     for start in range(0, len(low), at_once):
         trees = slice(start, start + at_once)
         program = _Program(block, {name: amounts[trees] for name, amounts in free.items()}, effort)
         try:
+            if len(block) > 1:
+                np.minimum(high[trees], program.limit(high[trees]), out=high[trees])
             while (low[trees] < high[trees]).any():
                 middle = (low[trees] + high[trees] + 1) // 2
                 enough = program.fits([], middle)
@@ -46,12 +49,12 @@ def narrow(block: Block, free: Free, known: Dealt, effort: Budget) -> Dealt:
                 high[trees] = np.where(enough, high[trees], middle - 1)
         except Exhausted:
             break
-    return Dealt(low, high)
+    return Range(low, high)
 
 
 def _cells(block: Block, times: int) -> int:
     """Return the most cells of a table for one tree."""
-    return max(math.prod(item.times * times + 1 for item in bundle[1:]) for one in block for bundle in one)
+    return max(math.prod(item.times * times + 1 for item in one[:-1]) for one in block)
 
 
 class _Program:
@@ -61,13 +64,30 @@ class _Program:
         self._length = len(block)
         self._free = free
         self._effort = effort
-        members = [(number, item) for number, one in enumerate(block) for bundle in one for item in bundle]
+        members = [(number, item) for number, one in enumerate(block) for item in one]
         ties = [item.rooms() | {(number, one) for one in item.uses()} for number, item in members]
+        #: How often each alternative fits if there is no other.
+        self._alone: list[int] = []
+        self._known: dict[Hashable, Bools] = {}
         #: Items that depend on each other, with the numbers of their alternatives.
-        self._known: dict[Hashable, Integers] = {}
         self._tied = [[members[number] for number in numbers] for numbers in components(ties)]
 
-    def fits(self, times: list[Integers], rest: Integers) -> Integers:
+    def limit(self, most: Integers) -> Integers:
+        """Return how often all alternatives fit together if each has all providers for itself.
+
+        Raises:
+            Exhausted: The effort is used up.
+        """
+        for number in range(self._length):
+            alone = [np.array([number == other]) for other in range(self._length)]
+
+            def fits(times: Integers, alone: list[Bools] = alone) -> Bools:
+                return self._all_fit([times * one for one in alone])
+
+            self._alone.append(largest(most, fits).item())
+        return np.array([sum(self._alone)])
+
+    def fits(self, times: list[Integers], rest: Integers) -> Bools:
         """Return in which trees so many fit of the first alternatives, and ``rest`` of all others together.
 
         Raises:
@@ -76,17 +96,18 @@ class _Program:
         if len(times) == self._length - 1:
             return self._all_fit([*times, rest])
         idle = [np.zeros_like(rest)] * (self._length - len(times) - 1)
-        for some in range(int(rest[0]), -1, -1):
+        most, others = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
+        for some in range(min(most, rest.item()), max(0, rest.item() - others) - 1, -1):
             own = [*times, np.array([some])]
             if self._all_fit([*own, *idle]).all() and self.fits(own, rest - some).all():
                 return np.ones(1, np.bool_)
         return np.zeros(1, np.bool_)
 
-    def _all_fit(self, times: Sequence[Integers]) -> Integers:
-        enough: Integers = np.all([self._supplied(members, times) for members in self._tied], axis=0)
+    def _all_fit(self, times: Sequence[Integers]) -> Bools:
+        enough: Bools = np.all([self._supplied(members, times) for members in self._tied], axis=0)
         return enough
 
-    def _supplied(self, members: _Members, times: Sequence[Integers]) -> Integers:
+    def _supplied(self, members: _Members, times: Sequence[Integers]) -> Bools:
         """Return in which trees the providers can supply the items of so many placements, by alternative."""
         members = [(number, item) for number, item in members if times[number].any()]
         needs = [item.times * times[number] for number, item in members]

@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.count.supply import Integers, Supply
+from placement.extensions.v1.count.basis import Basis, Integers
 from placement.index.slots import Slots, SlotSet
-from placement.search.budget import Budget
-from placement.search.narrow.narrowing import Narrowed
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.solver.canonical_form import CanonicalForm, canonical_form
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
@@ -41,40 +39,36 @@ class Shape(NamedTuple):
 class Shapes:
     """Makes the problems of trees, and groups trees by shape."""
 
-    def __init__(
-        self, narrowed: Narrowed, requirements: Requirements, supply: Supply, sharing: SlotSet, budget: Budget
-    ) -> None:
+    def __init__(self, basis: Basis, sharing: SlotSet) -> None:
         """Prepare masks.
 
         Args:
             sharing: The roots of the trees that use sharing providers.
         """
-        self._snapshot = narrowed.snapshot
-        self._forest = narrowed.snapshot.forest
-        self._requirements = requirements
-        self._supply = supply
-        self._budget = budget
-        self._problems = TreeProblems(narrowed, None, budget)
-        self._sharing = sharing.mask(supply.size)
-        traits = [narrowed.snapshot.with_trait(name) for name in requirements.named_traits]
-        sets = [*traits, *(each.local for each in dict.fromkeys(narrowed.eligible))]
-        self._masks = [each.mask(supply.size) for each in sets]
+        self._basis = basis
+        self._snapshot = basis.snapshot
+        self._requirements = basis.requirements
+        self._problems = TreeProblems(basis.narrowed, None, basis.budget)
+        self._sharing = sharing.mask(basis.size)
+        traits = [basis.snapshot.with_trait(name) for name in basis.requirements.named_traits]
+        sets = [*traits, *(each.local for each in dict.fromkeys(basis.narrowed.eligible))]
+        self._masks = [each.mask(basis.size) for each in sets]
         self._facts: dict[int, ProviderFacts] = {}
 
-    def problem(self, root: int) -> TreeProblem:
+    def _problem(self, root: int) -> TreeProblem:
         """Return the problem of one tree if nothing was used: only the largest amount of one consumer is a limit.
 
         Raises:
             Exhausted: The budget is used up.
         """
         problem = self._problems.alone(root)
-        self._budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
+        self._basis.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
         if not self._requirements.summed_classes:
             return problem
         for domain in problem.domains:
             for provider in domain:
                 if provider not in self._facts:
-                    largest = {name: self._supply.largest[name].item(provider) for name in self._requirements.total}
+                    largest = {name: self._basis.largest[name].item(provider) for name in self._requirements.total}
                     self._facts[provider] = problem.facts[provider]._replace(available=largest)
         return problem._replace(facts=self._facts)
 
@@ -87,10 +81,10 @@ class Shapes:
         rules: dict[CanonicalForm, Requirements] = {}
         trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}
         for members in self._alike(roots):
-            problem = self.problem(members.item(0, 0))
-            form, providers = canonical_form(problem, self._budget)
+            problem = self._problem(members.item(0, 0))
+            form, providers = canonical_form(problem, self._basis.budget)
             if form not in trees:
-                self._budget.hold(form.nbytes)
+                self._basis.budget.hold(form.nbytes)
                 rules[form], trees[form] = problem.requirements, []
             places = {slot: place for place, slot in enumerate(members[0].tolist())}
             if all(provider in places for provider in providers):
@@ -108,14 +102,14 @@ class Shapes:
         """
         members: dict[int, list[tuple[int, ...]]] = {}
         for root, shares in zip(roots.tolist(), self._sharing[roots].tolist(), strict=True):
-            tree = self._forest.tree(root)
+            tree = self._snapshot.forest.tree(root)
             tree = (root, *(slot for slot in tree if slot != root)) if tree[0] != root else tree
             if shares:
                 yield np.array([tree], np.intp)
             else:
                 members.setdefault(len(tree), []).append(tree)
         for size, several in members.items():
-            self._budget.spend(len(several) * size // _AT_ONCE)
+            self._basis.budget.spend(len(several) * size // _AT_ONCE)
             slots = np.array(several, np.intp)
             facts = np.ascontiguousarray(self._facts_of(slots))
             rows = facts.view(np.dtype((np.void, facts.itemsize * facts.shape[1]))).ravel()
@@ -131,10 +125,10 @@ class Shapes:
         """
         facts: list[Integers] = [mask[slots].astype(np.int64) for mask in self._masks]
         for name in self._requirements.summed_classes:
-            facts.append(np.minimum(self._supply.largest[name][slots], self._requirements.total[name]))
+            facts.append(np.minimum(self._basis.largest[name][slots], self._requirements.total[name]))
         if self._requirements.same_subtrees or not self._requirements.nested:
             # By slot; the last one is for the parent of a root, -1.
-            place = np.full(self._supply.size + 1, -1, np.int64)
+            place = np.full(self._basis.size + 1, -1, np.int64)
             place[slots] = np.arange(slots.shape[1])
             parents = [self._snapshot.provider(slot).parent for slot in slots.ravel().tolist()]
             facts.append(place[parents].reshape(slots.shape))

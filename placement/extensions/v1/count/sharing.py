@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from placement.extensions.v1.count.closed import GROUP, Least, bounds
-from placement.extensions.v1.count.supply import Integers, Kind, Supply
+from placement.extensions.v1.count.basis import Basis, Integers, Kind
+from placement.extensions.v1.count.closed import Least, bounds, rule_of
 from placement.index.slots import EMPTY, Slots, SlotSet
-from placement.search.budget import Budget
-from placement.search.narrow.narrowing import Narrowed
-from placement.search.solver.constraints import SummedAmounts
-from placement.search.solver.problem import Requirements
 
 #: Operations to find what one sharing provider reaches, and for so many trees of it one more.
 _REACH, _AT_ONCE = 30, 100
@@ -27,32 +23,27 @@ class Sharing:
         roots: The roots of the trees that use them, their own included.
     """
 
-    def __init__(
-        self, narrowed: Narrowed, requirements: Requirements, kinds: Sequence[Kind], supply: Supply, budget: Budget
-    ) -> None:
+    def __init__(self, basis: Basis) -> None:
         """Find the trees.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        self._snapshot = narrowed.snapshot
-        self._requirements = requirements
-        self._kinds = kinds
-        self._supply = supply
-        self._budget = budget
-        providers = SlotSet.union([kind.eligible.sharing for kind in kinds], supply.size)
+        self._basis = basis
+        self._snapshot = snapshot = basis.snapshot
+        found = basis.narrowed.roots
+        providers = SlotSet.union([kind.eligible.sharing for kind in basis.kinds], basis.size)
         self._providers = providers.slots()
         #: By provider, without its own tree unless another provider of that shares its aggregates.
         self._reached: dict[int, SlotSet] = {}
         self.roots = EMPTY
         for slot in self._providers.tolist():
-            budget.spend(_REACH + narrowed.roots.count // _AT_ONCE)
-            aggregates = self._snapshot.provider(slot).aggregates
-            members = SlotSet.union([self._snapshot.in_aggregate(name) for name in aggregates], supply.size)
-            self._reached[slot] = narrowed.roots & self._snapshot.forest.roots_of(members)
+            basis.budget.spend(_REACH + found.count // _AT_ONCE)
+            aggregates = snapshot.provider(slot).aggregates
+            members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], basis.size)
+            self._reached[slot] = found & snapshot.forest.roots_of(members)
             self.roots |= self._reached[slot]
-        own = SlotSet.of(np.unique(self._snapshot.forest.roots(self._providers)), supply.size)
-        self.roots |= narrowed.roots & own
+        self.roots |= found & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), basis.size)
 
     @property
     def trees_at_once(self) -> int:
@@ -72,7 +63,7 @@ class Sharing:
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
             others = (self._reached[slot] & among).slots()
-            self._budget.spend(1 + len(others) // _PAIRS_AT_ONCE)
+            self._basis.budget.spend(1 + len(others) // _PAIRS_AT_ONCE)
             others = others[others != self._snapshot.provider(slot).root]
             slots.append(np.full(len(others), slot))
             roots.append(others)
@@ -84,10 +75,10 @@ class Sharing:
         Raises:
             Exhausted: The budget is used up.
         """
-        component = np.full(self._supply.size, -1, np.intp)
+        component = np.full(self._basis.size, -1, np.intp)
         of_provider = {}
         for slot in self._providers.tolist():
-            self._budget.spend(_REACH + self._supply.size // _AT_ONCE)
+            self._basis.budget.spend(_REACH + self._basis.size // _AT_ONCE)
             used = np.append(self._reached[slot].slots(), self._snapshot.provider(slot).root)
             joined = np.unique(component[used])
             component[np.isin(component, joined[joined >= 0])] = slot
@@ -100,10 +91,10 @@ class Sharing:
 
     def enough(self, count: int, providers: Slots) -> bool:
         """Whether the sharing providers have enough for so many, even if each took all from any one of them."""
-        for kind in self._kinds:
+        for kind in self._basis.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
             for name in kind.amounts:
-                if (self._supply.free[name][slots] < count * self._requirements.total[name]).any():
+                if (self._basis.free[name][slots] < count * self._basis.requirements.total[name]).any():
                     return False
         return True
 
@@ -118,26 +109,19 @@ class Sharing:
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
-        trees = forest.trees_of(SlotSet.of(roots, self._supply.size))
+        trees = forest.trees_of(SlotSet.of(roots, self._basis.size))
         shared = SlotSet.sparse(providers)
         inside = [
-            (kind, (kind.eligible.local & trees) - shared, kind.eligible.sharing & shared) for kind in self._kinds
+            (kind, (kind.eligible.local & trees) - shared, kind.eligible.sharing & shared) for kind in self._basis.kinds
         ]
         domains = [(local | sharing).slots() for _, local, sharing in inside]
-        least = bounds(
-            self._requirements,
-            self._kinds,
-            self._supply,
-            [(slots, np.zeros(len(slots), np.intp)) for slots in domains],
-            1,
-        )
+        least = bounds(self._basis, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
         for kind, local, sharing in inside:
             slots = local.slots()
             copies = np.bincount(
-                forest.roots(slots), weights=self._supply.copies(kind.amounts, slots), minlength=self._supply.size
+                forest.roots(slots), weights=self._basis.copies(kind.amounts, slots), minlength=self._basis.size
             )
             own = np.minimum(copies[roots], kind.times * each).sum()
-            pooled = self._supply.copies(kind.amounts, sharing.slots()).sum()
-            rule = SummedAmounts.name_for(*kind.amounts) if len(kind.amounts) == 1 else GROUP
-            least.limit(rule, (own + pooled).astype(np.int64) // kind.times)
+            pooled = self._basis.copies(kind.amounts, sharing.slots()).sum()
+            least.limit(rule_of(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
         return least

@@ -58,8 +58,7 @@ REPLIES = ok(
 )
 
 _WHY: dict[Reason, str] = {
-    "independent": "No tree takes room from another, and no way to place has more.",
-    "reached": "Candidates were placed until there was none, and no way to place has more.",
+    "exact": "No way to place the request fits it more often.",
     "combinations": "Not all ways to place were tried. Other candidates in the same trees may leave room for more, "
     "but not for more than at_most.",
     "sharing": "Not all ways to place were tried. The trees use sharing providers; other candidates may leave room for "

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from placement.extensions.v1.count import sharing, trees
 from placement.extensions.v1.count.blocks import Block, Item
 from placement.extensions.v1.count.count import Count, count
-from placement.extensions.v1.count.dealing import Dealt, deal
+from placement.extensions.v1.count.dealing import Range, deal
 from placement.extensions.v1.count.dynamic import narrow
 from placement.extensions.v1.count.sharing import Sharing
 from placement.search.budget import Budget
@@ -123,7 +123,7 @@ def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, .
     groups = [{name: amount for name, amount in zip(names, each, strict=True) if amount} for each in amounts]
     devices = tuple((device, 9) for device in range(len(totals)))
     times_of = Counter(tuple(group.items()) for group in groups)
-    block: Block = ((tuple(Item(taken, devices, isolate, times) for taken, times in times_of.items()),),)
+    block: Block = (tuple(Item(taken, devices, isolate, times) for taken, times in times_of.items()),)
     free = {
         name: np.array([[total[place] for total in each] for each in (totals, totals[::-1])])
         for place, name in enumerate(names)
@@ -134,10 +134,10 @@ def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, .
     ]
     most = fits.index(False) - 1
     dealt = deal(block, free, np.full(2, 99))
-    assert (dealt.counts <= most).all()
-    assert (dealt.bounds >= most).all()
-    solved = narrow(block, free, Dealt(np.zeros(2, np.int64), np.full(2, len(fits))), Budget())
-    assert [solved.counts.tolist(), solved.bounds.tolist()] == [[most] * 2] * 2
+    assert (dealt.low <= most).all()
+    assert (dealt.high >= most).all()
+    solved = narrow(block, free, Range(np.zeros(2, np.int64), np.full(2, len(fits))), Budget())
+    assert [solved.low.tolist(), solved.high.tolist()] == [[most] * 2] * 2
 
 
 def test_devices_are_dealt_out_where_one_order_is_not_enough() -> None:
@@ -246,7 +246,7 @@ def test_until_is_a_number_of_jobs(until: int, times: int) -> None:
     for number in range(30):
         world.host(f"host{number}", VCPU=2)
     counted = count(SearchQuery((group("", VCPU=1),)), world.snapshot(), until=until, copies=3)
-    assert (counted.count, counted.reason) == (times, "until" if until == times else "independent")
+    assert (counted.count, counted.reason) == (times, "until" if until == times else "exact")
 
 
 # --- placing until there is no candidate ---
@@ -293,7 +293,7 @@ def test_placing_until_nothing_fits_gives_the_number(data: st.DataObject, world:
         assert placed <= counted.count
     flat = all(member.parent is None and oracle.SHARES not in member.traits for member in world.members.values())
     if flat:
-        assert (counted.reason, placed) == ("independent", counted.count)
+        assert (counted.reason, placed) == ("exact", counted.count)
 
 
 def test_the_number_depends_on_the_choice_of_candidates_where_a_tree_offers_several() -> None:
@@ -441,7 +441,7 @@ def test_a_subtree_ends_a_count_where_its_groups_have_room_apart() -> None:
     counted = count(query, world.snapshot())
     assert (counted.count, counted.ending) == (2, "same_subtree")
     apart = count(replace(query, same_subtrees=()), world.snapshot())
-    assert (apart.count, apart.reason) == (5, "independent")
+    assert (apart.count, apart.reason) == (5, "exact")
 
 
 # --- sharing providers ---
@@ -478,7 +478,7 @@ def test_hosts_with_a_choice_leave_a_pool_to_those_without() -> None:
     world.host("host0", VCPU=4, aggregates=["A0"])
     world.host("host1", VCPU=4, aggregates=["A1"])
     counted = count(QUERY, world.snapshot())
-    assert (counted.count, counted.reason, counted.counts) == (8, "reached", [4, 4])
+    assert (counted.count, counted.reason, counted.counts) == (8, "exact", [4, 4])
     assert dict(counted.aggregates) == {"A0": 4, "A1": 4}
 
 
@@ -575,7 +575,7 @@ def test_a_thousand_trees_of_one_shape_cost_little_more_than_one(kinds: int, tim
     snapshot = nested(1008, kinds).snapshot()
     counted = count(BELOW, snapshot, Settings(operations=2500))
     assert (counted.count, counted.exact, counted.complete) == (1008 * times, True, True)
-    assert (counted.reason, len(counted.roots)) == ("reached", 1008)
+    assert (counted.reason, len(counted.roots)) == ("exact", 1008)
 
 
 def test_until_ends_a_count_after_few_trees() -> None:
@@ -625,5 +625,5 @@ def test_amounts_that_are_cut_are_not_exact(ratio: float, exact: bool) -> None:
     world = World()
     world.host("host", VCPU=Stock(2**31 - 1, allocation_ratio=ratio))
     counted = count(SearchQuery((group("", VCPU=1),)), world.snapshot())
-    assert (counted.exact, counted.reason) == ((True, "independent") if exact else (False, "amounts"))
+    assert (counted.exact, counted.reason) == ((True, "exact") if exact else (False, "amounts"))
     assert counted.count <= (2**31 - 1) * ratio

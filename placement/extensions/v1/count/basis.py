@@ -1,0 +1,101 @@
+"""What every step of a count reads: the query, what is free for it as arrays over all slots, and the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from placement.index.slots import Slots
+from placement.search.budget import Budget
+from placement.search.narrow.narrowing import Eligible, Narrowed
+from placement.search.query.query import UNSUFFIXED
+from placement.search.solver.problem import Requirements
+
+Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+#: The most copies that are counted on one provider: sums over all providers stay exact as floats.
+MOST = 2**36
+#: The most that is free of a class on one provider; capacities of absurd ratios exceed 64 bits.
+_MOST_FREE = 2.0**52
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Equal demands: the same amounts of the same providers.  One placement has all of them."""
+
+    eligible: Eligible
+    amounts: Mapping[str, int]
+    #: Whether each of the demands needs a provider of its own, and none of another isolated demand.
+    isolated: bool
+    #: How many of these demands a placement has.
+    times: int
+
+
+def _kinds_of(narrowed: Narrowed, requirements: Requirements) -> list[Kind]:
+    """Return the kinds of the demands, in the order of the query."""
+    times: dict[tuple[int, bool], int] = {}
+    first: dict[tuple[int, bool], Kind] = {}
+    for demand, eligible in zip(requirements.demands, narrowed.eligible, strict=True):
+        isolated = requirements.isolate and demand.suffix != UNSUFFIXED
+        key = id(eligible), isolated
+        times[key] = times.get(key, 0) + 1
+        first.setdefault(key, Kind(eligible, demand.amounts, isolated, 1))
+    return [Kind(kind.eligible, kind.amounts, kind.isolated, times[key]) for key, kind in first.items()]
+
+
+class Basis:
+    """One narrowed query, and what is free for it.
+
+    Attributes:
+        kinds: The demands of the query.
+        free: Free amounts by class and slot.
+        largest: The largest amount that one consumer can have, by class and slot; 2**52 where it is not less than what
+            is free: it is no limit of its own there.
+        rounded: Whether free amounts of a class are too large for exact sums.
+        budget: Of the whole count.
+    """
+
+    __slots__ = ("budget", "free", "kinds", "largest", "narrowed", "requirements", "rounded", "size", "snapshot")
+
+    def __init__(self, narrowed: Narrowed, budget: Budget) -> None:
+        """Read the columns of the classes of the query."""
+        self.narrowed = narrowed
+        self.snapshot = narrowed.snapshot
+        self.size = self.snapshot.size
+        self.requirements = Requirements.of(narrowed.query)
+        self.kinds = _kinds_of(narrowed, self.requirements)
+        self.budget = budget
+        self.rounded = False
+        self.free: dict[str, Integers] = {}
+        self.largest: dict[str, Integers] = {}
+        for name in self.requirements.total:
+            self.free[name] = np.zeros(self.size, np.int64)
+            self.largest[name] = np.full(self.size, _MOST_FREE, np.int64)
+            column = self.snapshot.column(name)
+            if column is None:
+                continue
+            inventories = column.inventories()
+            free = np.clip(np.floor(inventories.capacity) - inventories.used, 0, _MOST_FREE)
+            self.rounded |= float(free.sum()) >= _MOST_FREE
+            self.free[name][inventories.slots] = free
+            limited = inventories.max_unit < free
+            self.largest[name][inventories.slots[limited]] = inventories.max_unit[limited]
+
+    def copies(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
+        """Return how many times each provider could supply the amounts; ``MOST`` if there are no amounts."""
+        return _times(self.free, amounts, slots)
+
+    def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
+        """Return how many times each provider could supply the amounts to one consumer if it had enough free."""
+        return _times(self.largest, amounts, slots)
+
+
+def _times(available: Mapping[str, Integers], amounts: Mapping[str, int], slots: Slots) -> Integers:
+    times = np.full(len(slots), MOST, np.int64)
+    for name, amount in amounts.items():
+        np.minimum(times, available[name][slots] // amount, out=times)
+    return times
