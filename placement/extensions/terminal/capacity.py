@@ -17,7 +17,7 @@ Document = Mapping[str, Any]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that a search does not have."""
     parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
-    parser.add_argument("--count", type=filters.positive, metavar="<n>", help="copies of each, in different trees")
+    parser.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per job, in different trees")
 
 
 def parameters(arguments: argparse.Namespace) -> str:

@@ -635,19 +635,21 @@ def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
         "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2",
         "resources=VCPU:1&in_tree=cn1&root_required=!CUSTOM_RED",
         "resources=VCPU:4000",
+        "resources=VCPU:1&count=2",
     ],
 )
 def test_commands_of_both_clients_explain_and_count_the_query_and_try_a_claim(app, uuids, query):
     text = html.unescape(page(app, f"/query?{query}"))
     commands = [shlex.split(line) for line in re.findall(r"<code>((?:openstack|placement-ask) [^<]*)</code>", text)]
     asked = {(*words[:-1],): words[-1] for words in commands if "list" not in words}
+    search = query.removesuffix("&count=2")
     assert asked == {
-        ("openstack", "allocation", "candidate", "explain"): query,
+        ("openstack", "allocation", "candidate", "explain"): search,
         ("openstack", "allocation", "candidate", "count"): query,
-        ("placement-ask", "explain"): query,
+        ("placement-ask", "explain"): search,
         ("placement-ask", "capacity"): query,
-        ("openstack", "allocation", "claim", "--dry-run"): query.removesuffix("&limit=5"),
-        ("placement-ask", "claim", "--dry-run"): query.removesuffix("&limit=5"),
+        ("openstack", "allocation", "claim", "--dry-run"): search.removesuffix("&limit=5"),
+        ("placement-ask", "claim", "--dry-run"): search.removesuffix("&limit=5"),
     }
     points = metadata.entry_points(group="openstack.placement.v1")
     for words in asked:
@@ -716,6 +718,21 @@ def test_the_count_is_that_of_the_api(app, uuids):
     assert counted["count"] == 7
     assert "It fits 7 times</h2>" in page(app, f"/query?{query}")
     assert counted["why"] in html.unescape(page(app, f"/query?{query}"))
+
+
+def test_the_count_may_be_of_jobs_with_several_copies(app, uuids):
+    """Only one tree has room for any copy."""
+    query = "resources=VCPU:10&count=2"
+    counted = web.ask(app, "GET", f"/v1/capacity?{query}", {"x-auth-token": "admin"}).json
+    text = html.unescape(page(app, f"/query?{query}"))
+    assert (counted["count"], counted["limiting"]["rule"]) == (0, "count")
+    assert "It fits 0 times as a job of 2 copies in different trees</h2>" in text
+    assert counted["limiting"]["text"] in text
+    assert 'name="count" value="2"' in text
+    assert "&count=2" in text.partition("<textarea")[2].partition("</textarea>")[0]
+    assert "count" not in re.search(r"<code>(curl [^<]*)</code>", text)[1]
+    for refused in ("0", "10001", "x"):
+        assert 'role="alert"' in page(app, f"/query?resources=VCPU:1&count={refused}", 400)
 
 
 def test_a_tree_may_be_named(app, uuids):

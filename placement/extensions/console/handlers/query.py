@@ -11,7 +11,7 @@ from placement.extensions.console import dry_runs, pages
 from placement.extensions.console.views import candidates, commands
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
-from placement.extensions.console.views.query_form import Pairs, QueryForm, parse_text, without_blanks
+from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
 from placement.extensions.v1 import query_text, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.explain.explaining import explain
@@ -37,7 +37,7 @@ _SHOWN, _MOST_SHOWN = 12, 60
 #: Trees and aggregates that are named with their counts.
 _PLACES = 8
 
-_QUERY = Query(Object(*search.PARAMETERS))
+_QUERY = Query(Object(*search.PARAMETERS, capacity.COUNT))
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
@@ -97,7 +97,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         explained = None if query is None else _explained(req, query, snapshot)
         sentence = refused.sentence
         return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
-    most = min(query.limit or _SHOWN, _MOST_SHOWN)
+    most, copies = min(query.limit or _SHOWN, _MOST_SHOWN), int(req.parameters.get("count", "1"))
     found = find(dataclasses.replace(query, limit=most), snapshot, Settings.of(req.conf))
     req.log_search(len(found.candidates), found.obstacle)
     return pages.show(
@@ -106,9 +106,12 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         sentence="",
         found=found,
         cards=[*candidates.cards(found)],
-        counted=_counted(req, query, snapshot) if found.candidates else None,
+        counted=_counted(req, query, snapshot, copies) if found.candidates else None,
+        copies=copies,
         explained=None if found.candidates else _explained(req, query, snapshot),
-        curl=commands.curl(req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(pairs, query)),
+        curl=commands.curl(
+            req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(of_search(pairs), query)
+        ),
         openstack=commands.openstack(query),
         questions=commands.questions(pairs),
         claims=commands.claims(pairs),
@@ -136,12 +139,12 @@ def _pairs(req: Request) -> Pairs:
     return without_blanks(pairs if text is None else parse_text(text))
 
 
-def _counted(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return how many times the service could place the query; None where the caller may not know."""
+def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
+    """Return how many jobs with this number of copies fit; None if the caller may not know."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = searching.avoiding(query, req.conf)
-    return capacity.document(count(query, snapshot, Settings.of(req.conf)), _PLACES)
+    return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:

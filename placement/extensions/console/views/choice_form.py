@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from placement.extensions.console.views.query_form import Pairs, without_limit
+from placement.extensions.console.views.query_form import Pairs, of_claim
 from placement.extensions.v1 import query_text
 from placement.schemas.document import Parameters
 
@@ -40,7 +40,7 @@ class ChoiceForm:
             query: The query of the page, whose limit is for pages.
             consumer: The members of a request that say who claims.
         """
-        text = query_text.text(without_limit(query))
+        text = query_text.text(of_claim(query))
         count = int(self.count) if self.count.isdecimal() else self.count
         return {
             "requests": [{**consumer, "query": text, "count": count}],

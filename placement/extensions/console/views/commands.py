@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from placement import microversion as mv
-from placement.extensions.console.views.query_form import Pairs, without_limit
+from placement.extensions.console.views.query_form import Pairs, of_claim, of_search
 from placement.extensions.v1 import query_text
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
@@ -35,18 +35,18 @@ def questions(pairs: Pairs) -> list[tuple[str, str]]:
 
     They take the query as it is, and so express each one.
     """
-    query = shlex.quote(query_text.text(pairs))
+    query, counted = (shlex.quote(query_text.text(each)) for each in (of_search(pairs), pairs))
     return [
         ("Why, with OpenStack's client", f"openstack allocation candidate explain {query}"),
-        ("How many times, with OpenStack's client", f"openstack allocation candidate count {query}"),
+        ("How many times, with OpenStack's client", f"openstack allocation candidate count {counted}"),
         ("Why, with placement-ask", f"placement-ask explain {query}"),
-        ("How many times, with placement-ask", f"placement-ask capacity {query}"),
+        ("How many times, with placement-ask", f"placement-ask capacity {counted}"),
     ]
 
 
 def claims(pairs: Pairs) -> list[tuple[str, str]]:
     """Return commands that show what a claim of the query would take, each after what it is; a claim has no limit."""
-    query = shlex.quote(query_text.text(without_limit(pairs)))
+    query = shlex.quote(query_text.text(of_claim(pairs)))
     return [
         ("A claim with OpenStack's client", f"openstack allocation claim --dry-run {query}"),
         ("A claim with placement-ask", f"placement-ask claim --dry-run {query}"),

@@ -1,4 +1,4 @@
-"""A query of /allocation_candidates as the fields of a form, and as text.
+"""A query of /allocation_candidates, and ``count`` of /v1/capacity, as the fields of a form, and as text.
 
 The form holds any query, also one that is not valid: it takes names and values apart, and judges nothing.
 """
@@ -24,6 +24,7 @@ _COMMON = {
     "root_required": ("Traits of the root", "COMPUTE_NODE,!COMPUTE_STATUS_DISABLED"),
     "same_subtree": ("Same subtree", "suffixes, such as 1,2"),
     "limit": ("At most", "number of candidates"),
+    "count": ("Copies per job", "each in a different tree, for the count"),
 }
 
 
@@ -96,9 +97,14 @@ def parse_text(text: str) -> Pairs:
     return urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
 
 
-def without_limit(pairs: Pairs) -> Pairs:
-    """Return the parameters that a claim takes, which has one place."""
-    return [(name, value) for name, value in pairs if name != "limit"]
+def of_search(pairs: Pairs) -> Pairs:
+    """Return the parameters that a search takes."""
+    return [(name, value) for name, value in pairs if name != "count"]
+
+
+def of_claim(pairs: Pairs) -> Pairs:
+    """Return the parameters that the query of a claim takes: a claim has one place, and a count beside its query."""
+    return [(name, value) for name, value in of_search(pairs) if name != "limit"]
 
 
 def without_blanks(pairs: Iterable[tuple[str, str]]) -> Pairs:

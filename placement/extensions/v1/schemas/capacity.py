@@ -16,15 +16,15 @@ from placement.schemas.success import ok
 #: How many trees, and how many aggregates, are shown without ``limit``.
 SHOWN = 1000
 
+COUNT = Field(
+    "count", string(pattern="^([1-9][0-9]{0,3}|10000)$"), text="The copies per job, each in a different tree."
+)
+
 SHOW = Query(
     Object(
         *search.parameters("The most trees, and the most aggregates, that are shown."),
-        Field("until", string(pattern="^[1-9][0-9]*$"), text="The number at which the count ends."),
-        Field(
-            "count",
-            string(pattern="^([1-9][0-9]{0,3}|10000)$"),
-            text="How often each placement needs what the query asks for, each time in another tree.",
-        ),
+        Field("until", string(pattern="^[1-9][0-9]*$"), text="The number at which the count stops."),
+        COUNT,
     )
 )
 
@@ -58,29 +58,30 @@ REPLIES = ok(
 )
 
 _WHY: dict[Reason, str] = {
-    "exact": "No way to place the request fits it more often.",
-    "combinations": "Not all ways to place were tried. Other candidates in the same trees may leave room for more, "
-    "but not for more than at_most.",
-    "sharing": "Not all ways to place were tried. The trees use sharing providers; other candidates may leave room for "
-    "more, but not for more than at_most.",
-    "until": "The count ended at the number that was asked for. There may be more.",
-    "operations": "The count was cut short: it would take more operations than a search may use. There may be more.",
-    "memory": "The count was cut short: it would take more memory than a search may use. There may be more.",
-    "amounts": "Amounts are larger than what is counted exactly. There may be more.",
+    "exact": "The request does not fit more often, however it is placed.",
+    "combinations": "Not all combinations of providers were tried. The request may fit more often, but not more often "
+    "than at_most.",
+    "sharing": "Trees contend for sharing providers, and not all ways to divide these were tried. The request may fit "
+    "more often, but not more often than at_most.",
+    "until": "The count stopped at until. The request may fit more often.",
+    "operations": "The count was cut short: it needs more operations than a search may use. "
+    "The request may fit more often.",
+    "memory": "The count was cut short: it needs more memory than a search may use. The request may fit more often.",
+    "amounts": "Some amounts are too large for an exact count. The request may fit more often.",
 }
 
-#: What ends a count, where it is no resource class.
+#: What ends a count, if it is no resource class.
 _RULES = {
-    "group": "No provider that is left has room for all classes of a group.",
-    "count": "Too few different trees have room for all copies.",
-    "group_policy": "Too few providers are left for groups that need different ones.",
-    "same_subtree": "No subtree that is left has room for all groups of same_subtree.",
+    "group": "No remaining provider has room for all classes of a group.",
+    "count": "There is room for more copies, but in too few different trees.",
+    "group_policy": "Too few providers remain for groups that need different ones.",
+    "same_subtree": "No remaining subtree has room for all groups of same_subtree.",
     "required": "No provider with the required traits has room.",
     "member_of": "No provider with room is in the aggregates.",
     "in_tree": "The tree has no room.",
     "root_required": "No tree has a root with these traits.",
     "combination": "No tree has room for all groups at once.",
-    "work_limit": "The combinations of a tree are too many to be searched.",
+    "work_limit": "A tree has too many combinations to search.",
 }
 
 
@@ -121,5 +122,5 @@ def _rule(ending: str) -> dict[str, str | None]:
 def _text(ending: str) -> str:
     rule = _rule(ending)
     if rule["resource_class"] is not None:
-        return f"No provider that is left has room for this much {rule['resource_class']}."
-    return _RULES.get(str(rule["rule"]), f"No tree that is left meets {rule['rule']}.")
+        return f"No remaining provider has room for this much {rule['resource_class']}."
+    return _RULES.get(str(rule["rule"]), f"No remaining tree meets {rule['rule']}.")
