@@ -1,11 +1,11 @@
-"""What one placement may do in a tree, as alternatives without any rule but room and isolation.
+"""The ways to place a request in a tree, as alternatives that are limited by room and isolation only.
 
 Rules between providers are written out: for ``same_subtree`` there is an alternative for each provider that may be the
 top, for ``required`` one for each demand that may have the traits.
 
-In an alternative nothing is left to decide but how often each demand uses each provider.  The numbers are enough: if
-they add up, and if no provider is used more often than there are placements, they can be divided among placements so
-that no placement uses a provider twice (König's theorem on edge colourings of bipartite graphs).
+An alternative leaves open how often each demand uses each provider.  These numbers are enough: if they add up, and no
+provider is used more often than there are placements, they can be divided among placements so that no placement uses a
+provider twice (König's theorem on edge colourings of bipartite graphs).
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ _ALTERNATIVES = 100
 
 
 class Item(NamedTuple):
-    """Equal demands of one placement.
+    """Equal demands of one placement, each of which any of the providers may supply.
 
     Attributes:
         amounts: By resource class.
-        at_once: The providers, each of which may supply any of the demands, by their numbers; and how many of the
-            demands one placement may take there.
-        isolated: Whether one placement uses each provider for no more than one of all isolated demands.
-        times: How many demands of a placement these are.
+        at_once: The numbers of the providers, each with the most demands that one placement may take there.
+        isolated: Whether one placement uses each provider for at most one of all isolated demands.
+        times: How many of these demands a placement has.
     """
 
     amounts: tuple[tuple[str, int], ...]
@@ -120,7 +119,7 @@ class _Rules:
         self._first = tuple(form.domains[number] for number in demands)
 
     def domains(self) -> Iterator[_Domains]:
-        """Yield domains of which any providers meet the rules."""
+        """Yield domains whose providers meet the rules in any combination."""
         rules = [suffixes for suffixes in self._requirements.same_subtrees if suffixes & {*self._suffixes}]
         yield from self._below(self._first, rules)
 
@@ -161,7 +160,7 @@ def _kept(domains: _Domains, kept: dict[int, set[int]]) -> _Domains:
 
 
 def _undominated(found: Iterator[_Domains]) -> list[_Domains] | None:
-    """Return the domains that no others contain; None if there are too many."""
+    """Return the domains that are not contained in others; None if there are too many."""
     kept: dict[_Domains, list[set[int]]] = {}
     for one in found:
         if all(one):

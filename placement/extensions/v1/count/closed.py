@@ -1,7 +1,7 @@
 """The count of every tree at once, by arithmetic.
 
-``flat`` is the count of trees of one provider, for any query.  ``bounds`` is a number that the count of a tree does not
-exceed, and it is the count where the kinds of demands are ``separable``.
+``flat`` is the count of trees of one provider, for any query.  ``bounds`` is an upper bound for any tree, and the count
+itself if the kinds of demands are ``separable``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from placement.index.slots import Slots, SlotSet
 from placement.search.refusals import COMBINATION
 from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
 
-#: The rule where each class is supplied, but no longer all classes of a group by one provider.
+#: The rule if each class is still supplied, but not all classes of a group by one provider.
 GROUP = "group"
 
 
@@ -75,10 +75,10 @@ def flat(basis: Basis, roots: Slots) -> Least:
 
 
 def bounds(basis: Basis, domains: Sequence[tuple[Slots, Slots]], trees: int) -> Least:
-    """Return numbers that the counts of trees do not exceed.
+    """Return upper bounds for the counts of trees.
 
     Args:
-        domains: For each kind the providers that can supply it, and the number of the tree that each is counted in.
+        domains: For each kind the providers that can supply it, and for each of these the number of its tree.
         trees: How many trees there are.
     """
     least, kinds = Least(trees), list(zip(basis.kinds, domains, strict=True))

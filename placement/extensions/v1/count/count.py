@@ -1,4 +1,4 @@
-"""The entry to a count: how many times a query could be placed, one after another, on one snapshot of the index."""
+"""The entry to a count: how many times a query fits in one snapshot of the index."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ Reason = Literal["exact", "combinations", "sharing", "until", "operations", "mem
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many times a query could be placed."""
+    """How many times a query fits."""
 
     snapshot: Snapshot
     count: int
-    #: A number that no way to place exceeds; None if the count was cut short, so that none is known.
+    #: An upper bound, however the query is placed; None if none is known, because the count was cut short.
     at_most: int | None
     reason: Reason
-    #: The rule that ends the count, in most trees if there are several, as refusals name it: ``resources:VCPU``,
-    #: ``same_subtree``.  Without any tree, the rule that left none.  None if ``until`` was reached.
+    #: The rule that ends the count in most trees, as refusals name it: ``resources:VCPU``, ``same_subtree``.  If there
+    #: is no tree, the rule that left out the last one.  None if ``until`` was reached.
     ending: str | None
-    #: The trees with at least one, most first, as if nothing was placed elsewhere: slots of roots, counts, and rules.
+    #: The trees that have room, most first, as if nothing was placed in others: slots of roots, counts, and rules.
     roots: list[int]
     counts: list[int]
     endings: list[str]
-    #: By aggregate, most first: how many times in the trees that have a member in it.  Empty if ``until`` was reached.
+    #: By aggregate, most first: the count of the trees with a member in it.  Empty if ``until`` was reached.
     aggregates: list[tuple[str, int]]
-    #: Whether neither the count nor that of the aggregates was cut short for lack of operations or memory.
+    #: Whether the count and those of the aggregates had enough operations and memory.
     complete: bool
 
     @property
     def exact(self) -> bool:
-        """Whether no way to place has more."""
+        """Whether the count equals its upper bound."""
         return self.reason == "exact"
 
     @property
     def obstacle(self) -> str:
-        """Why not even one can be placed, in a word; empty if one can."""
+        """The rule that leaves no room at all; empty if there is room."""
         return "" if self.count or self.roots or self.ending is None else self.ending.partition(":")[0]
 
 
@@ -61,14 +61,14 @@ def count(
     until: int | None = None,
     copies: int = 1,
 ) -> Count:
-    """Return how many times the query could be placed, one after another, each time for another consumer.
+    """Return how many times the query fits, placed for one new consumer after another.
 
     The names in the query must exist (``existence.check``).
 
     Args:
         settings: The budget is that of a search; the other settings do not matter.
         until: Where to stop.
-        copies: How often each consumer needs what the query asks for, each time in another tree.
+        copies: How many copies each consumer needs, each in a different tree.
     """
     settings = Settings() if settings is None else settings
     budget, refusals = Budget(settings.operations, settings.memory), Refusals()

@@ -1,4 +1,4 @@
-"""The count of all trees of a narrowed query, and what those have together that use the same sharing providers."""
+"""The count of all trees of a narrowed query together, and of the trees of each aggregate."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.refusals import COMBINATION
 
-#: The rule that ends a count where trees have room, but too few of them.
+#: The rule that ends a count of jobs if there is room for more copies, but in too few different trees.
 DIFFERENT_TREES = "count"
 
-#: One operation of the budget counts so many trees by arithmetic; an aggregate with trees that contend takes so many.
+#: The trees that one operation counts by arithmetic; the operations for an aggregate with contending trees.
 _AT_ONCE, _AGGREGATE = 100, 30
 #: Bytes for a member of an aggregate.
 _MEMBER = 48
 #: Beyond it sums of floats are not exact.
 _MOST_SUM = 2**53
-#: One tree is counted first, then so many times as many, up to so many at once.
+#: One tree is counted first; the number grows by this factor, up to this many trees at once.
 _GROWTH, _MOST_TREES = 8, 4096
 #: A tree that was not counted.
 _UNCOUNTED = -1
 
 
 class Counting:
-    """A count in progress; when the budget is used up, what is counted so far is the result.
+    """A count in progress.  If the budget is used up, the result is what was counted until then.
 
     Attributes:
-        total: How many fit, as far as it was counted.
-        bound: A number that no way to place exceeds; it has no meaning if the count was cut short.
+        total: How many were counted.
+        bound: An upper bound; it has no meaning if the count was cut short.
         shared: Whether trees contend for sharing providers.
     """
 
@@ -55,14 +55,16 @@ class Counting:
         self._trees = Trees(self._basis, self._placing)
         self.total = self.bound = 0
         self.shared = False
-        #: Of each tree as if nothing was placed elsewhere, by the slot of its root: the count, a number that no way to
-        #: place exceeds, and the rule that ends it.
+        #: By the slot of a root, as if nothing was placed in other trees: the count, an upper bound, and the rule that
+        #: ends the count.
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
         self._endings = np.full(snapshot.size, COMBINATION, object)
-        #: Whether sharing providers of a tree may have too little for all their trees; and the rules that end these.
+        #: By the slot of a root: whether the tree may contend for sharing providers.
         self._contending = np.zeros(snapshot.size, np.bool_)
+        #: The rules that end the counts of contending trees, with the number of these trees.
         self._contended: Counter[str] = Counter()
+        #: Sharing providers, and the roots of the trees that contend for them.
         self._contentions: list[tuple[Slots, Slots]] = []
 
     @property
@@ -85,9 +87,8 @@ class Counting:
             Exhausted: The budget is used up.
         """
         alone = (self._basis.narrowed.roots - self._sharing.roots).slots()
-        nested = np.zeros(self._snapshot.size, np.bool_)
-        nested[self._forest.roots(self._forest.children)] = True
-        single, several = alone[~nested[alone]], alone[nested[alone]]
+        lone = self._forest.is_lone[alone]
+        single, several = alone[lone], alone[~lone]
         sharing = self._sharing.roots.slots()
         self._contending[sharing] = True
         try:
@@ -169,7 +170,7 @@ class Counting:
             self._contentions.append((providers, users))
 
     def _together(self, roots: Slots, providers: Slots, most: int) -> tuple[int, int]:
-        """Return how many are placed in trees that contend for sharing providers, and a number that none exceeds.
+        """Return how many fit in trees that contend for sharing providers, and an upper bound.
 
         Args:
             most: The most that are placed in one tree.
@@ -187,7 +188,7 @@ class Counting:
     # --- the result ---
 
     def _jobs(self, roots: Slots) -> tuple[int, int]:
-        """Return how many fit in some trees, each time in as many different ones as there are copies, and a bound."""
+        """Return how many jobs fit in some trees, the copies of each in different trees, and an upper bound."""
         roots = roots[self._counts[roots] >= 0]
         alone = roots[~self._contending[roots]]
         counts, limits = self._counts[alone], self._bounds[alone]
@@ -198,7 +199,7 @@ class Counting:
         ]
 
         def known(most: int) -> tuple[int, int]:
-            """Return how many fit if no tree has more than so many, and a number that none exceeds."""
+            """Return how many copies fit if no tree has more than ``most``, and an upper bound."""
             self._budget.spend(len(alone) // _AT_ONCE + len(groups) * _AGGREGATE)
             pairs = [self._together(inside, providers, most) for inside, providers in groups]
             low = int(np.minimum(counts, most).sum()) + sum(placed for placed, _ in pairs)
@@ -226,7 +227,7 @@ class Counting:
         return next((rule for rule, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
-        """Return how many could be placed in the trees with a member in each aggregate, most first.
+        """Return how many jobs fit in the trees with a member in each aggregate, most first.
 
         Raises:
             Exhausted: The budget is used up.
@@ -251,13 +252,13 @@ class Counting:
 
 
 def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
-    """Return how many jobs fit whose copies are in different trees.
+    """Return how many jobs fit whose copies must each be in a different tree.
 
-    That many fit if and only if the trees have ``copies`` times as many together, where no tree counts for more than
-    one copy of each job (the rule of ``closed.rounds``).
+    n jobs fit if and only if the trees have room for ``copies * n`` copies, where each tree counts for at most n of
+    them (the rule of ``closed.rounds``).
 
     Args:
-        sum_of: Returns the sum over all trees, of each no more than a number.
+        sum_of: Returns the sum of the counts of all trees, each limited to a number.
     """
     most = sum_of(MOST) // copies
     if copies == 1:

@@ -28,10 +28,10 @@ class Range(NamedTuple):
 
 
 def deal(block: Block, free: Free, most: Integers) -> Range:
-    """Return what dealing in several orders finds, and what the items of each alternative have room for one by one.
+    """Return the best count of several orders; and an upper bound, as if each item had all providers to itself.
 
     Args:
-        most: A number for each tree that its count does not exceed.
+        most: An upper bound for each tree.
     """
     alone = [np.min([_most([item], free, most)[0] for item in alternative], axis=0) for alternative in block]
     low, high = np.zeros_like(most), np.minimum(most, sum(alone))

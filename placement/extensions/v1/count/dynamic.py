@@ -1,8 +1,9 @@
 """The exact count of a block, by dynamic programming over the providers.
 
-One provider after another supplies some of each item.  What matters for the next one is how many of each item were
-supplied: a table has, for all numbers of all items but the last, the most of the last one that were supplied beside
-them.  Its size is the product of the numbers, so that a program too large for the effort is left out.
+One provider after another supplies some of each item.  All that matters for the next one is how many of each item were
+supplied.  A table holds, for each combination of numbers of all items but the last, the most of the last item that
+the providers can supply as well.  Its size is the product of these numbers; a program too large for the effort is left
+out.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class _Program:
         self._tied = [[members[number] for number in numbers] for numbers in components(ties)]
 
     def limit(self, most: Integers) -> Integers:
-        """Return how often all alternatives fit together if each has all providers for itself.
+        """Return an upper bound: how often all alternatives fit if each has all providers to itself.
 
         Raises:
             Exhausted: The effort is used up.
@@ -88,7 +89,7 @@ class _Program:
         return np.array([sum(self._alone)])
 
     def fits(self, times: list[Integers], rest: Integers) -> Bools:
-        """Return in which trees so many fit of the first alternatives, and ``rest`` of all others together.
+        """Return in which trees ``times`` of the first alternatives fit, with ``rest`` of all others together.
 
         Raises:
             Exhausted: The effort is used up.
@@ -108,7 +109,7 @@ class _Program:
         return enough
 
     def _supplied(self, members: _Members, times: Sequence[Integers]) -> Bools:
-        """Return in which trees the providers can supply the items of so many placements, by alternative."""
+        """Return in which trees the providers can supply the items for ``times`` placements of each alternative."""
         members = [(number, item) for number, item in members if times[number].any()]
         needs = [item.times * times[number] for number, item in members]
         if not members:

@@ -1,4 +1,4 @@
-"""Sharing providers: which trees they connect, and what these trees can have together."""
+"""Sharing providers: which trees they connect, and a bound for these trees together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from placement.extensions.v1.count.basis import Basis, Integers, Kind
 from placement.extensions.v1.count.closed import Least, bounds, rule_of
 from placement.index.slots import EMPTY, Slots, SlotSet
 
-#: Operations to find what one sharing provider reaches, and for so many trees of it one more.
+#: Operations to find what one sharing provider reaches; the trees that cost one more.
 _REACH, _AT_ONCE = 30, 100
-#: Pairs of a sharing provider and a tree that it reaches: so many are in arrays at once; one operation is for so many.
+#: Pairs of a sharing provider and a tree that it reaches: the most in arrays at once; those that one operation makes.
 PAIRS, _PAIRS_AT_ONCE = 300_000, 10
 
 
@@ -90,7 +90,7 @@ class Sharing:
             yield np.array(providers, np.intp), roots[component[roots] == name]
 
     def enough(self, count: int, providers: Slots) -> bool:
-        """Whether the sharing providers have enough for so many, even if each took all from any one of them."""
+        """Whether there is enough for a count, even if any one of the sharing providers had to supply all of it."""
         for kind in self._basis.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
             for name in kind.amounts:
@@ -99,13 +99,13 @@ class Sharing:
         return True
 
     def bound(self, roots: Slots, each: Integers, providers: Slots) -> Least:
-        """Return a number that trees together do not exceed, and the rule that it comes from.
+        """Return an upper bound for trees together, and the rule that it comes from.
 
-        What exceeds the local copies of a tree comes from the sharing providers: all trees together take no more of a
-        kind than the least of both in each, and all that is shared.
+        Whatever exceeds the local copies of a tree comes from the sharing providers.  So all trees have at most
+        the local copies of a kind, limited in each tree by its own bound, and all that is shared.
 
         Args:
-            each: A number that each tree does not exceed alone.
+            each: An upper bound for each tree alone.
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
