@@ -23,8 +23,9 @@ from placement.search.budget import Budget, Exhausted
 _CELLS, _TABLE, _SHARE = 300, 50, 20
 #: No more cells are in a table of many trees.
 _MOST_CELLS = 2**20
-#: Items, each with the number of its alternative.
-_Members = Sequence[tuple[int, Item]]
+#: An item with the numbers of its alternatives; with one number if it is isolated, since it then depends on the other
+#: items of that alternative.
+_Member = tuple[Item, tuple[int, ...]]
 #: Less than any sum.
 _NONE = -(2**40)
 
@@ -65,12 +66,16 @@ class _Program:
         self._length = len(block)
         self._free = free
         self._effort = effort
-        members = [(number, item) for number, one in enumerate(block) for item in one]
-        ties = [item.rooms() | {(number, one) for one in item.uses()} for number, item in members]
+        inside: dict[tuple[Item, int | None], list[int]] = {}
+        for number, one in enumerate(block):
+            for item in one:
+                inside.setdefault((item, number if item.isolated else None), []).append(number)
+        members = [(item, tuple(numbers)) for (item, _), numbers in inside.items()]
+        ties = [item.rooms() | {(numbers, one) for one in item.uses()} for item, numbers in members]
         #: How often each alternative fits if there is no other.
         self._alone: list[int] = []
         self._known: dict[Hashable, Bools] = {}
-        #: Items that depend on each other, with the numbers of their alternatives.
+        #: Items that depend on each other.
         self._tied = [[members[number] for number in numbers] for numbers in components(ties)]
 
     def limit(self, most: Integers) -> Integers:
@@ -108,10 +113,15 @@ class _Program:
         enough: Bools = np.all([self._supplied(members, times) for members in self._tied], axis=0)
         return enough
 
-    def _supplied(self, members: _Members, times: Sequence[Integers]) -> Bools:
+    def _supplied(self, members: Sequence[_Member], times: Sequence[Integers]) -> Bools:
         """Return in which trees the providers can supply the items for ``times`` placements of each alternative."""
-        members = [(number, item) for number, item in members if times[number].any()]
-        needs = [item.times * times[number] for number, item in members]
+        placed = {numbers: np.sum([times[number] for number in numbers], axis=0) for _, numbers in members}
+        # The largest numbers come last: they add nothing to the size of the table.
+        members = sorted(
+            (member for member in members if placed[member[1]].any()),
+            key=lambda member: member[0].times * placed[member[1]].max(),
+        )
+        needs = [item.times * placed[numbers] for item, numbers in members]
         if not members:
             return np.ones(len(times[0]), np.bool_)
         self._effort.spend(_TABLE)
@@ -120,11 +130,10 @@ class _Program:
             sizes = [int(need.max()) + 1 for need in needs[:-1]]
             table = np.full((len(needs[0]), *sizes), _NONE, np.int64)
             table.reshape(len(table), -1)[:, 0] = 0
-            for provider in sorted({provider for _, item in members for provider, _ in item.at_once}):
+            for provider in sorted({provider for item, _ in members for provider, _ in item.at_once}):
                 before, table = table, np.full_like(table, _NONE)
-                uses = {number: times[number] for number, item in members if item.isolated}
                 left = {name: amounts[:, provider] for name, amounts in self._free.items()}
-                for share, last in self._shares(members, needs, provider, left, uses, times):
+                for share, last in self._shares(members, needs, provider, left, placed, placed):
                     self._effort.spend(_SHARE + table.size // _CELLS)
                     cells = table[(slice(None), *(slice(number, None) for number in share))]
                     ends = [slice(size - number) for size, number in zip(sizes, share, strict=True)]
@@ -135,23 +144,24 @@ class _Program:
 
     def _shares(
         self,
-        members: _Members,
+        members: Sequence[_Member],
         needs: Sequence[Integers],
         provider: int,
         left: Free,
-        uses: Mapping[int, Integers],
-        times: Sequence[Integers],
+        uses: Mapping[tuple[int, ...], Integers],
+        placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
         """Yield how many a provider may supply of all items but the last, and how many of that beside them.
 
         Args:
             left: What is free, by class.
-            uses: How often it may still be used, by alternative, for isolated items.
+            uses: How often it may still be used for isolated items, by alternatives.
+            placed: The number of placements, by alternatives.
         """
-        number, item = members[0]
-        room = np.minimum(needs[0], min(item.times, dict(item.at_once).get(provider, 0)) * times[number])
+        item, numbers = members[0]
+        room = np.minimum(needs[0], min(item.times, dict(item.at_once).get(provider, 0)) * placed[numbers])
         if item.isolated:
-            room = np.minimum(room, uses[number])
+            room = np.minimum(room, uses[numbers])
         for name, amount in item.amounts:
             room = np.minimum(room, left[name] // amount)
         if len(members) == 1:
@@ -159,6 +169,6 @@ class _Program:
             return
         for some in range(int(room.max()) + 1):
             after = {**left, **{name: left[name] - some * amount for name, amount in item.amounts}}
-            used = {**uses, number: uses[number] - some} if item.isolated else uses
-            for share, last in self._shares(members[1:], needs[1:], provider, after, used, times):
+            used = {**uses, numbers: uses[numbers] - some} if item.isolated else uses
+            for share, last in self._shares(members[1:], needs[1:], provider, after, used, placed):
                 yield (some, *share), np.where(some <= room, last, _NONE)
