@@ -12,6 +12,7 @@ from placement.index.slots import Slots
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Eligible, Narrowed
 from placement.search.query.query import UNSUFFIXED
+from placement.search.refusals import COMBINATION
 from placement.search.solver.problem import Requirements
 
 Integers = npt.NDArray[np.int64]
@@ -57,9 +58,21 @@ class Basis:
             is free: it is no limit of its own there.
         rounded: Whether free amounts of a class are too large for exact sums.
         budget: Of the whole count.
+        rules: The rules that may end counts, as refusals name them: ``resources:VCPU``, ``group_policy``.
     """
 
-    __slots__ = ("budget", "free", "kinds", "largest", "narrowed", "requirements", "rounded", "size", "snapshot")
+    __slots__ = (
+        "budget",
+        "free",
+        "kinds",
+        "largest",
+        "narrowed",
+        "requirements",
+        "rounded",
+        "rules",
+        "size",
+        "snapshot",
+    )
 
     def __init__(self, narrowed: Narrowed, budget: Budget) -> None:
         """Read the columns of the classes of the query."""
@@ -69,6 +82,7 @@ class Basis:
         self.requirements = Requirements.of(narrowed.query)
         self.kinds = _kinds_of(narrowed, self.requirements)
         self.budget = budget
+        self.rules = [COMBINATION]
         self.rounded = False
         self.free: dict[str, Integers] = {}
         self.largest: dict[str, Integers] = {}
@@ -84,6 +98,12 @@ class Basis:
             self.free[name][inventories.slots] = free
             limited = inventories.max_unit < free
             self.largest[name][inventories.slots[limited]] = inventories.max_unit[limited]
+
+    def position(self, rule: str) -> int:
+        """Return the position of a rule in ``rules``."""
+        if rule not in self.rules:
+            self.rules.append(rule)
+        return self.rules.index(rule)
 
     def copies(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
         """Return how many times each provider could supply the amounts; ``MOST`` if there are no amounts."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from placement.extensions.v1.count.basis import MOST, Basis, Bools, Integers
 from placement.index.slots import Slots, SlotSet
-from placement.search.refusals import COMBINATION
 from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
 
 #: The rule if each class is still supplied, but not all classes of a group by one provider.
@@ -25,18 +24,19 @@ class Least:
 
     Attributes:
         counts: The number of each tree.
-        endings: The rule of each tree in the words of refusals: ``resources:VCPU``, ``group_policy``.
+        endings: The position of the rule of each tree in those of the basis.
     """
 
-    __slots__ = ("counts", "endings")
+    __slots__ = ("_basis", "counts", "endings")
 
-    def __init__(self, trees: int) -> None:
+    def __init__(self, basis: Basis, trees: int) -> None:
+        self._basis = basis
         self.counts = np.full(trees, MOST, np.int64)
-        self.endings = np.full(trees, COMBINATION, object)
+        self.endings = np.zeros(trees, np.int64)
 
     def limit(self, rule: str, most: Integers | int) -> None:
         """Apply the numbers that a rule allows; of equal numbers the first rule counts."""
-        self.endings[most < self.counts] = rule
+        self.endings[most < self.counts] = self._basis.position(rule)
         np.minimum(self.counts, most, out=self.counts)
 
 
@@ -61,7 +61,7 @@ def separable(basis: Basis) -> bool:
 
 def flat(basis: Basis, roots: Slots) -> Least:
     """Return the counts of trees of one provider, which supplies the total of all demands each time."""
-    requirements, least = basis.requirements, Least(len(roots))
+    requirements, least = basis.requirements, Least(basis, len(roots))
     for name, amount in requirements.total.items():
         copies = basis.free[name][roots] // amount
         copies[basis.largest[name][roots] < amount] = 0
@@ -81,7 +81,7 @@ def bounds(basis: Basis, domains: Sequence[tuple[Slots, Slots]], trees: int) -> 
         domains: For each kind the providers that can supply it, and for each of these the number of its tree.
         trees: How many trees there are.
     """
-    least, kinds = Least(trees), list(zip(basis.kinds, domains, strict=True))
+    least, kinds = Least(basis, trees), list(zip(basis.kinds, domains, strict=True))
     for name, amount in basis.requirements.total.items():
         concerned = [domain for kind, domain in kinds if name in kind.amounts]
         if len(concerned) > 1:

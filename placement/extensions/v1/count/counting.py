@@ -55,15 +55,15 @@ class Counting:
         self._trees = Trees(self._basis, self._placing)
         self.total = self.bound = 0
         self.shared = False
-        #: By the slot of a root, as if nothing was placed in other trees: the count, an upper bound, and the rule that
-        #: ends the count.
+        #: By the slot of a root, as if nothing was placed in other trees: the count, an upper bound, and the position
+        #: of the rule that ends the count.
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
-        self._endings = np.full(snapshot.size, COMBINATION, object)
+        self._endings = np.zeros(snapshot.size, np.int64)
         #: By the slot of a root: whether the tree may contend for sharing providers.
         self._contending = np.zeros(snapshot.size, np.bool_)
-        #: The rules that end the counts of contending trees, with the number of these trees.
-        self._contended: Counter[str] = Counter()
+        #: The positions of the rules that end the counts of contending trees, with the number of these trees.
+        self._contended: Counter[int] = Counter()
         #: Sharing providers, and the roots of the trees that contend for them.
         self._contentions: list[tuple[Slots, Slots]] = []
 
@@ -216,15 +216,16 @@ class Counting:
         """Return the trees with at least one, most first: slots of roots, counts, and the rules that end them."""
         roots = np.flatnonzero(self._counts > 0)
         roots = roots[np.argsort(-self._counts[roots], kind="stable")]
-        return roots.tolist(), self._counts[roots].tolist(), self._endings[roots].tolist()
+        endings = [self._basis.rules[position] for position in self._endings[roots].tolist()]
+        return roots.tolist(), self._counts[roots].tolist(), endings
 
     def ending(self) -> str:
-        """Return the rule that ends the count in most trees."""
+        """Return the rule that ends the count in most trees; of several such rules the first of the query."""
         if self._copies > 1 and self.total < int(np.maximum(self._counts, 0).sum()) // self._copies and not self.shared:
             return DIFFERENT_TREES
         counted = (self._counts >= 0) & ~self._contending
-        times = Counter(self._endings[counted].tolist()) + self._contended
-        return next((rule for rule, _ in times.most_common(1)), COMBINATION)
+        times = Counter(dict(enumerate(np.bincount(self._endings[counted]).tolist()))) + self._contended
+        return next((self._basis.rules[position] for position, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
         """Return how many jobs fit in the trees with a member in each aggregate, most first.
