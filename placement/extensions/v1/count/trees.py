@@ -42,7 +42,7 @@ class Trees:
             (RequiredTraits.name, bool(basis.requirements.required)),
             (Isolation.name, basis.requirements.isolate),
         )
-        self._rule = basis.position(next((name for name, applies in rules if applies), COMBINATION))
+        self._rule = next((name for name, applies in rules if applies), COMBINATION)
 
     def count(self, shape: Shape) -> tuple[Range, Integers]:
         """Return the counts of trees of one shape, and the positions of the rules that end them.
@@ -65,7 +65,8 @@ class Trees:
             low, high = _together(blocks, high)
         for tree in np.flatnonzero((low < high) & ((low == 0) | (parts is None))).tolist():
             low[tree] = self._placing.place([shape.roots.item(tree)], int(high[tree]), int(high[tree]))
-        return Range(low, high), np.where(low == least.counts, least.endings, self._rule)
+        rule = self._basis.position(self._rule)
+        return Range(low, high), np.where(low == least.counts, least.endings, rule)
 
     def _least(self, shape: Shape) -> Least:
         """Return the bounds that ignore all rules between providers but isolation of equal groups."""
