@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 import tempfile
 import threading
 import time
@@ -81,7 +82,7 @@ def run(cluster: Cluster, plan: Plan) -> Result:
     try:
         violations = one.carry_out()
     except Exception as error:
-        error.add_note(f"the history until then: {keep(one.history())}")
+        error.add_note(f"the history until then: {keep(one.history(), cluster)}")
         raise
     history = one.history()
     found: list[Violation] = []
@@ -89,19 +90,21 @@ def run(cluster: Cluster, plan: Plan) -> Result:
         try:
             found += check(history)
         except Exception as error:
-            error.add_note(f"in the check {name!r} of the history {keep(history)}")
+            error.add_note(f"in the check {name!r} of the history {keep(history, cluster)}")
             raise
     violations += [one for one in found if not one.undecided]
     undecided = [one for one in found if one.undecided]
-    return Result(history, violations, keep(history) if violations or undecided else None, undecided)
+    return Result(history, violations, keep(history, cluster) if violations or undecided else None, undecided)
 
 
-def keep(history: History) -> Path:
-    """Write the history to a new file that outlives the run, and return its path."""
+def keep(history: History, cluster: Cluster | None = None) -> Path:
+    """Write the history to a new file that outlives the run, and return its path; the services' logs are beside it."""
     prefix = f"history-{history.run['cluster']}-{history.run['seed']}-"
     with tempfile.NamedTemporaryFile(prefix=prefix, suffix=".jsonl", delete=False) as file:
         path = Path(file.name)
     history.write(path)
+    for number, service in enumerate(cluster.services if cluster is not None else ()):
+        shutil.copyfile(service.log, path.with_name(f"{path.stem}-service-{number}.log"))
     return path
 
 

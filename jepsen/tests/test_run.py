@@ -7,6 +7,7 @@ import itertools
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -163,9 +164,13 @@ def test_a_cluster_that_does_not_acknowledge_writes_violates_the_run():
     assert not result.recovered
 
 
-def test_the_history_of_a_violation_is_in_a_file(monkeypatch):
+def test_the_history_of_a_violation_is_in_a_file_beside_the_logs_of_the_services(monkeypatch, tmp_path):
     monkeypatch.setitem(catalogue.CHECKS, "broken", "tests.test_run:broken")
-    result = run(Silent(), plan("choosing"))
+    cluster, log = Silent(), tmp_path / "log"
+    log.write_text("a line")
+    cluster.services = [SimpleNamespace(log=log)]
+    result = run(cluster, plan("choosing"))
+    assert result.path.with_name(f"{result.path.stem}-service-0.log").read_text() == "a line"
     assert Violation("broken", "always", [0]) in result.violations
     kept = History.read(result.path)
     assert kept.operations == result.history.operations
