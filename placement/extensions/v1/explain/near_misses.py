@@ -62,7 +62,7 @@ def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
     assert narrowed is not None
     for candidate in change.outcome.candidates:
         used = {slot for slots in candidate.mappings.values() for slot in slots}
-        for root in roots_served(narrowed, used).slots()[: RETURNED * 2].tolist():
+        for root in roots_served(narrowed, used).slots()[:RETURNED].tolist():
             yield root, candidate
 
 
@@ -106,7 +106,7 @@ class _Lacks:
             return Missing(words, None, needed, 0, self._without_room(name, needed, words))
         available = self._room(slot, name, needed)
         text = f"{self._name(slot)} has room for {min(available, given):,} of {needed:,} {name}"
-        if given > needed or available == needed:
+        if given > needed:
             text = f"{self._name(slot)} gives {name} in units that allow {given:,}, not {needed:,}"
         elif available > given:
             text += " beside the rest of the request"
@@ -175,9 +175,10 @@ class _Lacks:
             if condition.forbidden and having:
                 return self._one(having), f"{self._names(having)} {'has' if len(having) == 1 else 'have'} {names}"
             return self._one(used), self._none_of(used, f"has {names}", f"does not have {names}")
-        inside = [slot for slot in (*used, self._root) if condition.names & provider(slot).aggregates]
+        concerned = used if condition.suffix else dict.fromkeys((*used, self._root))
+        inside = [slot for slot in concerned if condition.names & provider(slot).aggregates]
         if condition.forbidden and inside:
-            return self._one(inside[:1]), f"{self._names(inside[:1])} is in {names}"
+            return self._one(inside), f"{self._names(inside)} {'is' if len(inside) == 1 else 'are'} in {names}"
         outside = [slot for slot in used if slot not in inside]
         if not outside:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"

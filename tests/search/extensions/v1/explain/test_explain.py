@@ -26,6 +26,25 @@ def test_three_other_aggregates_are_offered_those_of_the_most_candidates_first()
     ]
 
 
+def test_aggregates_of_the_root_are_offered_to_the_group_without_suffix() -> None:
+    world = World()
+    world.host("host", aggregates=["B"])
+    world.host("child", parent="host", VCPU=1)
+    in_a = NameCondition((frozenset({"A"}),))
+    assert texts(world, SearchQuery((Group("", {"VCPU": 1}, aggregates=in_a),))) == [
+        "with member_of=B",
+        "without member_of=A",
+    ]
+    assert texts(world, SearchQuery((Group("1", {"VCPU": 1}, aggregates=in_a),))) == ["without member_of1=A"]
+
+
+def test_twenty_changes_are_offered_the_smallest_ones() -> None:
+    world = World()
+    world.host("host", A=sum(range(2, 24)) - 1)
+    query = SearchQuery(tuple(Group(f"_{number}", {"A": number}) for number in range(2, 24)))
+    assert texts(world, query) == [f"with resources_{number}=A:{number - 1}" for number in range(23, 3, -1)]
+
+
 def test_aggregates_that_were_asked_for_are_not_among_the_three_others() -> None:
     """A part of each candidate is in them."""
     world = World()
@@ -94,6 +113,16 @@ def test_amounts_that_add_up_are_lowered_to_what_fits_beside_the_others() -> Non
     assert near_misses(world, query) == {"host": ["host has room for 2 of 3 VCPU"]}
 
 
+def test_an_amount_that_a_provider_could_give_alone_is_lowered_beside_the_others() -> None:
+    """Where a same_subtree names one of two equal groups, both are relaxed."""
+    world = World()
+    world.host("host", A=4, B=1)
+    groups = (Group("_1", {"A": 3}), Group("_2", {"A": 3}), Group("_3", {"B": 1}))
+    query = SearchQuery(groups, same_subtrees=(frozenset({"_2", "_3"}),))
+    assert texts(world, query) == ["with resources_1=A:1", "with resources_2=A:1"]
+    assert near_misses(world, query) == {"host": ["host has room for 1 of 3 A beside the rest of the request"]}
+
+
 def test_a_provider_that_another_group_uses_has_room_beside_that() -> None:
     world = World()
     world.host("h1")
@@ -122,8 +151,10 @@ def test_each_kind_of_condition_has_a_text() -> None:
     """Where a condition is about several providers, or none is usable, none is named."""
     world = World()
     world.host("host", traits=["OLD"], aggregates=["A", "B"])
-    world.host("gpu", parent="host", traits=["BAD"], PGPU=1)
-    world.host("nic", parent="host", NET=1)
+    world.host("gpu", parent="host", traits=["BAD"], aggregates=["C"], PGPU=1)
+    world.host("nic", parent="host", aggregates=["C"], NET=1)
+    world.host("fpga", parent="host", traits=["BAD"], FPGA=1)
+    world.host("other")
 
     def said(*groups: Group, **more: object) -> list[tuple[str, int | None]]:
         (near,) = explain(SearchQuery(groups, **more), world.snapshot()).near_misses  # type: ignore[arg-type]
@@ -137,7 +168,14 @@ def test_each_kind_of_condition_has_a_text() -> None:
     assert said(replace(gpu, traits=name("GOOD"))) == [("gpu does not have GOOD", 1)]
     both = Group("", {"PGPU": 1, "NET": 1}, name("GOOD"))
     assert said(both) == [("neither gpu nor nic has GOOD", None)]
+    three = Group("", {"PGPU": 1, "NET": 1, "FPGA": 1}, name("GOOD"))
+    assert said(three) == [("none of gpu, nic and fpga has GOOD", None)]
+    assert said(replace(three, traits=name("BAD", forbidden=True))) == [("gpu and fpga have BAD", None)]
+    assert said(replace(both, traits=NameCondition(), in_tree="other")) == [("gpu and nic are in another tree", None)]
     assert said(replace(both, traits=NameCondition(), aggregates=name("A", forbidden=True))) == [("host is in A", 0)]
+    assert said(replace(both, traits=NameCondition(), aggregates=name("C", forbidden=True))) == [
+        ("gpu and nic are in C", None)
+    ]
     assert said(replace(gpu, aggregates=name("A"))) == [("gpu is not in A", 1)]
     assert said(gpu, nic, same_subtrees=(frozenset({"_g", "_n"}),)) == [
         ("no provider that serves one of these groups is at or above those of the others", None)
