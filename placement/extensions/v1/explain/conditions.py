@@ -155,10 +155,10 @@ def _with_change(query: SearchQuery, condition: Condition, amount: int) -> Searc
 
 
 def with_aggregate(query: SearchQuery, condition: Condition, aggregate: str) -> SearchQuery:
-    """Return the query with one aggregate in place of those of the condition."""
+    """Return the query with one aggregate, which the group does not name, in place of those of the condition."""
     aggregates = group_of(query, condition.suffix or "").aggregates
     any_of = tuple(frozenset({aggregate}) if one == condition.names else one for one in aggregates.any_of)
-    return _with_group(query, condition, aggregates=replace(aggregates, any_of=tuple(dict.fromkeys(any_of))))
+    return _with_group(query, condition, aggregates=replace(aggregates, any_of=any_of))
 
 
 def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, SearchQuery]]:
@@ -189,14 +189,11 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
 
 
 def of_existing(query: SearchQuery, unknown: Collection[str]) -> SearchQuery:
-    """Return the query without unknown traits, where it means the same: what it forbids, and alternatives."""
-    if not unknown:
-        return query
+    """Return a query that has candidates without unknown traits: those that it forbids, and alternatives."""
 
     def existing(traits: NameCondition) -> NameCondition:
-        any_of = (frozenset(name for name in names if name not in unknown) or names for names in traits.any_of)
-        none_of = frozenset(name for name in traits.none_of if name not in unknown)
-        return NameCondition(tuple(dict.fromkeys(any_of)), none_of)
+        any_of = dict.fromkeys(names.difference(unknown) for names in traits.any_of)
+        return NameCondition(tuple(any_of), traits.none_of.difference(unknown))
 
     groups = tuple(replace(group, traits=existing(group.traits)) for group in query.groups)
     return with_changes(replace(query, groups=groups, root_traits=existing(query.root_traits)), {}) or query

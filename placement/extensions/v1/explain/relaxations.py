@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from placement.extensions.v1 import query_text as write
-from placement.extensions.v1.explain.conditions import Condition, group_of, parameter, spread, with_aggregate
+from placement.extensions.v1.explain.conditions import (
+    Condition,
+    group_of,
+    of_existing,
+    parameter,
+    spread,
+    with_aggregate,
+)
 from placement.extensions.v1.explain.lowering import Lowering
 from placement.extensions.v1.explain.searching import Outcome
 from placement.extensions.v1.explain.several import several
@@ -67,6 +74,7 @@ class Relaxing:
         self, condition: Condition, kind: str, text: str, query: SearchQuery, size: float, outcome: Outcome
     ) -> QueryChange:
         words = parameter(condition, self._query)
+        query = of_existing(query, self._variations.unknown_traits)
         return QueryChange((condition,), kind, (f"with {text}",), (words,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:

@@ -67,20 +67,17 @@ class Variations:
         query: The query itself.
         outcome: That of its search.
         searches: What the variations are searched with.
+        unknown_traits: Those of the query that do not exist.
     """
 
     def __init__(
         self, query: SearchQuery, outcome: Outcome, searches: Searches, unknown_traits: Collection[str] = ()
     ) -> None:
-        """Begin with the query.
-
-        Args:
-            unknown_traits: Those of the query that do not exist.
-        """
+        """Begin with the query."""
         self.query = query
         self.outcome = outcome
         self.searches = searches
-        self._unknown = unknown_traits
+        self.unknown_traits = unknown_traits
         self._order = {condition: number for number, condition in enumerate(conditions(query))}
         #: Outcomes by what is searched for.
         self._known: dict[object, Outcome] = {}
@@ -116,7 +113,7 @@ class Variations:
         """Return a change that was tried, as it is shown."""
         changes = {one: tried.changes[one] for one in self.ordered(tried.changes)}
         texts, words = zip(*described(self.query, changes), strict=True)
-        query = of_existing(tried.query, self._unknown)
+        query = of_existing(tried.query, self.unknown_traits)
         return QueryChange(tuple(changes), kind, texts, words, query, size, tried.outcome)
 
     def promising(self, tried: Tried) -> list[Condition]:

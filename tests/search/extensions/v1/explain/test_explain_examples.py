@@ -9,6 +9,7 @@ from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.explain.explanation import Explanation
 from placement.extensions.v1.query_text import query_string
 from placement.schemas.document import Parameters
+from placement.search.find import Settings
 from placement.search.query import parse
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.oracle import SHARES
@@ -45,7 +46,16 @@ def test_an_amount_is_lowered_though_the_query_without_it_fits_nowhere() -> None
     world.host("p0", A=2, traits=["T2"], aggregates=["a"])
     world.sharing("s", A=3, C=14, traits=["T0"], aggregates=["a"])
     explanation = explained(world, Group("", {"A": 7, "C": 5}, traits("T0", "T2")))
-    assert texts(explanation) == ["with resources=A:2"]
+    (relaxation,) = explanation.relaxations
+    assert (relaxation.kind, relaxation.text) == ("amount", "with resources=A:2")
+
+
+def test_such_an_amount_is_lowered_together_with_another_one() -> None:
+    world = World()
+    world.host("p0", A=2, Z=1, traits=["T2"], aggregates=["a"])
+    world.sharing("s", A=3, C=14, traits=["T0"], aggregates=["a"])
+    explanation = explained(world, Group("", {"A": 7, "C": 5}, traits("T0", "T2")), Group("_1", {"Z": 2}))
+    assert texts(explanation) == ["with resources=A:2 and resources_1=Z:1"]
 
 
 def test_either_of_two_aggregates_is_left_out_where_the_root_and_its_child_are_in_one_each() -> None:
@@ -111,6 +121,21 @@ def test_a_relaxed_query_names_nothing_that_does_not_exist() -> None:
         "There is no trait NEVER.",
         "There is no trait UNKNOWN.",
     ]
+    never = NameCondition((), frozenset({"NEVER"}))
+    inside = NameCondition((frozenset("b"),))
+    world = World()
+    world.host("h1", A=1)
+    world.host("c1", parent="h1", A=1, aggregates=["a"])
+    for group, expected in (
+        (Group("", {"A": 2}, never), ["resources_1=A:1&resources_2=A:1&group_policy=none", "resources=A:1"]),
+        (Group("", {"A": 1}, never, inside), ["resources=A:1&member_of=a", "resources=A:1"]),
+    ):
+        explanation = explain(SearchQuery((group,)), world.snapshot(), unknown_traits={"NEVER"})
+        assert [query_string(relaxation.query) for relaxation in explanation.relaxations] == expected
+    groups = Group("_1", {"A": 2}), Group("_R", {}, never)
+    query = SearchQuery(groups, same_subtrees=(frozenset({"_1", "_R"}),))
+    explanation = explain(query, world.snapshot(), unknown_traits={"NEVER"})
+    assert query_string(explanation.relaxations[-1].query) == "resources_1=A:1"
 
 
 def test_a_name_that_is_forbidden_or_has_an_alternative_is_no_mistake() -> None:
@@ -145,6 +170,8 @@ def test_no_more_candidates_are_counted_than_are_asked_for() -> None:
         world.host(f"h{number}", A=1)
     (relaxation,) = explained(world, Group("", {"A": 2}), limit=1).relaxations
     assert (relaxation.found, relaxation.limited) == (1, True)
+    explanation = explain(SearchQuery((Group("", {"A": 1}),)), world.snapshot(), Settings(max_candidates=2))
+    assert (explanation.found, explanation.limited) == (2, True)
 
 
 @pytest.mark.parametrize("suffix", ["_gpu", ""])
@@ -168,6 +195,45 @@ def test_an_amount_of_which_each_provider_has_a_part_is_spread_over_groups(suffi
     ]
 
 
+@pytest.mark.parametrize(
+    ("amount", "suffix", "offered"),
+    [(16, "_1", True), (17, "_1", False), (2, f"_{'x' * 61}", True), (2, f"_{'x' * 62}", False)],
+)
+def test_an_amount_is_spread_over_sixteen_groups_with_suffixes_of_64_characters(
+    amount: int, suffix: str, offered: bool
+) -> None:
+    world = World()
+    world.host("h1")
+    for number in range(amount):
+        world.host(f"gpu{number}", parent="h1", PGPU=1)
+    kinds = [relaxation.kind for relaxation in explained(world, Group(suffix, {"PGPU": amount})).relaxations]
+    assert kinds == [*["spread"] * offered, "amount"]
+
+
+def test_each_tree_has_its_own_number_of_groups() -> None:
+    world = World()
+    for host, devices in (("h1", 2), ("h2", 4)):
+        world.host(host)
+        for number in range(devices):
+            world.host(f"{host}-{number}", parent=host, A=4 // devices)
+    world.host("h3", A=2)
+    explanation = explained(world, Group("", {"A": 4}))
+    assert [len(near.query.groups) for near in explanation.near_misses] == [2, 4, 1]
+    assert roots(explanation) == ["h1", "h2", "h3"]
+
+
+def test_an_amount_that_has_room_alone_is_spread_beside_the_others() -> None:
+    world = World()
+    world.host("h1")
+    world.host("c1", parent="h1", A=5)
+    world.host("c2", parent="h1", A=3)
+    explanation = explained(world, Group("_1", {"A": 4}), Group("_2", {"A": 4}))
+    assert texts(explanation)[0] == "with resources_1=A:4 as 4 groups of A:1"
+    assert [(lack.available, lack.text) for lack in explanation.near_misses[0].missing] == [
+        (1, "no provider that h1 can use has room for 4 A beside the rest of the request")
+    ]
+
+
 def test_a_group_without_resources_is_relaxed_too() -> None:
     world = World()
     world.host("h1", traits=["T1"])
@@ -179,6 +245,39 @@ def test_a_group_without_resources_is_relaxed_too() -> None:
     inside = Group("_R", aggregates=NameCondition((frozenset("a"),)))
     explanation = explained(world, inside, Group("_1", {"A": 1}), same_subtrees=subtree)
     assert texts(explanation) == ["without member_of_R=a"]
+    world = World()
+    world.host("h1", A=1, traits=["T0"])
+    groups = Group("_R", {}, traits("T0")), Group("_1", {"A": 1})
+    assert "without required_R=T0" in texts(explained(world, *groups, same_subtrees=subtree, isolate=True))
+    groups = Group("_R", {}, NameCondition((), frozenset({"T1"}))), groups[1]
+    (near,) = explained(world, *groups, same_subtrees=subtree, isolate=True).near_misses
+    assert [lack.text for lack in near.missing] == [
+        "no provider that h1 can use meets required_R=!T1 together with the rest of the request"
+    ]
+
+
+def test_the_parts_of_an_amount_are_in_the_subtree_of_its_group() -> None:
+    world = World()
+    for number in range(2):
+        world.host(f"h{number}", A=1)
+        for device in range(2):
+            world.host(f"gpu{number}{device}", parent=f"h{number}", PGPU=1)
+    groups = Group("_1", {"A": 1}), Group("_2", {"PGPU": 2})
+    relaxation, _ = explained(world, *groups, same_subtrees=(frozenset({"_1", "_2"}),)).relaxations
+    assert relaxation.found == 4
+    assert query_string(relaxation.query).endswith("&same_subtree=_1,_2_1,_2_2")
+
+
+def test_amounts_are_raised_in_the_order_of_the_request_with_the_units_of_any_tree() -> None:
+    world = World()
+    world.host("h1", A=6)
+    explanation = explained(world, Group("_1", {"A": 8}), Group("_2", {"A": 9}))
+    assert texts(explanation) == ["with resources_1=A:5 and resources_2=A:1"]
+    world = World()
+    world.host("h1", A=3, B=1)
+    world.host("h2", A=Stock(10, min_unit=5), B=1)
+    explanation = explained(world, Group("_1", {"A": 20}), Group("_2", {"B": 9}))
+    assert texts(explanation) == ["with resources_1=A:10 and resources_2=B:1"]
 
 
 def test_units_of_several_kinds_are_all_looked_at() -> None:
@@ -188,15 +287,61 @@ def test_units_of_several_kinds_are_all_looked_at() -> None:
     pairs = [("resources1", "DISK_GB:1001"), ("resources2", "DISK_GB:700"), ("group_policy", "none")]
     query = parse.search_query(Parameters(pairs), microversion.LATEST)
     assert "with resources1=DISK_GB:300" in texts(explain(query, world.snapshot()))
+    world = World()
+    world.host("h1")
+    world.host("c1", parent="h1", A=Stock(10, min_unit=5))
+    world.host("c2", parent="h1", A=4)
+    explanation = explained(world, Group("_1", {"A": 10}), Group("_2", {"A": 9}))
+    assert texts(explanation) == ["with resources_2=A:4", "with resources_1=A:4"]
 
 
 def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> None:
     world = World()
     world.host("h1", A=1, traits=["DISABLED"])
+    world.host("h2", A=1, traits=["DISABLED"])
     explanation = explained(world, Group("", {"A": 1}), avoided=frozenset({"DISABLED"}))
     assert explanation.relaxations == ()
-    assert explanation.summary.startswith("The service avoids the one tree that remains")
+    assert explanation.summary.startswith("The service avoids all 2 trees that remain")
     assert [lack.text for lack in explanation.near_misses[0].missing] == ["the root h1 has DISABLED"]
+
+
+def test_a_group_goes_together_with_one_that_a_same_subtree_ties_to_it() -> None:
+    world = World()
+    world.host("h1", A=1, B=1, C=1)
+    groups = (Group("_1", {"A": 1}), Group("_2", {"B": 1}, traits("T0", "T1", "T2")), Group("_3", {"C": 1}))
+    assert texts(explained(world, *groups, same_subtrees=(frozenset({"_1", "_2"}),))) == [
+        "without resources_1=A:1 and resources_2=B:1&required_2=T0,T1,T2",
+        "without resources_2=B:1 and same_subtree=_1,_2&required_2=T0,T1,T2",
+    ]
+
+
+def test_what_rules_out_most_trees_is_the_first_of_the_combinations() -> None:
+    world = World()
+    world.host("t0")
+    for device, class_ in enumerate(("A", "A", "B", "C")):
+        world.host(f"t0-{device}", parent="t0", **{class_: 1})
+    for tree in ("t1", "t2"):
+        world.host(tree)
+        world.host(f"{tree}-a", parent=tree, A=2)
+        world.host(f"{tree}-b", parent=tree, B=1)
+        world.host(f"{tree}-c", parent=f"{tree}-b", C=1)
+    groups = (Group(f"_{number}", {class_: 1}) for number, class_ in enumerate(("A", "A", "B", "C"), 1))
+    explanation = explained(world, *groups, isolate=True, same_subtrees=(frozenset({"_3", "_4"}),))
+    assert [(one.rule, one.trees) for one in explanation.combinations] == [("group_policy", 2), ("same_subtree", 1)]
+
+
+def test_a_rule_that_can_be_changed_is_the_first_of_the_combinations() -> None:
+    world = World()
+    for tree in range(2):
+        world.host(f"h{tree}")
+        for number in range(3):
+            world.host(f"h{tree}-{number}", parent=f"h{tree}", A=1, B=1, traits=[f"T{number}", "FAST"])
+    world.host("one", A=1, B=2, traits=["T0", "T1", "T2", "FAST"])
+    world.host("slow", parent="one", B=1)
+    groups = (Group(f"_{number}", {"B": 1}, traits("FAST")) for number in range(2))
+    explanation = explained(world, Group("", {"A": 1}, traits("T0", "T1", "T2")), *groups, isolate=True)
+    assert {"without required_0=FAST", "without group_policy=isolate"} < {*texts(explanation)}
+    assert [(one.rule, one.trees) for one in explanation.combinations] == [("group_policy", 1), ("required", 2)]
 
 
 def test_three_conditions_are_changed_together_where_no_two_are_enough() -> None:
@@ -231,6 +376,9 @@ def test_the_reasons_of_many_trees_that_share_take_nothing_from_the_searches_of_
     groups = (Group("_a", {"DISK_GB": 6}), Group("_b", {"DISK_GB": 6}), Group("_c", {"DISK_GB": 200}))
     explanation = explained(world, *groups, isolate=True)
     assert "without resources_a=DISK_GB:6 and resources_c=DISK_GB:200" in texts(explanation)
+    assert explanation.complete
+    query = SearchQuery(groups[:2], isolate=True)
+    assert not explain(query, explanation.snapshot, Settings(operations=5_000)).complete
 
 
 def test_equal_groups_of_which_some_are_left_out_keep_their_own_candidates() -> None:
