@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -47,11 +47,14 @@ def mistakes(
         unknown_traits: Those of the query that do not exist.
     """
     snapshot = searches.snapshot
-    found = [*_of_classes(query, snapshot, amounts), *_of_traits(query, snapshot, unknown_traits)]
-    found += [*_of_places(query, snapshot), *_of_amounts(query, amounts)]
-    if not outcome.found and outcome.roots:
-        found += _of_subtrees(query, outcome, searches)
-    return tuple(found[:_NAMED])
+    found = chain(
+        _of_classes(query, snapshot, amounts),
+        _of_traits(query, snapshot, unknown_traits),
+        _of_places(query, snapshot),
+        _of_amounts(query, amounts),
+        _of_subtrees(query, outcome, searches),
+    )
+    return tuple(islice(found, _NAMED))
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -68,7 +71,7 @@ def _similar(name: str, known: Collection[str]) -> str | None:
 
 
 def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass) -> Iterator[Mistake]:
-    wrong = [name for name in sorted(query.resource_classes)[:_NAMED] if amounts.stocks(name) is None]
+    wrong = [name for name in sorted(query.resource_classes) if amounts.stocks(name) is None]
     known = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
     for number, name in enumerate(wrong):
         exists = name in snapshot.class_ids
@@ -81,7 +84,7 @@ def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str])
     conditions = (query.root_traits, *(group.traits for group in query.groups))
     wrong = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
     known = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
-    for number, name in enumerate(sorted(wrong)[:_NAMED]):
+    for number, name in enumerate(sorted(wrong)):
         text = f"There is no trait {name}." if name in unknown else f"No provider has the trait {name}."
         yield Mistake("trait", name, text, _similar(name, known) if number < _MISSPELT else None)
 
@@ -89,10 +92,10 @@ def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str])
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
     """Yield the required aggregates that no provider is in, nor in an alternative, and the trees that do not exist."""
     conditions = (group.aggregates for group in query.groups)
-    for names in islice(_without_any(conditions, snapshot.in_aggregate), _NAMED):
+    for names in _without_any(conditions, snapshot.in_aggregate):
         aggregates = f"the aggregate {min(names)}" if len(names) == 1 else " or ".join(sorted(names))
         yield Mistake("aggregate", min(names), f"No provider is in {aggregates}.")
-    for uuid in islice(dict.fromkeys(group.in_tree for group in query.groups), _NAMED):
+    for uuid in dict.fromkeys(group.in_tree for group in query.groups):
         if uuid is not None and uuid not in snapshot.by_uuid:
             yield Mistake("in_tree", uuid, f"There is no provider {uuid}.")
 
@@ -135,6 +138,8 @@ def _too_much(suffix: str, resource_class: str, amount: int, most: int) -> Mista
 
 
 def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: Searches) -> Iterator[Mistake]:
+    if outcome.found or not outcome.roots:
+        return
     trees = _Trees(query, outcome, searches.snapshot)
     for suffixes in islice(query.same_subtrees, _SUBTREES):
         if len(suffixes) > 1 and not trees.some_above(suffixes):

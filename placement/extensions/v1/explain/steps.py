@@ -140,7 +140,7 @@ def combinations(
             constraint.partition(":")[0],
             combination_parameter(query, constraint),
             trees[constraint],
-            tuple(refusals.examples[constraint][:NAMED]),
+            tuple(refusals.examples[constraint]),
         )
         for constraint in sorted(trees, key=lambda name: (name not in changed, -trees[name]))
     )

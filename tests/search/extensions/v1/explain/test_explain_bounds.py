@@ -48,7 +48,7 @@ def test_few_names_are_compared_for_few_unknown_ones(comparisons: type[Compariso
     world = World()
     world.host("cn1", VCPU=8)
     known = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
-    unknown = [f"CUSTOM_RACK_{number}_X" for number in range(20)]
+    unknown = [f"CUSTOM_RACK_{number}_X" for number in range(21)]
     world.host("cn2", traits=known)
     query = query_of("resources=VCPU:1", f"required={','.join(unknown)}")
     wrong = explain(query, world.snapshot(), unknown_traits=unknown).mistakes
@@ -170,3 +170,17 @@ def test_a_query_with_more_conditions_than_are_tried_is_not_explained_completely
     explanation = explain(query_of("resources=VCPU:9", f"required={required}"), world.snapshot())
     assert explanation.complete == complete
     assert [relaxation.text for relaxation in explanation.relaxations] == ["with resources=VCPU:8"] * complete
+
+
+@pytest.mark.parametrize(("units", "text"), [(12, "with resources_A=A:1"), (13, "without resources_A=A:900")])
+def test_an_amount_is_lowered_in_twelve_units(units: int, text: str) -> None:
+    world = World()
+    world.host("host")
+    world.host("free", parent="host", A=1)
+    for number in range(2, units + 1):
+        world.host(f"taken{number}", parent="host", A=Stock(100, step_size=number), B=1)
+    groups = (f"resources_B{number}=B:1" for number in range(2, units + 1))
+    query = query_of("resources_A=A:900", *groups, "group_policy=isolate")
+    explanation = explain(query, world.snapshot())
+    assert explanation.relaxations[0].text == text
+    assert explanation.complete == (units == 12)

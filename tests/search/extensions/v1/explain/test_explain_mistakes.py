@@ -171,11 +171,48 @@ def test_a_subtree_without_its_top_says_which_group_to_add() -> None:
     assert explained(numa_hosts(), *groups, top, same_subtrees=(subtree | {"_TOP"},)).found == 4
 
 
+def test_only_the_subtree_without_its_top_gets_the_group_that_is_suggested() -> None:
+    world = World()
+    world.host("host")
+    world.host("numa", parent="host", traits=["HW_NUMA_ROOT"])
+    for name, parent, class_ in (("a", "numa", "A"), ("b", "numa", "B"), ("c", "host", "C"), ("d", "c", "D")):
+        world.host(name, parent=parent, **{class_: 1})
+    groups = (Group(f"_{class_}", {class_: 1}) for class_ in "ABCD")
+    explanation = explained(world, *groups, same_subtrees=(frozenset({"_A", "_B"}), frozenset({"_C", "_D"})))
+    (mistake,) = explanation.mistakes
+    assert mistake.suggestion == "required_TOP=HW_NUMA_ROOT&same_subtree=_A,_B,_TOP"
+
+
+def test_a_group_is_suggested_with_which_there_are_candidates() -> None:
+    """The deepest common ancestor serves another group."""
+    world = World()
+    world.host("h1")
+    world.host("numa", parent="h1", traits=["HW_NUMA_ROOT"], VCPU=8)
+    world.host("h2", traits=["CUSTOM_HOST"])
+    world.host("cpu", parent="h2", VCPU=8)
+    for parent in ("numa", "h2"):
+        world.host(f"{parent}-gpu", parent=parent, PGPU=1)
+        world.host(f"{parent}-nic", parent=parent, NET=1)
+    groups = Group("_cpu", {"VCPU": 1}), Group("_gpu", {"PGPU": 1}), Group("_nic", {"NET": 1})
+    explanation = explained(world, *groups, same_subtrees=(frozenset({"_gpu", "_nic"}),), isolate=True)
+    assert explanation.mistakes[0].suggestion == "required_TOP=CUSTOM_HOST&same_subtree=_TOP,_gpu,_nic"
+
+
 def test_a_subtree_with_its_top_is_no_mistake() -> None:
     world = numa_hosts()
     groups = (Group("_cpu", {"VCPU": 9}), Group("_gpu", {"PGPU": 1}))
     subtree = frozenset({"_cpu", "_gpu"})
     assert {mistake.kind for mistake in explained(world, *groups, same_subtrees=(subtree,)).mistakes} == {"amount"}
+
+
+def test_a_subtree_of_providers_that_share_is_no_mistake() -> None:
+    world = World()
+    world.host("host", aggregates=["a"], VCPU=3)
+    world.sharing("pool", aggregates=["a"], DISK_GB=1)
+    world.sharing("disk", parent="pool", aggregates=["a"], SSD=1)
+    groups = Group("_1", {"DISK_GB": 1}), Group("_2", {"SSD": 1}), Group("_3", {"VCPU": 2}), Group("_4", {"VCPU": 2})
+    explanation = explained(world, *groups, same_subtrees=(frozenset({"_1", "_2"}),))
+    assert (explanation.found, explanation.mistakes) == (0, ())
 
 
 def test_a_subtree_is_no_mistake_where_its_last_group_fits_nowhere() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placement.extensions.v1.explain import searching
 from placement.extensions.v1.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
 from placement.extensions.v1.explain.explaining import explain
-from placement.extensions.v1.explain.searching import search
+from placement.extensions.v1.explain.searching import patient_search, search
 from placement.index.slots import SlotSet
 from placement.search.budget import Budget
 from placement.search.find import Settings, find
@@ -165,6 +165,13 @@ def test_an_explanation_finds_a_candidate_where_the_search_does() -> None:
     settings = Settings(operations=60_000)
     assert not find(query, snapshot, settings).candidates
     assert (explain(query, snapshot, settings).found, explain(query, snapshot, settings).complete) == (0, False)
+
+
+def test_a_patient_search_counts_one_candidate_of_more() -> None:
+    world = World()
+    world.host("host", VCPU=1)
+    outcome = patient_search(SearchQuery((Group("", {"VCPU": 1}),)), world.snapshot(), Settings())
+    assert (outcome.found, outcome.limited, outcome.complete) == (1, True, False)
 
 
 def test_a_count_that_is_cut_short_is_limited() -> None:

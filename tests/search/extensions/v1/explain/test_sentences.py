@@ -161,6 +161,13 @@ def of_mistakes() -> str:
     return summary(hosts(8), vcpu(12, "_1", "HW_A", "HW_B", "HW_C"))
 
 
+@case("Not all changes could be tried")
+def of_untried_changes() -> str:
+    world, names = World(), [f"HW_{number}" for number in range(40)]
+    world.host("host", traits=names, VCPU=Stock(9, used=1))
+    return summary(world, vcpu(9, "", *names))
+
+
 @case("No change that is tried is enough")
 def of_no_change() -> str:
     world = hosts(Stock(8, used=6))
@@ -180,6 +187,12 @@ def test_the_page_shows_every_sentence() -> None:
     shown = after.partition(".. list-table::")
     expected = "\n".join(table())
     assert f"{shown[1]}{shown[2]}".rstrip() == expected, f"The table is to be:\n\n{expected}"
+
+
+def test_what_is_full_has_no_room_at_present() -> None:
+    full = Stock(8, used=8)
+    assert " it has too little free, and it has no room at present. " in summary(hosts(full), vcpu(4))
+    assert " 2 have too little free, and none has any room at present. " in summary(hosts(full, full), vcpu(4))
 
 
 @pytest.mark.parametrize("why", sentence.PROPERTIES)
