@@ -131,7 +131,7 @@ class Stocks:
         return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least) == 0)
 
     def may_add_up(self, amount: int, snapshot: Snapshot, among: SlotSet | None) -> bool:
-        """Whether several allocations may give an amount that one can't, or which one provider alone need not give.
+        """Whether several providers of a tree may give an amount together.
 
         Args:
             among: The roots of the trees to look at; None for all.
@@ -139,9 +139,9 @@ class Stocks:
         giving = self._largest > 0
         slots, room = self.slots[giving], (self._capacity - self._inventories.used)[giving]
         sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots < 0
-        repeated = (self.max_unit[giving] < amount) & (amount <= room)
         roots = snapshot.forest.roots(slots)
-        several = (np.bincount(roots, minlength=1) > 1)[roots] | repeated
+        # All that one provider gives counts as one allocation there.
+        several = (np.bincount(roots, minlength=1) > 1)[roots]
         enough = np.bincount(roots, room, minlength=1)[roots] + room[sharing].sum() >= amount
         looked_at = True if among is None else among.mask(snapshot.size)[roots]
         return bool((enough & (several | sharing.any()) & looked_at).any())

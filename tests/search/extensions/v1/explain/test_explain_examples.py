@@ -50,6 +50,16 @@ def test_an_amount_is_lowered_though_the_query_without_it_fits_nowhere() -> None
     assert (relaxation.kind, relaxation.text) == ("amount", "with resources=A:2")
 
 
+def test_an_amount_is_lowered_whose_provider_is_above_those_of_two_other_groups() -> None:
+    world = World()
+    world.host("n", A=2, traits=["T0"])
+    world.host("x", parent="n", B=1)
+    world.host("y", parent="n", C=1)
+    groups = Group("_1", {"A": 4}), Group("_2", {"B": 1}), Group("_3", {"C": 1})
+    explanation = explained(world, *groups, same_subtrees=(frozenset({"_1", "_2", "_3"}),))
+    assert texts(explanation) == ["with resources_1=A:2"]
+
+
 def test_such_an_amount_is_lowered_together_with_another_one() -> None:
     world = World()
     world.host("p0", A=2, Z=1, traits=["T2"], aggregates=["a"])
@@ -268,6 +278,17 @@ def test_the_parts_of_an_amount_are_in_the_subtree_of_its_group() -> None:
     assert query_string(relaxation.query).endswith("&same_subtree=_1,_2_1,_2_2")
 
 
+def test_changes_that_differ_once_amounts_are_raised_are_all_offered() -> None:
+    world = World()
+    world.host("h1", A=8)
+    inside = NameCondition((frozenset("a"),))
+    explanation = explained(world, Group("_1", {"A": 1}, aggregates=inside), Group("_2", {"A": 10}), isolate=True)
+    assert texts(explanation)[:2] == [
+        "without member_of_1=a and resources_2=A:10",
+        "with resources_2=A:8 and without resources_1=A:1&member_of_1=a",
+    ]
+
+
 def test_amounts_are_raised_in_the_order_of_the_request_with_the_units_of_any_tree() -> None:
     world = World()
     world.host("h1", A=6)
@@ -303,6 +324,9 @@ def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> No
     assert explanation.relaxations == ()
     assert explanation.summary.startswith("The service avoids all 2 trees that remain")
     assert [lack.text for lack in explanation.near_misses[0].missing] == ["the root h1 has DISABLED"]
+    # Nor is it a near miss where more has to be changed.
+    explanation = explained(world, Group("", {"A": 2}), avoided=frozenset({"DISABLED"}))
+    assert (explanation.relaxations, explanation.near_misses) == ((), ())
 
 
 def test_a_group_goes_together_with_one_that_a_same_subtree_ties_to_it() -> None:

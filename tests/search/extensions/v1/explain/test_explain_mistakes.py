@@ -171,6 +171,14 @@ def test_a_subtree_without_its_top_says_which_group_to_add() -> None:
     assert explained(numa_hosts(), *groups, top, same_subtrees=(subtree | {"_TOP"},)).found == 4
 
 
+def test_the_suffix_that_is_suggested_is_free_and_of_equally_deep_traits_the_rarest_is_named() -> None:
+    world = numa_hosts()
+    world.host("cn0-numa0", parent="cn0", traits=["HW_NUMA_ROOT", "RARE"], VCPU=8)
+    groups = Group("_TOP", {"PGPU": 1}), Group("_nic", {"SRIOV_NET_VF": 1})
+    (mistake,) = explained(world, *groups, same_subtrees=(frozenset({"_TOP", "_nic"}),)).mistakes
+    assert mistake.suggestion == "required_TOP0=RARE&same_subtree=_TOP,_TOP0,_nic"
+
+
 def test_only_the_subtree_without_its_top_gets_the_group_that_is_suggested() -> None:
     world = World()
     world.host("host")

@@ -189,6 +189,12 @@ def test_the_page_shows_every_sentence() -> None:
     assert f"{shown[1]}{shown[2]}".rstrip() == expected, f"The table is to be:\n\n{expected}"
 
 
+def test_one_of_several_providers_is_counted() -> None:
+    world = hosts(Stock(8, used=6))
+    world.host("other")
+    assert ": 1 has too little free, and the most that one can give is 2. " in summary(world, vcpu(4))
+
+
 def test_what_is_full_has_no_room_at_present() -> None:
     full = Stock(8, used=8)
     assert " it has too little free, and it has no room at present. " in summary(hosts(full), vcpu(4))
