@@ -121,6 +121,8 @@ def test_an_amount_that_a_provider_could_give_alone_is_lowered_beside_the_others
     query = SearchQuery(groups, same_subtrees=(frozenset({"_2", "_3"}),))
     assert texts(world, query) == ["with resources_1=A:1", "with resources_2=A:1"]
     assert near_misses(world, query) == {"host": ["host has room for 1 of 3 A beside the rest of the request"]}
+    (near,) = explain(query, world.snapshot()).near_misses
+    assert near.missing[0].available == 1
 
 
 def test_a_provider_that_another_group_uses_has_room_beside_that() -> None:

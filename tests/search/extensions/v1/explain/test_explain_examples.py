@@ -327,6 +327,8 @@ def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> No
     # Nor is it a near miss where more has to be changed.
     explanation = explained(world, Group("", {"A": 2}), avoided=frozenset({"DISABLED"}))
     assert (explanation.relaxations, explanation.near_misses) == ((), ())
+    explanation = explained(world, Group("", {"A": 1}), avoided=frozenset({"DISABLED"}), root_traits=traits("T0"))
+    assert explanation.summary.startswith("None of the 2 trees that remain meets root_required=T0.")
 
 
 def test_a_group_goes_together_with_one_that_a_same_subtree_ties_to_it() -> None:
