@@ -5,8 +5,11 @@ The examples state what the brute force is to find.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.query_text import query_string
@@ -25,6 +28,20 @@ def test_an_explanation_says_what_the_brute_force_finds(case: tuple[World, Searc
     world, query = case
     explanation = explain(query, world.snapshot())
     assert judge(world, query, explanation) == []
+
+
+@examples(200)
+@given(case=explained(), forbidden=st.booleans())
+def test_it_does_so_where_a_trait_does_not_exist(case: tuple[World, SearchQuery], forbidden: bool) -> None:
+    world, query = case
+    first, *others = query.groups
+    unknown, traits = frozenset({"UNKNOWN"}), first.traits
+    if forbidden:
+        traits = replace(traits, none_of=traits.none_of | unknown)
+    else:
+        traits = replace(traits, any_of=tuple(names | unknown for names in traits.any_of) or (unknown,))
+    query = replace(query, groups=(replace(first, traits=traits), *others))
+    assert judge(world, query, explain(query, world.snapshot(), None, unknown), unknown) == []
 
 
 @examples(200)
