@@ -28,9 +28,9 @@ def pairs(query: SearchQuery) -> Iterator[Pair]:
     if query.isolate or sum(group.suffix != UNSUFFIXED for group in query.groups) > 1:
         yield "group_policy", "isolate" if query.isolate else "none"
     for suffixes in query.same_subtrees:
-        yield "same_subtree", ",".join(sorted(suffixes))
+        yield same_subtree(suffixes)
     if query.root_traits != NameCondition():
-        yield "root_required", ",".join(_single_traits(query.root_traits.any_of, query.root_traits.none_of))
+        yield root_required(query.root_traits.any_of, query.root_traits.none_of)
     if query.limit is not None:
         yield "limit", str(query.limit)
 
@@ -42,7 +42,7 @@ def group_pairs(group: Group) -> Iterator[Pair]:
     yield from required(group.suffix, group.traits.any_of, group.traits.none_of)
     yield from member_of(group.suffix, group.aggregates.any_of, group.aggregates.none_of)
     if group.in_tree is not None:
-        yield f"in_tree{group.suffix}", group.in_tree
+        yield in_tree(group.suffix, group.in_tree)
 
 
 def resources(suffix: str, amounts: Iterable[tuple[str, int]]) -> Pair:
@@ -59,6 +59,11 @@ def required(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pai
             yield f"required{suffix}", "in:" + ",".join(sorted(names))
 
 
+def root_required(any_of: AnyOf, none_of: Iterable[str]) -> Pair:
+    """Return the parameter that requires and forbids traits of the root."""
+    return "root_required", ",".join(_single_traits(any_of, none_of))
+
+
 def _single_traits(any_of: Iterable[frozenset[str]], none_of: Iterable[str]) -> list[str]:
     return [*(name for names in any_of for name in names), *(f"!{name}" for name in sorted(none_of))]
 
@@ -73,3 +78,13 @@ def member_of(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pa
 
 def _one_or_several(names: frozenset[str]) -> str:
     return ("in:" if len(names) > 1 else "") + ",".join(sorted(names))
+
+
+def in_tree(suffix: str, uuid: str) -> Pair:
+    """Return the parameter that allows one tree only."""
+    return f"in_tree{suffix}", uuid
+
+
+def same_subtree(suffixes: Iterable[str]) -> Pair:
+    """Return the parameter that ties groups to one subtree."""
+    return "same_subtree", ",".join(sorted(suffixes))

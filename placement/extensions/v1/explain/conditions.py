@@ -89,11 +89,11 @@ def _pairs(condition: Condition, query: SearchQuery) -> list[write.Pair]:
         case "aggregate":
             return [*write.member_of(suffix, any_of, none_of)]
         case "root_required":
-            return [("root_required", value) for _, value in write.required("", any_of, none_of)]
+            return [write.root_required(any_of, none_of)]
         case "in_tree":
-            return [(f"in_tree{suffix}", str(group_of(query, suffix).in_tree))]
+            return [write.in_tree(suffix, str(group_of(query, suffix).in_tree))]
         case "same_subtree":
-            return [("same_subtree", ",".join(sorted(names)))]
+            return [write.same_subtree(names)]
         case _:
             return [("group_policy", "isolate")]
 

@@ -38,7 +38,7 @@ def mistakes(
     outcome: Outcome,
     searches: Searches,
     amounts: AmountsByClass,
-    unknown_traits: Collection[str] = (),
+    unknown_traits: Collection[str],
 ) -> tuple[Mistake, ...]:
     """Return the mistakes of a query.
 
@@ -143,7 +143,7 @@ def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: Searches) -> It
     trees = _Trees(query, outcome, searches.snapshot)
     for suffixes in islice(query.same_subtrees, _SUBTREES):
         if len(suffixes) > 1 and not trees.some_above(suffixes):
-            words = f"same_subtree={','.join(sorted(suffixes))}"
+            words = write.text([write.same_subtree(suffixes)])
             where = "any tree" if trees.all_looked_at else f"any of {_TREES} trees"
             text = (
                 f"In {words} no provider of one group is at or above those of the others in {where}; "
@@ -231,8 +231,7 @@ def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Sear
         subtrees = tuple(one | {suffix} if one == suffixes else one for one in query.same_subtrees)
         changed = replace(query, groups=(*query.groups, group), same_subtrees=subtrees)
         if searches.run(changed, 1).found:
-            subtree = ",".join(sorted(suffixes | {suffix}))
-            return write.text([*write.group_pairs(group), ("same_subtree", subtree)])
+            return write.text([*write.group_pairs(group), write.same_subtree(suffixes | {suffix})])
     return None
 
 

@@ -74,35 +74,34 @@ class _Remaining:
 
     def extent(self, members: SlotSet, *, whole_trees: bool) -> Extent:
         """Return the extent of a set of providers, or of the trees that have these roots."""
-        providers = self._forest.trees_of(members) if whole_trees else members
-        roots = members if whole_trees else self._forest.roots_of(members)
-        return Extent(providers.count, roots.count)
+        if whole_trees:
+            return Extent(self._forest.trees_of(members).count, members.count)
+        return Extent(members.count, self._forest.roots_of(members).count)
 
 
 def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: AmountsByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
-    whole_trees = refusal.whole_trees
-    before, after = refusal.before, refusal.after
+    before, after, whole_trees = refusal.before, refusal.after, refusal.whole_trees
     if not whole_trees:
         before, after = remaining.of(before), remaining.of(after)
-    in_the_way = None
+    shortfall = None
     if resource_class:
         amount = group_of(query, refusal.suffix or "").resources[resource_class]
-        in_the_way = amounts.in_the_way(resource_class, amount, before, after)
+        shortfall = amounts.in_the_way(resource_class, amount, before, after)
     return Step(
-        rule,
-        step_parameter(query, refusal),
-        refusal.suffix,
-        remaining.extent(before, whole_trees=whole_trees),
-        remaining.extent(after, whole_trees=whole_trees),
-        tuple((before - after).slots()[:NAMED].tolist()),
-        in_the_way,
-        whole_trees,
-        whole_trees and rule == "root_required" and bool(query.avoided) and refusal.names == query.avoided,
+        rule=rule,
+        parameter=_step_parameter(query, refusal),
+        group=refusal.suffix,
+        before=remaining.extent(before, whole_trees=whole_trees),
+        after=remaining.extent(after, whole_trees=whole_trees),
+        removed=tuple((before - after).slots()[:NAMED].tolist()),
+        amounts=shortfall,
+        whole_trees=whole_trees,
+        avoided=rule == "root_required" and bool(query.avoided) and refusal.names == query.avoided,
     )
 
 
-def step_parameter(query: SearchQuery, refusal: Refusal) -> str:
+def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
     """Return the part of the query that a refusal of narrowing comes from."""
     rule, _, resource_class = refusal.rule.partition(":")
     suffix = refusal.suffix or ""
@@ -113,19 +112,17 @@ def step_parameter(query: SearchQuery, refusal: Refusal) -> str:
         case "required":
             pairs = [*write.required(suffix, any_of, none_of)]
         case "root_required":
-            pairs = [("root_required", value) for _, value in write.required("", any_of, none_of)]
+            pairs = [write.root_required(any_of, none_of)]
         case "member_of":
             pairs = [*write.member_of(suffix, any_of, none_of)]
         case "in_tree":
-            pairs = [(f"in_tree{suffix}", str(group_of(query, suffix).in_tree))]
+            pairs = [write.in_tree(suffix, str(group_of(query, suffix).in_tree))]
         case _:
             pairs = [*write.group_pairs(group_of(query, suffix))]
     return write.text(pairs)
 
 
-def combinations(
-    query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange] = ()
-) -> tuple[Combination, ...]:
+def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange]) -> tuple[Combination, ...]:
     """Return what ruled out the trees where each demand could be supplied by itself.
 
     First those rules of which a change is known to give candidates, then those of most trees.
@@ -137,10 +134,10 @@ def combinations(
     trees = {name: count for name, count in refusals.combining.items() if name != NotOnlyShared.name}
     return tuple(
         Combination(
-            constraint.partition(":")[0],
-            combination_parameter(query, constraint),
-            trees[constraint],
-            tuple(refusals.examples[constraint]),
+            rule=constraint.partition(":")[0],
+            parameter=_combination_parameter(query, constraint),
+            trees=trees[constraint],
+            examples=tuple(refusals.examples[constraint]),
         )
         for constraint in sorted(trees, key=lambda name: (name not in changed, -trees[name]))
     )
@@ -157,7 +154,7 @@ def _rule_between(condition: Condition) -> str:
             return kind
 
 
-def combination_parameter(query: SearchQuery, constraint: str) -> str:
+def _combination_parameter(query: SearchQuery, constraint: str) -> str:
     """Return the part of the query that a constraint of the solver comes from; empty for those that have none."""
     rule, _, resource_class = constraint.partition(":")
     pairs: list[write.Pair] = []
@@ -171,7 +168,7 @@ def combination_parameter(query: SearchQuery, constraint: str) -> str:
         case "group_policy":
             pairs = [("group_policy", "isolate")]
         case "same_subtree":
-            pairs = [("same_subtree", ",".join(sorted(suffixes))) for suffixes in query.same_subtrees]
+            pairs = [*map(write.same_subtree, query.same_subtrees)]
         case "required":
-            pairs = [*write.required("", group_of(query, "").traits.any_of, ())]
+            pairs = [*write.required("", group_of(query, UNSUFFIXED).traits.any_of, ())]
     return write.text(pairs)
