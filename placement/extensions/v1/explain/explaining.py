@@ -67,7 +67,6 @@ def explain(
     enough = tuple(replace(one, text=_with_names(one.text, query, snapshot)) for one in offered)
     wrong = mistakes(query, outcome, searches, amounts, unknown_traits)
     stopped_at = next((step for step in applied if not step.after.trees), None)
-    obstacle = _obstacle(len(snapshot), stopped_at, combined)
     if outcome.found:
         summary = sentence.of_found(outcome.found, limited)
     elif not len(snapshot):
@@ -82,7 +81,7 @@ def explain(
         complete=outcome.complete and searches.complete and bounded.shortage is None,
         operations=operations + searches.operations + searches.count * _EACH + snapshot.size // _AT_ONCE,
         summary=_with_names(summary, query, snapshot),
-        obstacle=None if outcome.found else obstacle,
+        obstacle=None if outcome.found else _obstacle(len(snapshot), stopped_at, combined),
         steps=applied,
         combinations=combined,
         near_misses=nearest,
@@ -104,6 +103,6 @@ def _with_names(text: str, query: SearchQuery, snapshot: Snapshot) -> str:
     """Return a text for people: providers of ``in_tree`` by their names."""
     for group in query.groups:
         slot = snapshot.by_uuid.get(group.in_tree or "")
-        if group.in_tree is not None and slot is not None:
+        if slot is not None:
             text = text.replace(f"={group.in_tree}", f"={snapshot.provider(slot).name or group.in_tree}")
     return text

@@ -169,20 +169,20 @@ class _Lacks:
         if not used:  # the group was left out with its last condition
             return None, self._left_out(condition, words)
         if condition.kind == "in_tree":
-            return self._one(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
+            return _only(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
             having = [slot for slot in used if condition.names & provider(slot).traits]
             if condition.forbidden and having:
-                return self._one(having), f"{self._names(having)} {'has' if len(having) == 1 else 'have'} {names}"
-            return self._one(used), self._none_of(used, f"has {names}", f"does not have {names}")
+                return _only(having), f"{self._names(having)} {'has' if len(having) == 1 else 'have'} {names}"
+            return _only(used), self._none_of(used, f"has {names}", f"does not have {names}")
         concerned = used if condition.suffix else dict.fromkeys((*used, self._root))
         inside = [slot for slot in concerned if condition.names & provider(slot).aggregates]
         if condition.forbidden and inside:
-            return self._one(inside), f"{self._names(inside)} {'is' if len(inside) == 1 else 'are'} in {names}"
+            return _only(inside), f"{self._names(inside)} {'is' if len(inside) == 1 else 'are'} in {names}"
         outside = [slot for slot in used if slot not in inside]
         if not outside:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
-        return self._one(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
+        return _only(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
 
     def _left_out(self, condition: Condition, words: str) -> str:
         """Return the sentence that no provider meets the conditions of a group that was left out."""
@@ -190,9 +190,6 @@ class _Lacks:
         if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
             return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"
         return self._no_provider_meets(words)
-
-    def _one(self, slots: Sequence[int]) -> int | None:
-        return slots[0] if len(slots) == 1 else None
 
     def _names(self, slots: Sequence[int], last: str = "and") -> str:
         *first, end = map(self._name, slots)
@@ -205,3 +202,8 @@ class _Lacks:
         if len(slots) == 2:
             return f"neither {self._names(slots, 'nor')} {positive}"
         return f"none of {self._names(slots)} {positive}"
+
+
+def _only(slots: Sequence[int]) -> int | None:
+    """Return the only one; None if there are several."""
+    return slots[0] if len(slots) == 1 else None

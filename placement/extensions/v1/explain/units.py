@@ -54,14 +54,15 @@ class Stocks:
         """Return the inventories where the mask, in their order, is true."""
         if mask.all():
             return self
-        rows = np.flatnonzero(mask)
-        return Stocks(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
+        return self._rows(np.flatnonzero(mask))
 
     def at(self, slot: int) -> Stocks:
         """Return the inventory of one provider, or none."""
         row = np.searchsorted(self.slots, slot)
-        found = slice(row, row + int(row < len(self) and self.slots[row] == slot))
-        return Stocks(Inventories(*[array[found] for array in self._inventories]))  # type: ignore[arg-type]
+        return self._rows(slice(row, row + int(row < len(self) and self.slots[row] == slot)))
+
+    def _rows(self, rows: Slots | slice) -> Stocks:
+        return Stocks(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
 
     # --- what there is room for ---
 

@@ -71,7 +71,7 @@ class Variations:
     """
 
     def __init__(
-        self, query: SearchQuery, outcome: Outcome, searches: Searches, unknown_traits: Collection[str] = ()
+        self, query: SearchQuery, outcome: Outcome, searches: Searches, unknown_traits: Collection[str]
     ) -> None:
         """Begin with the query."""
         self.query = query
@@ -84,7 +84,7 @@ class Variations:
 
     def places(self, changed: Collection[Condition]) -> list[int]:
         """Return the places of conditions in the query, ascending."""
-        return [self._order[one] for one in self.ordered(changed)]
+        return sorted(self._order[one] for one in changed)
 
     def ordered(self, changed: Collection[Condition]) -> list[Condition]:
         """Return conditions in the order of the query."""
@@ -131,8 +131,7 @@ class Variations:
         ]
         self.searches.complete &= len(promising) <= _TRIED
         # Amounts take the most searches.
-        first = sorted(promising, key=lambda one: one.kind == "amount")[:_TRIED]
-        return [one for one in promising if one in first]
+        return self.ordered(sorted(promising, key=lambda one: one.kind == "amount")[:_TRIED])
 
 
 def _joined(texts: Sequence[str]) -> str:
