@@ -1,7 +1,7 @@
 """The parts of a query that can be left out or changed one by one, and the query after such a change.
 
-A query that no text could express is not made: a group that asks for nothing any more goes with what it requires, and
-from every same_subtree; a policy for groups goes with the last but one of them.
+Every changed query can be written as text: a group that no longer asks for anything is removed with its requirements,
+and from every same_subtree; group_policy is removed where fewer than two groups with a suffix are left.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from placement.extensions.v1 import query_text as write
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
 
-#: An amount is spread over so many groups at most, whose suffixes have so many characters at most.
+#: The most groups that an amount is spread over, and the most characters of their suffixes.
 _GROUPS, _SUFFIX = 16, 64
 
 
@@ -28,7 +28,7 @@ class Condition:
     #: Traits, aggregates or suffixes; for "amount" the class.
     names: frozenset[str] = frozenset()
     forbidden: bool = False
-    #: Whether the service has added it, and would do so again to a query without it.
+    #: Whether the service added it, and would add it again to a query without it.
     avoided: bool = False
     #: For "amount".  With another amount it is still the same condition.
     amount: int = field(default=0, compare=False)
@@ -40,7 +40,7 @@ class Condition:
         return name
 
 
-#: What conditions are changed to: another amount, or 0 for those that are left out.
+#: Changes of conditions: another amount, or 0 where the condition is left out.
 Changes = Mapping[Condition, int]
 
 
@@ -106,7 +106,7 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
 def described(query: SearchQuery, changes: Changes) -> Iterator[tuple[str, str]]:
     """Yield each change in words, as "with resources=VCPU:4", and the parts of the query that it changes.
 
-    A group that goes is named by the change that makes it go.
+    A group is named in the change that removes it.
     """
     before, done = query, {}
     for condition, amount in changes.items():
@@ -125,7 +125,7 @@ def described(query: SearchQuery, changes: Changes) -> Iterator[tuple[str, str]]
 
 
 def with_changes(query: SearchQuery, changes: Changes) -> SearchQuery | None:
-    """Return the query with all of these changes, in whatever order; None if nothing would be requested."""
+    """Return the query with all of these changes, in any order; None if nothing would be requested."""
     changed = query
     for condition, amount in changes.items():
         changed = _with_change(changed, condition, amount)
@@ -162,13 +162,13 @@ def with_aggregate(query: SearchQuery, condition: Condition, aggregate: str) -> 
 
 
 def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, SearchQuery]]:
-    """Yield the queries with several groups of equal amounts in place of a group that has only this one.
+    """Yield queries that divide an amount equally among several groups, if it is the only one of its group.
 
     Yields:
         The number of groups, from 2 to 16, and the query.
     """
     group = group_of(query, condition.suffix or "")
-    # Without suffix, the root of the tree counts for aggregates, too.
+    # For aggregates of the unsuffixed group, the root of the tree counts, too.
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
     taken = {one.suffix for one in query.groups}
@@ -189,7 +189,7 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
 
 
 def of_existing(query: SearchQuery, unknown: Collection[str]) -> SearchQuery:
-    """Return a query that has candidates without unknown traits: those that it forbids, and alternatives."""
+    """Return a query that has candidates, without the unknown traits that it forbids or has as alternatives."""
 
     def existing(traits: NameCondition) -> NameCondition:
         any_of = dict.fromkeys(names.difference(unknown) for names in traits.any_of)
@@ -211,7 +211,7 @@ def _with_group(query: SearchQuery, condition: Condition, **fields: object) -> S
 
 
 def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery | None:
-    """Return the query without groups and policies that mean nothing any more; None if it asks for no amount.
+    """Return the query without parts that no longer mean anything; None if it asks for no amount.
 
     Args:
         supplied: The suffixes of the groups that asked for amounts before the query was changed.

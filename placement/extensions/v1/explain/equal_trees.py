@@ -2,7 +2,7 @@
 
 The canonical form of a tree (``solver/canonical_form.py``) is made of facts about the providers that can supply some
 demand: which demands, how much is available, the nearest ancestor among them, and the required traits.  Here each fact
-is a column of numbers over all these providers, and the numbers of a tree are joined to one.
+is a column of numbers over all these providers, and the numbers of a tree are combined into one.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.problem import Requirements
 
-#: Trees of more providers than this are not compared with others.
+#: Trees with more providers than this are not compared with others.
 LARGEST = 64
-#: The largest number that rows are joined to.
+#: The largest number that a row is combined into.
 _MOST = 2**62
-#: So many elements of an array are one operation of the budget.
+#: The number of array elements that count as one operation of the budget.
 _AT_ONCE = 200
 
 _Numbers = npt.NDArray[np.int64]
 
 
 class EqualTrees(NamedTuple):
-    """Some trees, each with the kind that it is of."""
+    """Some trees, each with its kind."""
 
     roots: Slots
     #: For each root the number of its kind.
@@ -105,7 +105,7 @@ def equal_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> EqualTree
 
 
 class _Rows:
-    """Rows of numbers, each joined to one: equal rows, and only these, have the same."""
+    """Rows of numbers, each combined into one number that only equal rows share."""
 
     def __init__(self, count: int) -> None:
         """Begin with empty rows."""
@@ -116,7 +116,7 @@ class _Rows:
         """Append a number to each row.
 
         Args:
-            bound: Above all of them.
+            bound: A number above all of them.
         """
         if self.bound * bound > _MOST:
             distinct, self.numbers = np.unique(self.numbers, return_inverse=True)

@@ -20,12 +20,12 @@ from placement.search.find import Settings
 from placement.search.query.query import SearchQuery
 from placement.search.solver.work_limit import WORK_LIMIT
 
-#: How many candidates are counted at most.
+#: The most candidates that are counted.
 COUNTED = 1_000
 #: Operations (about a microsecond each) for the search itself, for all searches of its variations, and for one of them.
-#: A search that finds nothing with so few is repeated with those of ``find``.
+#: If the first runs out before it finds a candidate, the search is repeated with the budget of ``find``.
 _SEARCH, _VARIATIONS, _VARIATION = 50_000, 50_000, 20_000
-#: Added for an explanation: about this many operations for each of its searches, and one for each few providers.
+#: Operations that are added: about this many for each search, and one for this many providers.
 _EACH, _AT_ONCE = 300, 5
 
 
@@ -91,7 +91,7 @@ def explain(
 
 
 def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combination]) -> tuple[str, str | None]:
-    """Return the rule that left nothing: of narrowing, or else the first of those that rule out combinations."""
+    """Return the rule of narrowing that left nothing, or else the first rule that ruled out combinations."""
     if not providers:
         return NO_PROVIDERS, None
     if stopped_at is not None:
@@ -100,7 +100,7 @@ def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combin
 
 
 def _with_names(text: str, query: SearchQuery, snapshot: Snapshot) -> str:
-    """Return a text for people: providers of ``in_tree`` by their names."""
+    """Return a text with the providers of ``in_tree`` by their names."""
     for group in query.groups:
         slot = snapshot.by_uuid.get(group.in_tree or "")
         if slot is not None:

@@ -17,7 +17,7 @@ NO_PROVIDERS = "no providers"
 
 
 class Extent(NamedTuple):
-    """A number of providers, and of the trees that they are in."""
+    """How many providers there are, and in how many trees."""
 
     providers: int
     trees: int
@@ -29,10 +29,10 @@ class Shortfall:
 
     resource_class: str
     amount: int
-    #: How many providers each property of an inventory stands in the way of: "absent" (no inventory), "total",
-    #: "reserved", "used" (one of these three at most), "max_unit", "min_unit", "step_size".
+    #: For each property of an inventory, at how many providers it stands in the way: "absent" (no inventory), "total",
+    #: "reserved", "used" (for a provider at most one of these three), "max_unit", "min_unit", "step_size".
     blocked_by: Mapping[str, int]
-    #: The largest amount of one allocation that some provider has room for, the requested one or not; 0 if none has.
+    #: The largest single allocation that a provider has room for, also above ``amount``; 0 if there is no room.
     most: int
 
 
@@ -53,13 +53,13 @@ class Step:
     amounts: Shortfall | None = None
     #: Whether the rule is about trees, not about single providers.
     whole_trees: bool = False
-    #: Whether the service has added the rule.
+    #: Whether the service added the rule.
     avoided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Trees where each demand can be supplied, but not all together: the rule that rejected the last combination."""
+    """A rule that rejected the last combination in trees where each demand can be supplied, but not all together."""
 
     #: "group_policy", "same_subtree", "required", "resources" or "work limit" (given up).
     rule: str
@@ -74,7 +74,7 @@ class Missing:
     """One condition that a tree does not meet."""
 
     parameter: str
-    #: The provider that does not meet it; None where the condition is about several, or none can serve.
+    #: The provider that does not meet it; None if there are several, or if no provider can serve.
     provider: int | None
     #: Amounts, in units of the class; None where the condition has none.
     needed: int | None
@@ -103,7 +103,7 @@ class Relaxation:
     #: The part of the query that is changed.
     parameter: str
     query: SearchQuery
-    #: How many candidates there are then; at least so many if ``limited``.
+    #: The number of candidates after the change; ``limited`` if there may be more.
     found: int
     limited: bool
     #: How much is changed (docs: v1-explain); the smallest are shown first.
@@ -112,7 +112,7 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A part of the query that no state of usage could serve, or that means nothing."""
+    """A part of the query that cannot be met at any usage, or that means nothing."""
 
     #: "resource_class", "trait", "aggregate", "in_tree", "amount" or "same_subtree".
     kind: str

@@ -11,7 +11,7 @@ from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES
 from placement.search.query.query import UNSUFFIXED
 
-#: How many units of inventories are tried.
+#: How many kinds of units are tried, and how many of the smallest amounts.
 UNITS = 12
 
 
@@ -35,7 +35,7 @@ class Lowering:
         return [] if stocks is None else [amount for amount in stocks.smallest[:UNITS] if amount != condition.amount]
 
     def is_looser_without(self, condition: Condition) -> bool:
-        """Whether what gives candidates with another amount does so without the class, too.
+        """Whether a query that has candidates with another amount also has some without the class.
 
         A provider that supplies the class may be the one with a trait that all need between them, or the common
         ancestor in a same_subtree.
@@ -59,7 +59,7 @@ class Lowering:
         return dropped.outcome.narrowed.roots.compact()
 
     def reachable(self, condition: Condition, among: SlotSet | None) -> Stocks | None:
-        """Return the inventories of an amount's class that the rules before leave for trees; None if there are none.
+        """Return the inventories of an amount's class that the rules before it left; None if its rule was not reached.
 
         Args:
             among: The roots of the trees; None for all.
@@ -80,10 +80,10 @@ class Lowering:
         return stocks.of(providers.mask(self._snapshot.size)[stocks.slots])
 
     def raised(self, tried: Tried, condition: Condition) -> Tried:
-        """Return a variation that has candidates with the largest amount up to that of the query."""
+        """Return a variation that has candidates, with this amount raised as far as it keeps some."""
         stocks, among = self.stocks(condition), None
         if stocks is not None and tried.outcome.narrowed is not None and stocks.uniform:
-            # What has no room for the smallest amount has none for a larger one.
+            # A tree without room for the smallest amount has none for a larger one.
             among = tried.outcome.narrowed.roots.compact()
             stocks = self._of(stocks, self._usable(among))
         return tried if stocks is None else self.largest(tried.changes, condition, stocks, among, tried) or tried
@@ -98,12 +98,12 @@ class Lowering:
     ) -> Tried | None:
         """Return the variation with the largest smaller amount that gives candidates.
 
-        Of the amounts that some units allow, all up to a bound fit and none above it, but for those that other units
-        allow, too: so bisection ends at such a bound or above it.
+        The amounts that one kind of units allows fit up to a bound.  Above it only those fit that other units allow,
+        too: so bisection ends at the bound or above it.
 
         Args:
             changes: Those of other conditions.
-            best: One that is known to give candidates.
+            best: A variation that is known to give candidates.
         """
         for number, units in enumerate(stocks.by_units(condition.amount - 1)):
             if best is not None and units.most <= best.changes[condition]:
@@ -121,14 +121,14 @@ class Lowering:
         found = self._with_amount(changes, condition, units.most, among)
         if found is not None or units.least == units.most:
             return found or best
-        # Most often no amount fits then.
+        # Where the largest amount does not fit, most often no other does: the smallest tells.
         known = best is not None and best.changes[condition] == units.least
         least = best if known else self._with_amount(changes, condition, units.least, among)
         if least is None:
             return best
         if best is None or units.least > best.changes[condition]:
             best = least
-        # Where the class is asked for once, a bound is what some inventory has room for.
+        # If only one group asks for the class, the bound is the room of some inventory.
         groups = self._variations.query.groups
         alone = sum(condition.resource_class in group.resources for group in groups) == 1
         amounts = units.bounds if alone else range(units.least, units.most + 1, units.step)
@@ -145,7 +145,7 @@ class Lowering:
         return best
 
     def _spare(self, condition: Condition, tried: Tried) -> int:
-        """Return how much more than in its candidates a provider of an amount could give."""
+        """Return the most that a provider of an amount could give beyond what it gives in a candidate."""
         name = condition.resource_class
         column = self._snapshot.column(name)
         assert column is not None
@@ -157,7 +157,7 @@ class Lowering:
         )
 
     def higher(self, condition: Condition, stocks: Stocks, among: SlotSet | None) -> Tried | None:
-        """Return the least larger amount that gives candidates, where units do not allow the one that is asked for."""
+        """Return a variation with the least larger amount that gives candidates if units forbid this one."""
         larger = (self._with_amount({}, condition, amount, among) for amount in stocks.above(condition.amount)[:UNITS])
         return next((tried for tried in larger if tried is not None), None)
 

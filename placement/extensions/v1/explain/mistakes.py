@@ -1,4 +1,4 @@
-"""What is wrong with a query at any usage: names that mean nothing, amounts that are too large, odd subtrees."""
+"""What is wrong with a query at any usage: unknown names, amounts that are too large, subtrees without a top."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from placement.search.query.query import UNSUFFIXED, Group, NameCondition, Searc
 
 #: How many mistakes are named.
 _NAMED = 20
-#: For how many unknown names of a kind similar ones are suggested, and how many of them.
+#: How many unknown names of a kind get suggestions, and how many each of them gets.
 _MISSPELT, _SUGGESTED = 3, 3
-#: How many known names are looked at; how many of them, those with most pairs of letters in common, are compared.
+#: How many known names are looked at, and how many are compared: those with most pairs of letters in common.
 _KNOWN, _COMPARED = 5_000, 50
-#: Similar names differ by at most so many letters in length; longer names are compared with none.
+#: The most letters by which similar names differ in length, and the longest name that gets suggestions.
 _LETTERS, _LONGEST = 3, 64
-#: How many same_subtree are looked at, in how many trees; traits of a common ancestor that are tried.
+#: How many same_subtree are looked at, in how many trees, and how many traits of a common ancestor are tried.
 _SUBTREES, _TREES, _TRAITS = 5, 50, 3
 
 
@@ -80,7 +80,7 @@ def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass)
 
 
 def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
-    """Yield the traits that do not exist, and those that are required and that no provider has, nor an alternative."""
+    """Yield the traits that do not exist, and the required ones if no provider has any of the alternatives."""
     conditions = (query.root_traits, *(group.traits for group in query.groups))
     wrong = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
     known = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
@@ -90,7 +90,7 @@ def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str])
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
-    """Yield the required aggregates that no provider is in, nor in an alternative, and the trees that do not exist."""
+    """Yield the required aggregates if no provider is in any of the alternatives, and the trees that do not exist."""
     conditions = (group.aggregates for group in query.groups)
     for names in _without_any(conditions, snapshot.in_aggregate):
         aggregates = f"the aggregate {min(names)}" if len(names) == 1 else " or ".join(sorted(names))
@@ -101,7 +101,7 @@ def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
 
 
 def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str], SlotSet]) -> Iterator[frozenset[str]]:
-    """Yield the sets of names, one of which is required, that no provider has any name of; each once."""
+    """Yield each set of alternatives, once, if no provider has any of them."""
     for names in dict.fromkeys(names for condition in conditions for names in condition.any_of):
         if not any(map(providers, names)):
             yield names
@@ -111,7 +111,7 @@ def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str],
 
 
 def _of_amounts(query: SearchQuery, amounts: AmountsByClass) -> Iterator[Mistake]:
-    """Yield the demands that no provider could supply if nothing was used."""
+    """Yield the demands that no provider could supply even if nothing were used."""
     for group in query.groups[:_NAMED]:
         able: list[SlotSet] = []
         for name, amount in group.resources.items():
@@ -156,7 +156,7 @@ class _Trees:
     """The first trees that narrowing left, with the providers that fit each group there.
 
     Attributes:
-        all_looked_at: Whether it left no others.
+        all_looked_at: Whether narrowing left only these.
     """
 
     def __init__(self, query: SearchQuery, outcome: Outcome, snapshot: Snapshot) -> None:
@@ -197,7 +197,7 @@ class _Fitting(NamedTuple):
     """The providers of a tree that fit a group."""
 
     slots: frozenset[int]
-    #: They and all that are above them.
+    #: These and all their ancestors.
     above: frozenset[int]
 
 
@@ -208,7 +208,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Searches) -> str | None:
-    """Return the parameters of a group for the common ancestor, with which there are candidates; None if none helps."""
+    """Return parameters that add a group for the common ancestor and give candidates; None if no trait helps."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None

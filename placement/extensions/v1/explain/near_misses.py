@@ -28,7 +28,7 @@ RETURNED = 3
 def near_misses(
     changes: Sequence[QueryChange], relaxing: Relaxing, snapshot: Snapshot, amounts: AmountsByClass
 ) -> tuple[NearMiss, ...]:
-    """Return up to three trees, those for which the smallest change is enough first.
+    """Return up to three trees, in the order of the smallest change that is enough for each.
 
     Args:
         changes: Those that give candidates.
@@ -57,7 +57,7 @@ def near_misses(
 
 
 def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
-    """Yield candidates of a changed query, each with the roots of trees that it is a candidate of."""
+    """Yield the roots of trees, each with a candidate of a changed query in that tree."""
     narrowed = change.outcome.narrowed
     assert narrowed is not None
     for candidate in change.outcome.candidates:
@@ -120,7 +120,7 @@ class _Lacks:
         return [*tree, *(snapshot.with_trait(SHARES) & inside).slots().tolist()]
 
     def _without_room(self, resource_class: str, amount: int, words: str) -> str:
-        """Return the sentence that a tree can give nothing of a class to the request."""
+        """Return why a tree can give the request nothing of a class."""
         usable = self._usable()
         names, provider = self._snapshot.class_names, self._snapshot.provider
         if not any(names[class_id] == resource_class for slot in usable for class_id in provider(slot).classes):
@@ -185,7 +185,7 @@ class _Lacks:
         return _only(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
 
     def _left_out(self, condition: Condition, words: str) -> str:
-        """Return the sentence that no provider meets the conditions of a group that was left out."""
+        """Return why no provider meets a condition of a group that was left out."""
         traits = (self._snapshot.provider(slot).traits for slot in self._usable())
         if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
             return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"

@@ -22,9 +22,9 @@ from placement.extensions.v1.explain.variations import COUNTED, QueryChange, Tri
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 
-#: How many changes are offered at most.
+#: The most changes that are offered.
 OFFERED = 20
-#: The size of a change that leaves out a class: more than that of leaving out another condition.
+#: The size of leaving out a class: more than that of leaving out another condition.
 _RESOURCE = 1.5
 #: The size of spreading an amount, for each group.
 _SPREAD = 0.01
@@ -43,7 +43,7 @@ class Relaxing:
         self._lowering = Lowering(variations, amounts)
 
     def changes(self) -> list[QueryChange]:
-        """Return the changes of one condition that give candidates, or else those of a few, the smallest first.
+        """Return the changes of one condition that give candidates, or else of two or three, the smallest first.
 
         Whether all conditions were tried is recorded in ``searches.complete``.
         """
@@ -78,7 +78,7 @@ class Relaxing:
         return QueryChange((condition,), kind, (f"with {text}",), (words,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:
-        """Yield the aggregates, of those that the candidates without the condition are in, that give some."""
+        """Yield changes to other aggregates: those of the candidates without the condition that give some."""
         provider = self._searches.snapshot.provider
         suffix = condition.suffix or ""
         inside: Counter[str] = Counter()
@@ -120,7 +120,7 @@ class Relaxing:
             yield self._variations.change("resource", dropped, _RESOURCE)
 
     def _of_spreading(self, condition: Condition, among: SlotSet | None) -> Iterator[QueryChange]:
-        """Yield the least number of groups among which the amount is divided."""
+        """Yield the change that divides the amount among the fewest groups that give candidates."""
         stocks = self._lowering.stocks(condition)
         if stocks is None or not stocks.may_add_up(condition.amount, self._searches.snapshot, among):
             return
@@ -136,7 +136,7 @@ class Relaxing:
         """Yield the smallest change of each amount that is enough for some tree that is not taken.
 
         Args:
-            changes: Those of the amounts.
+            changes: Those that were found for other trees.
             taken: Roots.
         """
         among = self._searches.snapshot.forest.all_roots - taken
@@ -149,5 +149,5 @@ class Relaxing:
 
 
 def _part(condition: Condition, amount: int) -> float:
-    """Return how much of the greater amount the change of one is."""
+    """Return the change of an amount as a part of the greater one."""
     return abs(amount - condition.amount) / max(amount, condition.amount)

@@ -1,7 +1,7 @@
 """A search with its own record of what each rule removed, and a bound for many searches together.
 
-It finds what ``find`` does, and tells of each tree without a candidate why it has none.  Where no provider shares, the
-solver searches one of the trees with equal combination problems, which arrays tell.
+It finds what ``find`` does, and records for each tree without a candidate why it has none.  Where no provider shares,
+arrays find the trees with equal combination problems, and the solver searches one of each kind.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from placement.search.refusals import Refusals
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Trees are searched one by one until so many have no candidate; then the others are compared with each other.
+#: Trees are searched one by one until this many have no candidate; then the others are compared with each other.
 FRUITLESS = 16
 
-#: Returns the first candidates of narrowed trees, so many at most, and records those that have none.
+#: Returns the first candidates of narrowed trees, up to a limit, and records the trees that have none.
 _Combine = Callable[[Narrowed, int, Budget, Refusals], list[Candidate]]
 
 
@@ -63,7 +63,7 @@ def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, a
 
 
 def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
-    """Return the first candidate that ``find`` has with its whole budget, searched for in the same way."""
+    """Return the first candidate, searched for as ``find`` does and with its whole budget."""
     budget = Budget(settings.operations, settings.memory)
     outcome = _search(query, snapshot, 1, budget, _combined_one_by_one)
     return replace(outcome, complete=budget.shortage is None and not outcome.found)
@@ -72,7 +72,7 @@ def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -
 def reasons(outcome: Outcome, budget: Budget) -> Refusals:
     """Return the refusals of a search without candidates, in which each tree has a reason of its own.
 
-    The search leaves out trees that could only repeat the candidates of others: no reason where there are none.
+    The search leaves out trees that could only repeat the candidates of others.  If no tree has any, that is no reason.
     """
     refusals = outcome.refusals
     narrowing = [refusal for refusal in refusals.narrowing if refusal.rule != NotOnlyShared.name]
@@ -130,7 +130,7 @@ class Searches:
 
     @property
     def left(self) -> bool:
-        """Whether there is some of the budget left."""
+        """Whether any of the budget is left."""
         return self.operations < self._most
 
     def run(self, query: SearchQuery, limit: int, among: SlotSet | None = None) -> Outcome:
@@ -145,7 +145,7 @@ class Searches:
 
 
 def _combined_one_by_one(narrowed: Narrowed, limit: int, budget: Budget, refusals: Refusals) -> list[Candidate]:
-    """Return the first candidates of all trees, of which the solver searches each."""
+    """Return the first candidates of all trees; the solver searches each of them."""
     problems = tree_problems(narrowed, None, budget, refusals)
     return choose(problems, limit, budget=budget, refused=refusals.refused)
 
@@ -174,7 +174,7 @@ class _Trees:
         self._equal: EqualTrees | None = None
         #: How many trees that were searched one by one have no candidate.
         self._fruitless = 0
-        #: The numbers of the kinds of trees, by their first roots.
+        #: The number of each kind, by the root of its first tree.
         self._kinds: dict[int, int] = {}
         #: Kinds without candidates, by the constraint.
         self._refused: dict[str, list[int]] = {}
@@ -198,7 +198,7 @@ class _Trees:
         yield from self._problems_of(rest - small)
 
     def _by_kind(self, roots: SlotSet) -> Iterator[TreeProblem]:
-        """Yield the problem of one tree of each kind, then those of the others of the kinds that were not refused."""
+        """Yield the problem of one tree of each kind, then the other trees of the kinds that were not refused."""
         if not roots:
             return
         self._equal = equal = equal_trees(self._narrowed, roots, self._budget)
@@ -211,7 +211,7 @@ class _Trees:
         return tree_problems(self._narrowed._replace(roots=roots), None, self._budget, self._refusals)
 
     def refused(self, root: int, constraint: str) -> None:
-        """Record that a tree, and each of its kind, has no candidate."""
+        """Record that a tree, and with it each tree of its kind, has no candidate."""
         kind = self._kinds.get(root)
         if kind is None:
             self._fruitless += 1

@@ -10,7 +10,7 @@ from placement.search.solver.work_limit import WORK_LIMIT
 
 NO_PROVIDERS = "There is no provider at all."
 
-#: What an inventory has that stands in the way of an amount: after "1", and after a greater number.
+#: How an inventory stands in the way of an amount: the words after "1", and after a greater number.
 PROPERTIES = {
     "total": ("is too small", "are too small"),
     "reserved": ("has too much reserved", "have too much reserved"),
@@ -51,7 +51,7 @@ def of_obstacle(
     """
     reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     about = stopped_at.parameter if stopped_at is not None else ""
-    # That of the obstacle, if it has one.
+    # A mistake in the obstacle itself comes first.
     nearest = sorted(mistakes, key=lambda one: one.subject not in about)
     return f"{reason}. {_enough(relaxations, nearest, complete)}"
 
@@ -76,7 +76,7 @@ def _of_amount(providers: int, amounts: Shortfall) -> str:
     having = {why: count for why, count in amounts.blocked_by.items() if why != "absent"}
     if not having:
         return _none(providers, "provider", f"has any {name}", f"has no {name}")
-    # Most trees have providers without the class, which says nothing: the reason is at those that have some.
+    # Most trees have providers without the class, which explains nothing: the reason is at the others.
     why, count = max(having.items(), key=lambda item: item[1])
     subject = "it" if providers == 1 else f"{count:,}"
     reason = f"{subject} {PROPERTIES[why][count != 1]}"
@@ -88,7 +88,7 @@ def _of_amount(providers: int, amounts: Shortfall) -> str:
 
 
 def _none(number: int, noun: str, positive: str, negative: str) -> str:
-    """Return the clause that none of a number of things does something."""
+    """Return the clause for a rule that all of the remaining providers, or trees, fail."""
     return (
         f"The one {noun} that remains {negative}"
         if number == 1

@@ -9,22 +9,22 @@ from placement.extensions.v1.explain.conditions import Condition
 from placement.extensions.v1.explain.lowering import Lowering
 from placement.extensions.v1.explain.variations import QueryChange, Tried, Variations, interchangeable
 
-#: How many conditions are changed together at most.
+#: The most conditions that are changed together.
 _SEVERAL = 3
 
 
 def several(variations: Variations, lowering: Lowering) -> list[QueryChange]:
     """Return the changes of two conditions that give candidates, or else those of three.
 
-    Whatever gives candidates changes a condition that made a difference to each search before: only these are
-    followed, as in a tree of hitting sets (Reiter, A Theory of Diagnosis from First Principles, 1987).
+    After a search that failed, only conditions that made a difference to it can help: only these are added, as in a
+    tree of hitting sets (Reiter, A Theory of Diagnosis from First Principles, 1987).
     """
     trying = _Trying(variations, lowering)
     begun = [Tried({}, variations.query, variations.outcome)]
     for _ in range(_SEVERAL):
         found, begun = trying.one_more(begun)
         if found:
-            # Of those that will be equal the first is offered.
+            # Of changes that will be equal, the first is offered.
             found.sort(key=lambda tried: variations.places(tried.changes), reverse=True)
             different = {interchangeable(tried.query, _bounds(tried)): tried for tried in found}
             return [trying.raised(tried) for tried in different.values()]
@@ -39,7 +39,7 @@ class _Trying:
         self._lowering = lowering
 
     def one_more(self, begun: Iterable[Tried]) -> tuple[list[Tried], list[Tried]]:
-        """Return the changes of one condition more that give candidates, and the others."""
+        """Return the changes with one more condition that give candidates, and those that do not."""
         found: list[Tried] = []
         following: list[Tried] = []
         # A change that is offered cannot ask the service to take a host that it avoids.
@@ -60,7 +60,7 @@ class _Trying:
         return found, following
 
     def _loosest(self, together: frozenset[Condition]) -> Iterator[Tried]:
-        """Yield the changes of conditions of which one gives candidates if any change of them does."""
+        """Yield changes of conditions; if any change of them gives candidates, one of these does."""
         left_out = self._variations.tried(dict.fromkeys(together, 0))
         if left_out is not None and all(map(self._lowering.is_looser_without, together)):
             yield left_out
@@ -70,7 +70,7 @@ class _Trying:
     def _ways(self, together: frozenset[Condition]) -> Iterator[Tried]:
         """Yield the changes of conditions that lower amounts as far as possible.
 
-        Those that leave out the fewest classes come first, and of these those that keep the first ones.
+        Changes that leave out fewer classes come first, and among these the ones that keep the earlier classes.
         """
         amounts = [one for one in self._variations.ordered(together) if one.kind == "amount"]
         for number in range(len(amounts) + 1):
@@ -91,7 +91,7 @@ class _Trying:
 
 
 def _bounds(tried: Tried) -> dict[str, object]:
-    """Return the amounts up to which those that were lowered are raised, by the suffix of their group."""
+    """Return the bounds up to which lowered amounts are raised, by the suffix of their group."""
     bounds: dict[str, list[tuple[str, int]]] = {}
     for condition, amount in tried.changes.items():
         if amount:

@@ -39,7 +39,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: A
             step = replace(step, parameter=applied[-1].parameter)
         applied.append(step)
         if refusal.whole_trees:
-            remaining.leave(refusal.after)
+            remaining.keep(refusal.after)
     return tuple(applied)
 
 
@@ -50,11 +50,12 @@ class _Remaining:
         self._snapshot = snapshot
         self._forest = snapshot.forest
         self._sharing = snapshot.with_trait(SHARES)
-        #: The roots of the trees that remain, and what can supply them; None: everything.
+        #: The roots of the trees that remain; None while all do.
         self._roots: SlotSet | None = None
+        #: What can supply these trees; None until it is asked for.
         self._supplying: SlotSet | None = None
 
-    def leave(self, roots: SlotSet) -> None:
+    def keep(self, roots: SlotSet) -> None:
         """Go on with these trees only."""
         self._roots, self._supplying = roots, None
 
@@ -125,7 +126,7 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
 def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange]) -> tuple[Combination, ...]:
     """Return what ruled out the trees where each demand could be supplied by itself.
 
-    First those rules of which a change is known to give candidates, then those of most trees.
+    Rules come first if changing them is known to give candidates, then those that ruled out most trees.
 
     Args:
         changes: Those that give candidates.
@@ -144,7 +145,7 @@ def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[Query
 
 
 def _rule_between(condition: Condition) -> str:
-    """Return the name of the constraint that the condition is a part of; of some conditions there is none."""
+    """Return the name of the constraint that the condition is a part of; of no constraint if it is a part of none."""
     match condition.kind:
         case "amount":
             return SummedAmounts.name_for(condition.resource_class)

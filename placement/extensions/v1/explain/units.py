@@ -31,7 +31,7 @@ class Units(NamedTuple):
 
     @property
     def bounds(self) -> list[int]:
-        """The amounts that some inventory has room for, and for no larger one; ascending."""
+        """The largest amounts that inventories have room for, ascending, each once."""
         return [int(room) for room in np.unique(self.rooms)]
 
 
@@ -95,7 +95,7 @@ class Stocks:
 
     @cached_property
     def _bound(self) -> _Floats:
-        """Above it no allocation fits, with any units."""
+        """The room of each inventory, whatever its step_size and min_unit."""
         return np.minimum(self._capacity - self._inventories.used, self.max_unit)
 
     @cached_property
@@ -141,14 +141,14 @@ class Stocks:
         slots, room = self.slots[giving], (self._capacity - self._inventories.used)[giving]
         sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots < 0
         roots = snapshot.forest.roots(slots)
-        # All that one provider gives counts as one allocation there.
+        # One provider cannot give more in parts: all that it gives counts as one allocation.
         several = (np.bincount(roots, minlength=1) > 1)[roots]
         enough = np.bincount(roots, room, minlength=1)[roots] + room[sharing].sum() >= amount
         looked_at = True if among is None else among.mask(snapshot.size)[roots]
         return bool((enough & (several | sharing.any()) & looked_at).any())
 
     def above(self, amount: int) -> list[int]:
-        """Return the least allowed amount of each kind of units that does not allow this one but a larger one."""
+        """Return the least larger amounts of inventories whose units forbid this one, ascending, each once."""
         refusing = (amount < self.min_unit) | (amount % self.step_size != 0)
         if not refusing.any():
             return []
@@ -164,9 +164,9 @@ class Stocks:
     # --- what stands in the way ---
 
     def blocking(self, amount: int) -> dict[str, int]:
-        """Return how many inventories each property makes unable to give an amount.
+        """Return, for each property, how many inventories cannot give an amount because of it.
 
-        Of total, reserved and used the first counts that leaves too little.
+        Of total, reserved and used, only the first that leaves too little counts.
         """
         _, capacity, used, *_, total, _, ratio = self._inventories
         too_small = {

@@ -24,7 +24,7 @@ from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
 #: How many candidates are counted.
 COUNTED = 100
-#: How many conditions are tried at most.
+#: The most conditions that are tried.
 _TRIED = 40
 
 
@@ -119,7 +119,7 @@ class Variations:
     def promising(self, tried: Tried) -> list[Condition]:
         """Return the conditions whose change could make a difference after those that were changed.
 
-        They removed something in the search, or what remained is combined.
+        Their rules removed something in the search, or trees were left to combine.
         """
         narrowing = tried.outcome.refusals.narrowing
         removed = {(one.rule, one.suffix) for one in narrowing if one.before.count != one.after.count}
@@ -158,10 +158,10 @@ def _rules(group: Group) -> object:
 
 
 def interchangeable(query: SearchQuery, beside: Mapping[str, object] = MappingProxyType({})) -> object:
-    """Return a value that is equal for queries that differ in the suffixes of groups that no same_subtree names.
+    """Return a value that is equal for queries that differ only in suffixes that no same_subtree names.
 
     Args:
-        beside: By suffix, what has to be equal beside the groups themselves.
+        beside: For each suffix, what else has to be equal.
     """
     subtrees = frozenset(names for names in query.same_subtrees if len(names) > 1)
     named = frozenset().union(*subtrees, {UNSUFFIXED})
@@ -175,7 +175,7 @@ def interchangeable(query: SearchQuery, beside: Mapping[str, object] = MappingPr
 def _may_matter(
     condition: Condition, query: SearchQuery, removed: Collection[tuple[str, str | None]], *, combined: bool
 ) -> bool:
-    """Whether a search can go another way without a condition, with another amount, or after more such changes.
+    """Whether changing a condition, alone or with others, can change what a search finds.
 
     Args:
         removed: The rules that removed anything, each with its suffix.
@@ -191,7 +191,7 @@ def _may_matter(
     concerned &= first.keys()
     if not concerned:
         return False
-    # With its last amount or condition a group can go, whatever else it requires, and others that are tied to it.
+    # A group is removed with its last amount or condition, whatever else it requires, and so are groups tied to it.
     may_go = condition.kind in ("amount", "same_subtree") or not all(
         group_of(query, suffix).resources for suffix in concerned
     )
@@ -205,6 +205,6 @@ def _may_matter(
 
 
 def _tied(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
-    """Return the suffixes and those that a same_subtree ties to them, by others if need be."""
+    """Return the suffixes and those that a same_subtree ties to them, directly or through others."""
     found = suffixes.union(*(names for names in query.same_subtrees if names & suffixes))
     return found if found == suffixes else _tied(query, found)
