@@ -276,7 +276,7 @@ class Expected:
         condition = Condition("root_required", "", (0, 0, 0))
         relaxed = replace(self.query, avoided=frozenset())
         trees = self.trials.trees(relaxed)
-        return [Change("root_required", 1, (condition,), relaxed, trees)] if trees else []
+        return [Change("root_required", 0, (condition,), relaxed, trees)] if trees else []
 
     # --- what is in the way ---
 

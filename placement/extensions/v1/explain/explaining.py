@@ -84,7 +84,7 @@ def explain(
         obstacle=None if outcome.found else _obstacle(len(snapshot), stopped_at, combined),
         steps=applied,
         combinations=combined,
-        near_misses=nearest,
+        near_misses=tuple(_named(near, query, snapshot) for near in nearest),
         relaxations=enough,
         mistakes=wrong,
     )
@@ -97,6 +97,11 @@ def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combin
     if stopped_at is not None:
         return stopped_at.rule, stopped_at.group
     return combined[0].rule if combined else WORK_LIMIT, None
+
+
+def _named(near: NearMiss, query: SearchQuery, snapshot: Snapshot) -> NearMiss:
+    missing = (replace(one, text=_with_names(one.text, query, snapshot)) for one in near.missing)
+    return replace(near, missing=tuple(missing))
 
 
 def _with_names(text: str, query: SearchQuery, snapshot: Snapshot) -> str:

@@ -68,7 +68,8 @@ class Relaxing:
             return
         if condition.kind == "aggregate" and not condition.forbidden:
             yield from self._of_other_aggregates(condition, self._searches.run(dropped.query, COUNTED))
-        yield self._variations.change(condition.kind, dropped, 1)
+        # To have a host enabled changes nothing in the request.
+        yield self._variations.change(condition.kind, dropped, 0 if condition.avoided else 1)
 
     def _with(
         self, condition: Condition, kind: str, text: str, query: SearchQuery, size: float, outcome: Outcome

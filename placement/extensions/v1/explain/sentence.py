@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from placement.extensions.v1.explain.explanation import Combination, Mistake, Relaxation, Shortfall, Step
@@ -31,6 +32,10 @@ TOGETHER = {
 }
 
 
+#: The kinds of mistakes about names that no provider has.
+_UNMET = ("resource_class", "trait", "aggregate", "in_tree")
+
+
 def of_found(found: int, limited: bool) -> str:
     """Return the sentence for a query with candidates."""
     return f"There {'is' if found == 1 else 'are'} {_candidates(found, limited)}."
@@ -49,11 +54,24 @@ def of_obstacle(
         stopped_at: The step that left nothing; None if combining did.
         complete: Whether all changes were tried.
     """
-    reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     about = stopped_at.parameter if stopped_at is not None else ""
+    unmet = _unmet(about, mistakes)
+    if unmet is not None:
+        reason = unmet.text.removesuffix(".")
+        mistakes = [one for one in mistakes if one is not unmet]
+    else:
+        reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     # A mistake in the obstacle itself comes first.
     nearest = sorted(mistakes, key=lambda one: one.subject not in about)
     return f"{reason}. {_enough(relaxations, nearest, complete)}"
+
+
+def _unmet(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
+    """Return the mistake because of which nothing meets a parameter; alternatives and exclusions have other reasons."""
+    if "!" in parameter or "in:" in parameter:
+        return None
+    names = re.findall(r"[\w-]+", parameter)
+    return next((one for one in mistakes if one.kind in _UNMET and one.subject in names), None)
 
 
 def _of_step(step: Step) -> str:

@@ -28,7 +28,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: A
     Equal groups are narrowed once: the steps have the suffix of the first one.  A sharing provider counts only while it
     shares with a tree that remains, or is in one.
     """
-    remaining = _Remaining(snapshot)
+    remaining = _Remaining(snapshot, query.avoided)
     applied: list[Step] = []
     for refusal in refusals.narrowing:
         if refusal.rule == NotOnlyShared.name:
@@ -46,10 +46,13 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: A
 class _Remaining:
     """Counts the providers that can still supply a tree."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, avoided: Iterable[str]) -> None:
         self._snapshot = snapshot
         self._forest = snapshot.forest
         self._sharing = snapshot.with_trait(SHARES)
+        roots = snapshot.forest.all_roots & SlotSet.union([*map(snapshot.with_trait, avoided)], snapshot.size)
+        #: The providers of trees that the service avoids.
+        self.avoided = snapshot.forest.trees_of(roots)
         #: The roots of the trees that remain; None while all do.
         self._roots: SlotSet | None = None
         #: What can supply these trees; None until it is asked for.
@@ -88,7 +91,7 @@ def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: 
     shortfall = None
     if resource_class:
         amount = group_of(query, refusal.suffix or "").resources[resource_class]
-        shortfall = amounts.in_the_way(resource_class, amount, before, after)
+        shortfall = amounts.in_the_way(resource_class, amount, before, after, remaining.avoided)
     return Step(
         rule=rule,
         parameter=_step_parameter(query, refusal),

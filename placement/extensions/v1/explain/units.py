@@ -205,7 +205,9 @@ class AmountsByClass:
             self._stocks[resource_class] = stocks or None
         return self._stocks[resource_class]
 
-    def in_the_way(self, resource_class: str, amount: int, before: SlotSet, after: SlotSet) -> Shortfall:
+    def in_the_way(
+        self, resource_class: str, amount: int, before: SlotSet, after: SlotSet, avoided: SlotSet
+    ) -> Shortfall:
         """Return why an amount does not fit at the providers of ``before`` that are not in ``after``."""
         removed = before.count - after.count
         stocks = self.stocks(resource_class)
@@ -215,5 +217,5 @@ class AmountsByClass:
         concerned = stocks.of(before.mask(size)[stocks.slots])
         refused = concerned.of(~after.mask(size)[concerned.slots])
         counts = {"absent": removed - len(refused), **refused.blocking(amount)}
-        most = int(concerned.largest().max(initial=0))
+        most = int(concerned.of(~avoided.mask(size)[concerned.slots]).largest().max(initial=0))
         return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, most)

@@ -135,13 +135,13 @@ class Variations:
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """Return changes as one text: "with A and B and without C"."""
+    """Return changes as one text: "with A and B, without C"."""
     parts = []
     for preposition in ("with ", "without "):
         changed = [text.removeprefix(preposition) for text in texts if text.startswith(preposition)]
         if changed:
             parts.append(preposition + " and ".join(changed))
-    return " and ".join(parts)
+    return ", ".join(parts)
 
 
 def narrowed_as(query: SearchQuery) -> dict[str, str]:

@@ -79,7 +79,7 @@ _RULES = {
     "required": "No provider with the required traits has room.",
     "member_of": "No provider with room is in the aggregates.",
     "in_tree": "The tree has no room.",
-    "root_required": "No tree has a root with these traits.",
+    "root_required": "No tree with room has a root that meets root_required, or the service avoids these trees.",
     "combination": "No tree has room for all groups at once.",
     "work_limit": "A tree has too many combinations to search.",
 }

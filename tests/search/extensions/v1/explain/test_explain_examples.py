@@ -285,7 +285,7 @@ def test_changes_that_differ_once_amounts_are_raised_are_all_offered() -> None:
     explanation = explained(world, Group("_1", {"A": 1}, aggregates=inside), Group("_2", {"A": 10}), isolate=True)
     assert texts(explanation)[:2] == [
         "without member_of_1=a and resources_2=A:10",
-        "with resources_2=A:8 and without resources_1=A:1&member_of_1=a",
+        "with resources_2=A:8, without resources_1=A:1&member_of_1=a",
     ]
 
 
@@ -316,6 +316,27 @@ def test_units_of_several_kinds_are_all_looked_at() -> None:
     assert texts(explanation) == ["with resources_2=A:4", "with resources_1=A:4"]
 
 
+def test_a_host_that_the_service_avoids_is_the_nearest_and_does_not_count_as_the_most() -> None:
+    world = World()
+    world.host("h1", A=4)
+    world.host("h2", A=6, traits=["DISABLED"])
+    explanation = explained(world, Group("", {"A": 5}), avoided=frozenset({"DISABLED"}))
+    assert [[lack.text for lack in near.missing] for near in explanation.near_misses] == [
+        ["the root h2 has DISABLED"],
+        ["h1 has room for 4 of 5 A"],
+    ]
+    explanation = explained(world, Group("", {"A": 8}), avoided=frozenset({"DISABLED"}))
+    assert "the most that one can give is 4. With resources=A:4 " in explanation.summary
+
+
+def test_alternatives_and_forbidden_names_that_do_not_exist_are_not_the_reason() -> None:
+    world = World()
+    world.host("h1", A=4, traits=["OLD"])
+    group = Group("", {"A": 1}, NameCondition((), frozenset({"OLD", "NEVER"})))
+    explanation = explain(SearchQuery((group,)), world.snapshot(), None, ["NEVER"])
+    assert explanation.summary.startswith("The one provider that remains does not meet required=!NEVER,!OLD. ")
+
+
 def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> None:
     world = World()
     world.host("h1", A=1, traits=["DISABLED"])
@@ -327,6 +348,7 @@ def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> No
     # Nor is it a near miss where more has to be changed.
     explanation = explained(world, Group("", {"A": 2}), avoided=frozenset({"DISABLED"}))
     assert (explanation.relaxations, explanation.near_misses) == ((), ())
+    world.host("child", parent="h1", traits=["T0"])
     explanation = explained(world, Group("", {"A": 1}), avoided=frozenset({"DISABLED"}), root_traits=traits("T0"))
     assert explanation.summary.startswith("None of the 2 trees that remain meets root_required=T0.")
 
@@ -375,7 +397,7 @@ def test_three_conditions_are_changed_together_where_no_two_are_enough() -> None
     world.host("h1", A=2, B=1, traits=[SHARES])
     explanation = explained(world, Group("", {"A": 4, "B": 3}, traits("T0")))
     (relaxation,) = explanation.relaxations
-    assert relaxation.text == "with resources=A:2 and resources=B:1 and without required=T0"
+    assert relaxation.text == "with resources=A:2 and resources=B:1, without required=T0"
     assert (relaxation.kind, relaxation.found) == ("several", 1)
     world = World()
     world.host("h1", A=Stock(4, used=2), B=Stock(3, used=2))

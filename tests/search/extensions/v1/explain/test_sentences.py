@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -91,12 +92,22 @@ def of_step_size() -> str:
 
 @case("A rule about providers leaves none")
 def of_providers() -> str:
+    world = World()
+    for name in ("host1", "host2"):
+        world.host(name, VCPU=8, traits=["HW_GPU"])
+    return summary(world, replace(vcpu(4, "_1"), traits=NameCondition((), frozenset({"HW_GPU"}))))
+
+
+@case("No provider has the trait")
+def of_unknown_trait() -> str:
     return summary(hosts(8, 8), vcpu(4, "_1", "HW_GPU"))
 
 
 @case("A rule about trees leaves none")
 def of_trees() -> str:
-    return summary(hosts(8, 8), vcpu(4), root_traits=NameCondition((frozenset({"HW_GPU"}),)))
+    world = hosts(8, 8)
+    world.host("gpu", parent="host1", traits=["HW_GPU"])
+    return summary(world, vcpu(4), root_traits=NameCondition((frozenset({"HW_GPU"}),)))
 
 
 @case("The service avoids what would do")
