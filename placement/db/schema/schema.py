@@ -286,6 +286,9 @@ def _exclusively(engine: Engine) -> Iterator[Connection]:
         if backend in ("mysql", "mariadb"):
             # MySQL commits every change of the schema implicitly; the recorded revision must be committed with it.
             connection.execution_options(isolation_level="AUTOCOMMIT")
+            # It ends here: to give it back the pool would reset the level, which raises an error of the driver if the
+            # connection is lost by then.
+            connection.detach()
             with _mysql_lock(connection):
                 yield connection
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from placement import deploy
 from placement.db.schema import schema
 from placement.db.upkeep import standard
 from placement.errors import StartError
-from tests import caller, made, web
+from tests import caller, made, proxies, proxy_faults, web
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -133,6 +134,19 @@ def test_a_start_that_loses_its_connection_goes_on_with_another(backend, url, sy
         with lost_at(backend, url, [number]):
             call = caller.inside(deploy.loadapp(conf, database))
         assert call("GET", "/resource_providers").status == 200
+
+
+@pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_start_whose_commit_is_cut_goes_on(backend, url, number):
+    direct, commits = sa.make_url(url), itertools.count(1)
+    cuts = proxy_faults.CutsAtCommit(lambda: next(commits) == number, forwards=True)
+    with proxies.proxy(direct.port) as proxy, proxy.behaving(cuts):
+        through = direct.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+        conf = web.configuration(placement_database__connection=through, placement_database__sync_on_startup=True)
+        call = caller.inside(deploy.loadapp(conf))
+        assert call("GET", "/resource_providers").status == 200
+    assert cuts.cut == 1
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
