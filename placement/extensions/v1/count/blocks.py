@@ -24,7 +24,7 @@ _ALTERNATIVES = 100
 
 
 class Item(NamedTuple):
-    """Equal demands of one placement, each of which any of the providers may supply.
+    """Equal demands of one placement.  Any of the providers may supply each of them.
 
     Attributes:
         amounts: By resource class.

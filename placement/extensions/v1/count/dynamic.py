@@ -19,9 +19,9 @@ from placement.extensions.v1.count.closed import largest
 from placement.extensions.v1.count.dealing import Free, Range
 from placement.search.budget import Budget, Exhausted
 
-#: One operation is for so many cells; operations for a table, and for each share of a provider.
+#: Cells per operation; operations per table, and per share of a provider.
 _CELLS, _TABLE, _SHARE = 300, 50, 20
-#: No more cells are in a table of many trees.
+#: The most cells of a table of many trees.
 _MOST_CELLS = 2**20
 #: An item with the numbers of its alternatives; with one number if it is isolated, since it then depends on the other
 #: items of that alternative.

@@ -101,8 +101,8 @@ class Sharing:
     def bound(self, roots: Slots, each: Integers, providers: Slots) -> Least:
         """Return an upper bound for trees together, and the rule that it comes from.
 
-        Whatever exceeds the local copies of a tree comes from the sharing providers.  So all trees have at most
-        the local copies of a kind, limited in each tree by its own bound, and all that is shared.
+        Sharing providers supply what exceeds the local copies of a tree.  So the trees together have at most their
+        local copies of a kind, each limited by its own bound, and all shared copies.
 
         Args:
             each: An upper bound for each tree alone.

@@ -18,7 +18,7 @@ from placement.extensions.v1.explain.lowering import Lowering
 from placement.extensions.v1.explain.searching import Outcome
 from placement.extensions.v1.explain.several import several
 from placement.extensions.v1.explain.units import AmountsByClass
-from placement.extensions.v1.explain.variations import COUNTED, QueryChange, Tried, Variations, interchangeable
+from placement.extensions.v1.explain.variations import QueryChange, Tried, Variations, interchangeable
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 
@@ -67,7 +67,7 @@ class Relaxing:
         if dropped is None or not dropped.outcome.found:
             return
         if condition.kind == "aggregate" and not condition.forbidden:
-            yield from self._of_other_aggregates(condition, self._searches.run(dropped.query, COUNTED))
+            yield from self._of_other_aggregates(condition, dropped.outcome)
         # To have a host enabled changes nothing in the request.
         yield self._variations.change(condition.kind, dropped, 0 if condition.avoided else 1)
 

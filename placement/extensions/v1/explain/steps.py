@@ -12,7 +12,7 @@ from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
 from placement.extensions.v1.explain.units import AmountsByClass
 from placement.extensions.v1.explain.variations import QueryChange
-from placement.index.slots import SlotSet
+from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 from placement.search.refusals import Refusal, Refusals
@@ -52,7 +52,7 @@ class _Remaining:
         self._sharing = snapshot.with_trait(SHARES)
         roots = snapshot.forest.all_roots & SlotSet.union([*map(snapshot.with_trait, avoided)], snapshot.size)
         #: The providers of trees that the service avoids.
-        self.avoided = snapshot.forest.trees_of(roots)
+        self.avoided = snapshot.forest.trees_of(roots) if roots else EMPTY
         #: The roots of the trees that remain; None while all do.
         self._roots: SlotSet | None = None
         #: What can supply these trees; None until it is asked for.
