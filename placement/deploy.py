@@ -168,8 +168,8 @@ def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
     """Bring the schema and the standard rows up to date; other processes may do the same (docs: entry-points).
 
-    Where the connection is lost, as in a switchover of the database, this is done again: uWSGI would end all workers
-    because one of them could not start.
+    Where the connection is lost, as in a switchover of the database, or a statement waits in vain, this is done again:
+    uWSGI would end all workers because one of them could not start.
     """
     tries = 0
     while True:
@@ -178,12 +178,12 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
         except errors.DatabaseUnavailable as failure:
             cause = driver_errors.cause_of(failure)
         except sa.exc.DBAPIError as error:
-            if driver_errors.classify(error) is not driver_errors.ErrorClass.LOST:
+            if driver_errors.classify(error) not in (driver_errors.ErrorClass.LOST, driver_errors.ErrorClass.COLLISION):
                 raise
             cause = driver_errors.message(error)
         if 0 <= conf.placement_database.max_retries <= tries:
-            raise StartError(f"The connection to the database is lost each time: {cause}")
-        LOG.warning("The connection to the database was lost at start: %s", cause)
+            raise StartError(f"The database fails each time: {cause}")
+        LOG.warning("The database failed at start: %s", cause)
         tries += 1
         _reach(database, conf)
 

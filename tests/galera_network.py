@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import secrets
 import shutil
@@ -24,10 +23,13 @@ PORT = 3306
 #: What docs/deployment.rst (section "Galera") advises: options of the server, and of the provider.
 _ADVISED = dict(re.findall(r'^(\w+) = "?(.*?)"?$', captioned("docs/deployment.rst", "mariadb.cnf"), re.MULTILINE))
 _EXPULSION = dict(option.split("=") for option in _ADVISED["wsrep_provider_options"].split("; "))
-#: Seconds after which nodes that are all outside of a group have found each other, if they can: evs.inactive_timeout.
-_ALONE = 6.0
+#: Seconds until which a silent node is expelled, and nodes outside of the group have found each other, if they can:
+#: evs.inactive_timeout.
+EXPULSION = 6.0
 #: Seconds between two looks at nodes while others start.
 _INTERVAL = 0.5
+#: What a node that is in the group, or that has left it until it is started again, calls itself.
+_PRIMARY, _LEFT = "Primary", "Disconnected"
 
 
 class Node(galera.Node):
@@ -55,11 +57,15 @@ class Node(galera.Node):
 
     def is_primary(self) -> bool:
         """Whether it is in the primary view; raises OperationalError where it does not answer."""
-        return self.status("cluster_status") == "Primary"
+        return self.status("cluster_status") == _PRIMARY
 
     def bootstrap(self) -> None:
         """Have it, and the nodes that it reaches, be the primary view from now on."""
         self._administer("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+
+    def leave(self) -> None:
+        """Have it leave the group until it is started again, as a node does that finds its data inconsistent."""
+        self._administer("SET GLOBAL wsrep_cluster_address = ''")
 
     @property
     def _operators_url(self) -> sa.URL:
@@ -113,31 +119,60 @@ class Node(galera.Node):
 
 
 class _Operator:
-    """Bootstraps the group if all of its nodes are outside of a primary view, which does not end by itself.
-
-    That is so after a node has died while the others did not reach each other: none of them has a majority then, nor
-    have they once they meet, as long as one of the last primary view is missing.
-    """
+    """Does what docs/deployment.rst asks of an operator, where a group does not become complete by itself."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
-        self._lost_since: float | None = None
+        self._wrong_since: float | None = None
 
     def look(self) -> None:
-        """Do what is due now; called again and again by those who wait for a node."""
-        if not self._is_lost():
-            self._lost_since = None
-        elif self._lost_since is None:
-            self._lost_since = time.monotonic()
-        elif time.monotonic() > self._lost_since + _ALONE:
-            self._lost_since = None
+        """Do what is due now; called again and again by those who wait for nodes."""
+        statuses = self._statuses()
+        if statuses is None or (_PRIMARY in statuses and _LEFT not in statuses):
+            self._wrong_since = None
+        elif self._wrong_since is None:
+            self._wrong_since = time.monotonic()
+        elif time.monotonic() > self._wrong_since + EXPULSION:
+            self._wrong_since = None
+            self._mend([node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT])
+
+    def _mend(self, left: Sequence[Node]) -> None:
+        """Bootstrap the group: no node is in a primary view.
+
+        That is so after a node has died while the others did not reach each other: none of them has a majority then,
+        nor have they once they meet, as long as one of the last primary view is missing.
+        """
+        if not left:
             max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
 
-    def _is_lost(self) -> bool:
+    def _statuses(self) -> list[str] | None:
         try:
-            return not any(node.is_primary() for node in self._nodes)
+            return [node.status("cluster_status") for node in self._nodes]
         except sa.exc.OperationalError:  # it may be in a primary view
-            return False
+            return None
+
+
+class _OperatorOfAll(_Operator):
+    """Also starts nodes again that have left the group for good, as one may that others expelled."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.nodes)
+        self._cluster = cluster
+
+    def _mend(self, left: Sequence[Node]) -> None:
+        if not left:
+            super()._mend(left)
+        elif any(node.is_primary() for node in self._nodes):
+            self._kill(left)
+            self._cluster.join(left)
+        else:  # the last transaction may be at one that has left
+            self._kill(self._nodes)
+            self._cluster.begin_again()
+
+    @staticmethod
+    def _kill(nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            node.kill()
 
 
 class Cluster:
@@ -180,16 +215,12 @@ class Cluster:
 
     def wait_until_complete(self) -> None:
         """Return once all nodes are synced with each other."""
-        operator = _Operator(self.nodes)
-
-        def is_complete(node: Node) -> bool:
-            if node.is_synced_with(len(self.nodes)):
-                return True
+        operator = _OperatorOfAll(self)
+        deadline = time.monotonic() + children.PATIENCE
+        while not all(node.is_synced_with(len(self.nodes)) for node in self.nodes):
+            assert time.monotonic() < deadline, "the nodes do not become one group"
             operator.look()
-            return False
-
-        for node in self.nodes:
-            node.child.wait_until(functools.partial(is_complete, node))
+            time.sleep(_INTERVAL / 10)
 
     def begin_again(self) -> None:
         """Start all nodes, after all of them have ended: first the one with the last transaction."""

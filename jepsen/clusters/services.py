@@ -28,6 +28,7 @@ def service(cluster: Cluster, database_url: str) -> Iterator[Service]:
         environment=cluster.environment,
         tree=cluster.tree or running.ROOT,
     ) as started:
+        started.wait_until_loaded()
         yield started
 
 

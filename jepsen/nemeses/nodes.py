@@ -12,7 +12,7 @@ from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.galera import Galera
 from jepsen.history import AFTERMATH
 from jepsen.nemeses.nemesis import Nemesis
-from tests.galera_network import Node
+from tests.galera_network import EXPULSION, Node
 from tests.namespaces import CLIENTS, GROUP
 
 
@@ -90,6 +90,7 @@ class PauseNodeBriefly(PauseNode):
     def _harm_node(self, cluster: Galera, node: Node, chance: random.Random) -> Iterator[None]:
         with node.frozen():
             time.sleep(chance.uniform(1.0, 6.0))
+        time.sleep(EXPULSION)  # until then the others may expel it, although all of them call themselves synced
         yield
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jepsen import catalogue
-from jepsen.nemeses import nodes
+from jepsen.clusters.galera import NODES
+from jepsen.nemeses.nodes import PartitionNode
 from jepsen.run import Plan, run
 from jepsen.tests.running import assert_nothing_violated, running_cluster
 from tests.namespaces import GROUP
@@ -33,7 +34,18 @@ def test_a_group_without_a_primary_view_is_bootstrapped(galera):
     galera.wait_until_complete()
 
 
-@pytest.mark.parametrize("nemesis", NEMESES if LONG else [nodes.PartitionNode.name])
+@pytest.mark.skipif(not LONG, reason="a long run: make test-long")
+@pytest.mark.parametrize("number", [1, NODES])
+def test_nodes_that_have_left_the_group_are_started_again(galera, number):
+    nodes = galera.nodes.nodes
+    for node in nodes[:number]:
+        node.leave()
+    assert [node.is_primary() for node in nodes] == [False] * number + [True] * (len(nodes) - number)
+    galera.wait_until_complete()
+    assert all(node.is_primary() for node in nodes)
+
+
+@pytest.mark.parametrize("nemesis", NEMESES if LONG else [PartitionNode.name])
 def test_nodes_fail(galera, nemesis, record_property):
     plan = Plan(WORKLOADS, [nemesis], seconds=120.0) if LONG else Plan(["registers", "bank"], [nemesis], 9.0, peace=1.0)
     result = run(galera, plan)

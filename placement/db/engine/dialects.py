@@ -286,6 +286,8 @@ def _end_transaction(connection: Any, record: Any, _state: Any) -> None:
 
     After a COMMIT none is open; MySQL's drivers would send a ROLLBACK all the same.  After a COMMIT that failed one may
     be open, although SQLAlchemy takes the transaction for ended then, and says that it was reset.
+
+    A connection that was detached from the pool has no record, and is closed after this.
     """
-    if not record.info.pop(_COMMITTED, False):
+    if record is None or not record.info.pop(_COMMITTED, False):
         connection.rollback()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 
 import pytest
 import sqlalchemy as sa
@@ -13,6 +14,7 @@ from placement.db.schema import schema
 from placement.db.upkeep import standard
 from placement.errors import StartError
 from tests import caller, made, proxies, proxy_faults, web
+from tests.db import faults
 from tests.made import opened
 
 pytestmark = pytest.mark.every_database
@@ -134,6 +136,23 @@ def test_a_start_that_loses_its_connection_goes_on_with_another(backend, url, sy
         with lost_at(backend, url, [number]):
             call = caller.inside(deploy.loadapp(conf, database))
         assert call("GET", "/resource_providers").status == 200
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_start_whose_statement_collides_goes_on(backend, url, number):
+    plan = faults.Plan(number, [faults.collisions(backend.kind)[number % 3]])
+    conf = web.configuration(placement_database__connection=url, placement_database__retry_interval=0)
+    with opened(url) as database:
+        with faults.planted(database, plan):
+            call = caller.inside(deploy.loadapp(conf, database))
+        assert plan.victim is not None
+        assert call("GET", "/resource_providers").status == 200
+
+
+def test_a_schema_that_is_synced_leaves_no_error_in_the_log(url, caplog):
+    with opened(url) as database:
+        schema.sync(database.engine)
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
