@@ -24,8 +24,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-#: Modules that a service or a command with all extensions imports while it starts, and that import the others.
-_EXTENSIONS = ("v1.api", "baremetal.api", "console.api", "doctor.command", "loading.command")
+#: Modules of extensions that a service or a command with them imports while it starts, and that import the others.
+_OF_EXTENSIONS = ("v1.api", "baremetal.api", "console.api", "doctor.command", "loading.command")
 #: Seconds that a program may take; one that hangs is killed before faulthandler ends the run.
 TIMEOUT = 540.0
 
@@ -115,7 +115,11 @@ class Program:
 @functools.cache
 def service() -> Preloaded:
     """Return the process for programs that use the service."""
-    return Preloaded("placement.wsgi", "waitress", *(f"placement.extensions.{name}" for name in _EXTENSIONS))
+    from placement import extension  # not in the processes that are forked
+
+    installed = extension.installed()
+    modules = [module for module in _OF_EXTENSIONS if module.partition(".")[0] in installed]
+    return Preloaded("placement.wsgi", "waitress", *(f"placement.extensions.{module}" for module in modules))
 
 
 @functools.cache

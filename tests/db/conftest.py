@@ -7,7 +7,7 @@ import functools
 
 import pytest
 
-from placement import signals
+from placement import extension, signals
 from placement.cmd import manage
 from placement.db import feed
 from placement.db.engine import dialects
@@ -47,7 +47,7 @@ def patient_database(monkeypatch):
 @pytest.fixture
 def own_insert(backend):
     """How many statements a transaction's events add to those of the feed: SQLite has no round trips to save."""
-    return int(backend.kind == "sqlite")
+    return int(backend.kind == "sqlite" and "v1" in extension.installed())
 
 
 @pytest.fixture
