@@ -104,9 +104,10 @@ def check(service, log, requests):
     lines = written.decode().splitlines()
     assert all(map(LINE.fullmatch, lines)), [line for line in lines if not LINE.fullmatch(line)]
     rest = reported(log, before) - expected
-    # Other lines belong to connections that were closed without a reply.
+    # Other lines belong to connections without a reply: a server that closes one before it has read all resets it, and
+    # the client may lose what was sent.
     hung_up = [reply for reply in replies if not reply.status]
-    assert {*rest} <= {"400"}
+    assert all(status.startswith("4") for status in rest), rest
     assert rest.total() <= len(hung_up)
     assert {reply.body[:9] for reply in hung_up} <= {b"", b"<!DOCTYPE"}  # Apache's, to what may be HTTP/0.9
     # The web server has a log, too.
