@@ -46,7 +46,8 @@ def send(port: int, request: bytes, seconds: float = PATIENCE) -> Reply:
 def _parsed(received: bytes) -> Reply:
     head, _, body = received.partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
-    match = re.fullmatch(rb"HTTP/1\.[01] (\d{3}) [ -~]*", first)
+    # uWSGI repeats the version of the request, such as HTTP/1.
+    match = re.fullmatch(rb"HTTP/1[.\d]* (\d{3}) [ -~]*", first)
     if not match:
         return Reply(0, (), received)
     if any(_CONTROL.search(line) for line in lines):
