@@ -168,8 +168,8 @@ def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
     """Bring the schema and the standard rows up to date; other processes may do the same (docs: entry-points).
 
-    Where the connection is lost, as in a switchover of the database, or a statement waits in vain, this is done again:
-    uWSGI would end all workers because one of them could not start.
+    It is repeated if the connection is lost, as in a switchover of the database, or if a statement meets a lock:
+    otherwise uWSGI would end all workers because one of them could not start.
     """
     tries = 0
     while True:
@@ -178,7 +178,7 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
         except errors.DatabaseUnavailable as failure:
             cause = driver_errors.cause_of(failure)
         except sa.exc.DBAPIError as error:
-            if driver_errors.classify(error) not in (driver_errors.ErrorClass.LOST, driver_errors.ErrorClass.COLLISION):
+            if not driver_errors.may_pass(error):
                 raise
             cause = driver_errors.message(error)
         if 0 <= conf.placement_database.max_retries <= tries:

@@ -28,7 +28,7 @@ _EXPULSION = dict(option.split("=") for option in _ADVISED["wsrep_provider_optio
 EXPULSION = 6.0
 #: Seconds between two looks at nodes while others start.
 _INTERVAL = 0.5
-#: What a node that is in the group, or that has left it until it is started again, calls itself.
+#: The status of a node in the primary view, and of one that has left the group until it is started again.
 _PRIMARY, _LEFT = "Primary", "Disconnected"
 
 
@@ -119,60 +119,50 @@ class Node(galera.Node):
 
 
 class _Operator:
-    """Does what docs/deployment.rst asks of an operator, where a group does not become complete by itself."""
+    """Does what docs/deployment.rst asks of an operator, if the nodes do not become a group by themselves."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
-        self._wrong_since: float | None = None
+    def __init__(self, nodes: Sequence[Node], cluster: Cluster | None = None) -> None:
+        """Take the nodes that run, and the cluster if nodes that have left it are to be started again."""
+        self._nodes, self._cluster = nodes, cluster
+        self._broken_since: float | None = None
 
     def look(self) -> None:
         """Do what is due now; called again and again by those who wait for nodes."""
         statuses = self._statuses()
-        if statuses is None or (_PRIMARY in statuses and _LEFT not in statuses):
-            self._wrong_since = None
-        elif self._wrong_since is None:
-            self._wrong_since = time.monotonic()
-        elif time.monotonic() > self._wrong_since + EXPULSION:
-            self._wrong_since = None
-            self._mend([node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT])
+        is_broken = bool(statuses) and (_PRIMARY not in statuses or _LEFT in statuses)
+        if not is_broken:
+            self._broken_since = None
+            return
+        now = time.monotonic()
+        if self._broken_since is None:
+            self._broken_since = now
+        if now > self._broken_since + EXPULSION:
+            self._broken_since = None
+            self._mend(statuses)
 
-    def _mend(self, left: Sequence[Node]) -> None:
-        """Bootstrap the group: no node is in a primary view.
-
-        That is so after a node has died while the others did not reach each other: none of them has a majority then,
-        nor have they once they meet, as long as one of the last primary view is missing.
-        """
+    def _mend(self, statuses: Sequence[str]) -> None:
+        left = [node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT]
         if not left:
+            # A node has died while the others did not reach each other: none of them has a majority, nor have they once
+            # they meet, as long as one of the last primary view is missing.
             max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
-
-    def _statuses(self) -> list[str] | None:
-        try:
-            return [node.status("cluster_status") for node in self._nodes]
-        except sa.exc.OperationalError:  # it may be in a primary view
-            return None
-
-
-class _OperatorOfAll(_Operator):
-    """Also starts nodes again that have left the group for good, as one may that others expelled."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster.nodes)
-        self._cluster = cluster
-
-    def _mend(self, left: Sequence[Node]) -> None:
-        if not left:
-            super()._mend(left)
-        elif any(node.is_primary() for node in self._nodes):
-            self._kill(left)
+        elif self._cluster is None:
+            return
+        elif _PRIMARY in statuses:
+            for node in left:
+                node.kill()
             self._cluster.join(left)
-        else:  # the last transaction may be at one that has left
-            self._kill(self._nodes)
+        else:  # the last transaction may be at a node that has left
+            for node in self._nodes:
+                node.kill()
             self._cluster.begin_again()
 
-    @staticmethod
-    def _kill(nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            node.kill()
+    def _statuses(self) -> list[str]:
+        """Return what each node calls itself; nothing if one does not answer, since it may be in a primary view."""
+        try:
+            return [node.status("cluster_status") for node in self._nodes]
+        except sa.exc.OperationalError:
+            return []
 
 
 class Cluster:
@@ -215,7 +205,7 @@ class Cluster:
 
     def wait_until_complete(self) -> None:
         """Return once all nodes are synced with each other."""
-        operator = _OperatorOfAll(self)
+        operator = _Operator(self.nodes, self)
         deadline = time.monotonic() + children.PATIENCE
         while not all(node.is_synced_with(len(self.nodes)) for node in self.nodes):
             assert time.monotonic() < deadline, "the nodes do not become one group"

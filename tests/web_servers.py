@@ -144,8 +144,8 @@ def haproxy(
     configuration.write_text(filled("haproxy/placement.cfg", changes))
     if secured is not None:
         configuration.write_text(with_tls(configuration.read_text(), *secured))
-    # A master with a worker, as Debian's unit starts it.
-    argv = [*unprivileged(), haproxy_binary(), "-W", "-f", str(configuration)]
+    # A master with a worker and a socket, as Debian's unit starts it.
+    argv = [*unprivileged(), haproxy_binary(), "-W", "-S", str(directory / "master.sock"), "-f", str(configuration)]
     yield from running.run(argv, port, directory)
 
 

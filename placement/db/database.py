@@ -250,9 +250,7 @@ class Database:
                     connection.execute(sa.select(1))
                 return
             except exc.SQLAlchemyError as error:
-                # A node of Galera that waits for the others in vain says that it has waited for a lock.
-                passes = driver_errors.classify(error) in (ErrorClass.LOST, ErrorClass.COLLISION)
-                if not passes or 0 <= max_retries <= tries:
+                if not driver_errors.may_pass(error) or 0 <= max_retries <= tries:
                     raise retry.unavailable(error) from error
                 if not tries:
                     LOG.warning("The database does not answer yet: %s", driver_errors.message(error))

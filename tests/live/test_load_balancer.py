@@ -72,11 +72,12 @@ def balanced(*services, **options):
         yield proxy
 
 
-def command(proxy, words):
-    """Return the answer of haproxy's socket."""
+def command(proxy, words, name="admin.sock"):
+    """Return the answer of one of haproxy's sockets."""
     with socket.socket(socket.AF_UNIX) as admin:
-        admin.connect(str(proxy.directory / "admin.sock"))
+        admin.connect(str(proxy.directory / name))
         admin.sendall(f"{words}\n".encode())
+        admin.shutdown(socket.SHUT_WR)  # the master's socket waits for more commands
         return b"".join(iter(lambda: admin.recv(65536), b"")).decode()
 
 
@@ -188,6 +189,8 @@ def test_a_reload_of_haproxy_loses_no_request(first):
         before = proxy.workers
         with asking(storm, provider):
             proxy.wait_until(lambda: len(storm.history) > 10)
+            # The worker serves before the master has executed itself anew, and until then the master loses signals.
+            assert "worker" in command(proxy, "show proc", "master.sock")
             os.kill(proxy.pid, signal.SIGUSR2)
             proxy.wait_until(lambda: not any(map(children.alive, before)))
             asked = len(storm.history)

@@ -289,5 +289,6 @@ def _end_transaction(connection: Any, record: Any, _state: Any) -> None:
 
     A connection that was detached from the pool has no record, and is closed after this.
     """
-    if record is None or not record.info.pop(_COMMITTED, False):
+    is_committed = record is not None and record.info.pop(_COMMITTED, False)
+    if not is_committed:
         connection.rollback()

@@ -16,7 +16,7 @@ from placement.db.engine import error_codes
 from placement.db.engine.error_codes import Code, ErrorClass
 from placement.signals import ErrorLabel
 
-__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "message"]
+__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "may_pass", "message"]
 
 _LABELS: dict[ErrorClass, ErrorLabel] = {
     ErrorClass.COLLISION: "lock_timeout",
@@ -38,6 +38,14 @@ def classify(error: BaseException) -> ErrorClass:
     if isinstance(error, exc.DBAPIError):
         return _classify_driver(error)
     return ErrorClass.VALUE if isinstance(error, (UnicodeError, OverflowError)) else ErrorClass.INTERNAL
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether the same statement may succeed later: a connection was lost, or the statement met a lock.
+
+    A Galera node that cannot reach the others reports a lock wait timeout, for a SELECT as well.
+    """
+    return classify(error) in (ErrorClass.LOST, ErrorClass.COLLISION)
 
 
 def _classify_driver(error: exc.DBAPIError) -> ErrorClass:

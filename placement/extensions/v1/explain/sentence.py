@@ -67,7 +67,7 @@ def of_obstacle(
 
 
 def _unmet(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
-    """Return the mistake because of which nothing meets a parameter; alternatives and exclusions have other reasons."""
+    """Return the mistake about a name that a parameter requires; None if it forbids names or offers alternatives."""
     if "!" in parameter or "in:" in parameter:
         return None
     names = re.findall(r"[\w-]+", parameter)
