@@ -145,7 +145,8 @@ class _Operator:
         if not left:
             # A node has died while the others did not reach each other: none of them has a majority, nor have they once
             # they meet, as long as one of the last primary view is missing.
-            max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
+            with contextlib.suppress(sa.exc.OperationalError):  # the view changes just now: another look follows
+                max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
         elif self._cluster is None:
             return
         elif _PRIMARY in statuses:
