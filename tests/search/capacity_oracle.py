@@ -11,6 +11,8 @@ from tests.world import World
 
 #: States of the program that are looked at before it is given up.
 _STATES = 4000
+#: Different candidates: the program recurses once for each.
+_VECTORS = 200
 
 
 class TooManyError(Exception):
@@ -27,6 +29,8 @@ def most(world: World, answers: Iterable[Answer]) -> int:
         TooManyError: There are too many ways.
     """
     taken = _least_hungry({amounts for amounts, _ in answers})
+    if len(taken) > _VECTORS:
+        raise TooManyError
     places = sorted({(name, class_) for amounts in taken for name, class_, _ in amounts})
     free = tuple(_free(world, *place) for place in places)
     vectors = [

@@ -85,14 +85,21 @@ def one_of(names: frozenset[str]) -> str:
 # --- changed queries ---
 
 
-def without(query: SearchQuery, *left_out: Condition) -> SearchQuery | None:
+def without(query: SearchQuery, unknown: frozenset[str], *left_out: Condition) -> SearchQuery | None:
     """Return the query without some conditions; None if what remains can't be sent.
 
     A group that asks for no class any more goes with its other conditions, unless a subtree names it with another one.
+
+    Args:
+        unknown: the traits that do not exist: to forbid them says nothing.
     """
     changed = query
     for condition in sorted(left_out, key=lambda each: not each.of_all_groups):
         changed = _without_one(changed, condition)
+    existing = (
+        replace(group, traits=replace(group.traits, none_of=group.traits.none_of - unknown)) for group in changed.groups
+    )
+    changed = with_groups(changed, (group for group in existing if group != Group(group.suffix)))
     asking = {group.suffix for group in query.groups if group.resources}
     while lonely := asking & {
         group.suffix for group in changed.groups if not group.resources and is_lonely(group, changed)

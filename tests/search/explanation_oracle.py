@@ -132,7 +132,7 @@ class Expected:
         """What helps if it is left out; classes, too."""
         found = []
         for condition in self.conditions:
-            relaxed = changes.without(self.query, condition)
+            relaxed = changes.without(self.query, self.unknown, condition)
             if relaxed is not None and (trees := self.trials.trees(relaxed)):
                 kind, size = ("resource", 1.5) if condition.kind == "amount" else (condition.kind, 1)
                 text = f"without {self._named(condition)}"
@@ -141,7 +141,7 @@ class Expected:
 
     def _named(self, condition: Condition) -> str:
         """Return what is left out, with the groups that go."""
-        relaxed = changes.without(self.query, condition)
+        relaxed = changes.without(self.query, self.unknown, condition)
         left = {group.suffix for group in relaxed.groups} if relaxed is not None else set()
         gone = [changes.text_of_group(group) for group in self.query.groups if group.suffix not in left]
         if condition.kind == "same_subtree":
@@ -217,7 +217,7 @@ class Expected:
         self, others: list[Condition], kept: list[Condition], dropped: tuple[Condition, ...]
     ) -> Iterator[SearchQuery]:
         """Yield the queries with the smallest amounts, raised; which are the smallest depends on the inventories."""
-        base = changes.without(self.query, *others, *dropped)
+        base = changes.without(self.query, self.unknown, *others, *dropped)
         if base is None:
             return
         for least in itertools.product(*(self._smallest(condition) for condition in kept)):

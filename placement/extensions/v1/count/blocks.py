@@ -11,7 +11,7 @@ provider twice (König's theorem on edge colourings of bipartite graphs).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from placement.extensions.v1.count.basis import MOST
@@ -55,6 +55,8 @@ Block = tuple[Alternative, ...]
 Part = tuple[Block, ...]
 #: By demand, the providers that may supply it.
 _Domains = tuple[tuple[int, ...], ...]
+#: By class, the largest amount that one consumer may take of each provider.
+_Available = Mapping[str, Sequence[int]]
 
 
 def components(keys: Sequence[Collection[Hashable]]) -> list[list[int]]:
@@ -75,28 +77,33 @@ def parts_of(requirements: Requirements, form: CanonicalForm) -> list[Part] | No
     Returns:
         None if there are too many alternatives, or other rules.
     """
-    if not requirements.nested or _limited(requirements, form):
+    if not requirements.nested:
         return None
     parts = []
+    available = dict(zip(requirements.summed_classes, form.available, strict=True))
     ties = [_ties(requirements, *each) for each in zip(requirements.demands, form.domains, strict=True)]
     for demands in components(ties):
         domains = _undominated(_Rules(requirements, form, demands).domains())
         if domains is None:
             return None
-        alternatives = list(dict.fromkeys(_alternative(requirements, form, demands, one) for one in domains))
+        alternatives = list(dict.fromkeys(_alternative(requirements, available, demands, one) for one in domains))
+        if any(_is_limited(alternative, available) for alternative in alternatives):
+            return None
         rooms = [set().union(*(item.rooms() for item in one)) for one in alternatives]
         parts.append(tuple(tuple(alternatives[number] for number in block) for block in components(rooms)))
     return parts
 
 
-def _limited(requirements: Requirements, form: CanonicalForm) -> bool:
+def _is_limited(alternative: Alternative, available: _Available) -> bool:
     """Whether the largest amount of one consumer may keep unequal demands from sharing a provider."""
-    demands = list(zip(requirements.demands, form.domains, strict=True))
-    for name, available in zip(requirements.summed_classes, form.available, strict=True):
-        for provider, most in enumerate(available):
-            inside = [(domain, demand.amounts) for demand, domain in demands if provider in domain]
-            if sum(amounts.get(name, 0) for _, amounts in inside) > most and any(one != inside[0] for one in inside):
-                return True
+    for name, most in available.items():
+        takers: dict[int, list[int]] = {}
+        for item in alternative:
+            amount = dict(item.amounts).get(name, 0) * item.times
+            for provider, _ in item.at_once if amount else ():
+                takers.setdefault(provider, []).append(amount)
+        if any(len(amounts) > 1 and sum(amounts) > most[provider] for provider, amounts in takers.items()):
+            return True
     return False
 
 
@@ -175,10 +182,9 @@ def _undominated(found: Iterator[_Domains]) -> list[_Domains] | None:
 
 
 def _alternative(
-    requirements: Requirements, form: CanonicalForm, demands: Sequence[int], domains: _Domains
+    requirements: Requirements, available: _Available, demands: Sequence[int], domains: _Domains
 ) -> Alternative:
     """Return the alternative of demands that any providers of the domains may supply."""
-    available = dict(zip(requirements.summed_classes, form.available, strict=True))
     times: Counter[Item] = Counter()
     for number, domain in zip(demands, domains, strict=True):
         suffix, amounts = requirements.demands[number]

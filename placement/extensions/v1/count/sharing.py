@@ -111,9 +111,11 @@ class Sharing:
         forest = self._snapshot.forest
         trees = forest.trees_of(SlotSet.of(roots, self._basis.size))
         shared = SlotSet.sparse(providers)
-        inside = [
-            (kind, (kind.eligible.local & trees) - shared, kind.eligible.sharing & shared) for kind in self._basis.kinds
-        ]
+        inside = []
+        for kind in self._basis.kinds:
+            # What shares one kind may supply another one to its own tree only.
+            sharing = kind.eligible.sharing & shared
+            inside.append((kind, (kind.eligible.local & trees) - sharing, sharing))
         domains = [(local | sharing).slots() for _, local, sharing in inside]
         least = bounds(self._basis, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
         for kind, local, sharing in inside:

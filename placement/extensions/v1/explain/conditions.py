@@ -103,10 +103,13 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
     return next(group for group in query.groups if group.suffix == suffix)
 
 
-def described(query: SearchQuery, changes: Changes) -> Iterator[tuple[str, str]]:
+def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield each change in words, as "with resources=VCPU:4", and the parts of the query that it changes.
 
     A group is named in the change that removes it.
+
+    Args:
+        unknown: Traits that do not exist, as ``of_existing`` leaves them out.
     """
     before, done = query, {}
     for condition, amount in changes.items():
@@ -116,6 +119,7 @@ def described(query: SearchQuery, changes: Changes) -> Iterator[tuple[str, str]]
             yield f"with {write.text(pairs)}", parameter(condition, query)
             continue
         after = with_changes(query, done)
+        after = after if after is None else of_existing(after, unknown)
         left = {group.suffix for group in after.groups} if after is not None else set()
         going = [group for group in before.groups if group.suffix not in left]
         own = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
@@ -189,10 +193,10 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
 
 
 def of_existing(query: SearchQuery, unknown: Collection[str]) -> SearchQuery:
-    """Return a query that has candidates, without the unknown traits that it forbids or has as alternatives."""
+    """Return a query without the unknown traits that it forbids or has as alternatives to others."""
 
     def existing(traits: NameCondition) -> NameCondition:
-        any_of = dict.fromkeys(names.difference(unknown) for names in traits.any_of)
+        any_of = dict.fromkeys(names.difference(unknown) or names for names in traits.any_of)
         return NameCondition(tuple(any_of), traits.none_of.difference(unknown))
 
     groups = tuple(replace(group, traits=existing(group.traits)) for group in query.groups)

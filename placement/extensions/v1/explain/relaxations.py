@@ -9,7 +9,6 @@ from placement.extensions.v1 import query_text as write
 from placement.extensions.v1.explain.conditions import (
     Condition,
     group_of,
-    of_existing,
     parameter,
     spread,
     with_aggregate,
@@ -75,7 +74,6 @@ class Relaxing:
         self, condition: Condition, kind: str, text: str, query: SearchQuery, size: float, outcome: Outcome
     ) -> QueryChange:
         words = parameter(condition, self._query)
-        query = of_existing(query, self._variations.unknown_traits)
         return QueryChange((condition,), kind, (f"with {text}",), (words,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:
@@ -90,7 +88,7 @@ class Relaxing:
         known = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
         others = sorted(inside.keys() - known, key=lambda name: (-inside[name], name))
         for aggregate in others[:_AGGREGATES]:
-            query = with_aggregate(self._query, condition, aggregate)
+            query = self._variations.existing(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.found:
                 text = write.text(write.member_of(suffix, (frozenset({aggregate}),), ()))
@@ -125,7 +123,8 @@ class Relaxing:
         stocks = self._lowering.stocks(condition)
         if stocks is None or not stocks.may_add_up(condition.amount, self._searches.snapshot, among):
             return
-        for number, query in spread(self._query, condition):
+        for number, changed in spread(self._query, condition):
+            query = self._variations.existing(changed)
             outcome = self._variations.search(query, among)
             if outcome.found:
                 part = f"{condition.resource_class}:{condition.amount // number}"

@@ -107,14 +107,20 @@ class Variations:
     def tried(self, changes: Changes, among: SlotSet | None = None) -> Tried | None:
         """Return the outcome of the query with these changes; None if it would request nothing."""
         query = with_changes(self.query, changes)
-        return None if query is None else Tried(changes, query, self.search(query, among))
+        if query is None:
+            return None
+        query = self.existing(query)
+        return Tried(changes, query, self.search(query, among))
+
+    def existing(self, query: SearchQuery) -> SearchQuery:
+        """Return a query without the traits that do not exist, if it can do without: what is searched can be sent."""
+        return of_existing(query, self.unknown_traits)
 
     def change(self, kind: str, tried: Tried, size: float) -> QueryChange:
         """Return a change that was tried, as it is shown."""
         changes = {one: tried.changes[one] for one in self.ordered(tried.changes)}
-        texts, words = zip(*described(self.query, changes), strict=True)
-        query = of_existing(tried.query, self.unknown_traits)
-        return QueryChange(tuple(changes), kind, texts, words, query, size, tried.outcome)
+        texts, words = zip(*described(self.query, changes, self.unknown_traits), strict=True)
+        return QueryChange(tuple(changes), kind, texts, words, tried.query, size, tried.outcome)
 
     def promising(self, tried: Tried) -> list[Condition]:
         """Return the conditions whose change could make a difference after those that were changed.

@@ -26,6 +26,7 @@ class RequiredTraits:
     ) -> None:
         self._limit = limit
         self._traits = traits
+        self._variables = variables
         self._concerned = [variable.demand.suffix == UNSUFFIXED for variable in variables]
         #: By depth: the traits of all providers in the domains from it on.
         self._reachable = self._reachable_traits(variables)
@@ -47,7 +48,9 @@ class RequiredTraits:
         return reachable
 
     def feasible(self) -> bool:
-        return self._reaches(0, self._unmet[0])
+        """Whether some provider of the group's first demand leaves only sets that its other demands reach."""
+        first = self._concerned.index(True)
+        return any(self.allows(first, provider) for provider in self._variables[first].domain)
 
     def _reaches(self, depth: int, unmet: AnyOf) -> bool:
         """Whether the domains from ``depth`` on have a trait of each set."""

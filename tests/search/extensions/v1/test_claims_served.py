@@ -88,10 +88,10 @@ class Judge:
             self._world.members[provider] = replace(member, stock={**member.stock, name: stock})
 
 
-def in_order(wishes: list[Wish]) -> list[Wish]:
+def in_order(wishes: list[Wish], queries: list[Any]) -> list[Wish]:
     """Return the order in which the requests of a call are placed: equal ones together, where the first of them is."""
-    shapes = [wish.query for wish in wishes]
-    return sorted(wishes, key=lambda wish: shapes.index(wish.query))
+    asked = [queries[wish.query] for wish in wishes]
+    return sorted(wishes, key=lambda wish: asked.index(queries[wish.query]))
 
 
 WISHES = st.lists(
@@ -129,7 +129,7 @@ def test_each_result_of_a_call_is_what_a_call_of_its_own_could_have_had(database
         assert answer.status in (200, 409), answer
         results = {result["consumer"]: result for result in answer.body["results"]}
         judge = Judge(mirror, world, queries)
-        for wish in in_order(wishes):
+        for wish in in_order(wishes, queries):
             judge.see(wish, results[wish.consumer])
             event(f"{wish.count} copies: {results[wish.consumer]['status']}")
     finally:

@@ -30,6 +30,10 @@ from tests.world import Stock, World
 QUERIES = 3
 
 
+def ones(suffix: str) -> Group:
+    return Group(suffix, {"VCPU": 1})
+
+
 def by_root(counted: Count) -> dict[str, int]:
     return {
         counted.snapshot.provider(slot).uuid: times for slot, times in zip(counted.roots, counted.counts, strict=True)
@@ -180,6 +184,23 @@ def test_one_of_a_subtree_is_above_all_others() -> None:
         world.host(f"node{number}", parent="host", VCPU=2)
     query = SearchQuery((group("1", VCPU=1), group("2", VCPU=1)), isolate=True, same_subtrees=(frozenset("12"),))
     assert compare(world, query).count == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        SearchQuery((*map(ones, "123"),), same_subtrees=(frozenset("12"), frozenset("13"))),
+        SearchQuery((*map(ones, ("", "1", "2")),), isolate=True),
+    ],
+)
+def test_equal_demands_with_different_rules_share_a_provider_only_as_far_as_it_gives(query: SearchQuery) -> None:
+    """Two providers give a consumer one each, so three equal demands do not fit, whichever of them is on top."""
+    world = World()
+    world.host("host", VCPU=Stock(8, max_unit=1))
+    world.host("node", parent="host", VCPU=Stock(8, max_unit=1))
+    assert compare(world, query).roots == []
+    world.host("other", parent="host", VCPU=Stock(8, max_unit=1))
+    assert compare(world, query).count
 
 
 def test_something_fits_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,6 +478,15 @@ def pool(total: int, hosts: int, **local: int) -> World:
 
 
 QUERY = SearchQuery((group("", VCPU=1, DISK_GB=10),))
+
+
+def test_what_shares_one_class_may_have_another_for_its_own_tree() -> None:
+    """The pool is in no aggregate, so it shares nothing that is to come from one."""
+    world = World()
+    world.host("host", VCPU=4, DISK_GB=4, aggregates=["A1"])
+    world.sharing("pool", parent="host", VCPU=4, DISK_GB=4)
+    disk = Group("", {"DISK_GB": 1}, aggregates=NameCondition((frozenset({"A1"}),)))
+    assert compare(world, SearchQuery((disk, group("1", VCPU=1)))).count == 8
 
 
 @pytest.mark.parametrize(

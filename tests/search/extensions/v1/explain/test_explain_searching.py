@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from placement.extensions.v1.explain import searching
 from placement.extensions.v1.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
 from placement.extensions.v1.explain.explaining import explain
-from placement.extensions.v1.explain.searching import patient_search, search
+from placement.extensions.v1.explain.searching import patient_search, reasons, search
 from placement.index.slots import SlotSet
 from placement.search.budget import Budget
 from placement.search.find import Settings, find
@@ -22,6 +22,7 @@ from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import EXAMPLES, Refusals
 from placement.search.solver.canonical_form import canonical_form
 from placement.search.solver.constraints import NotOnlyShared
+from placement.search.solver.problem import Requirements
 from tests.search.test_combine import EVEN
 from tests.strategies import crowded_queries, examples, explained, search_queries, similar_trees
 from tests.world import World
@@ -37,18 +38,17 @@ def similar(draw: st.DrawFn) -> tuple[World, SearchQuery]:
 
 def check_search(world: World, query: SearchQuery) -> None:
     """Check that a search for an explanation finds and records what any search does."""
-    snapshot = world.snapshot()
+    snapshot, query = world.snapshot(), replace(query, limit=None)
     plain = find(query, snapshot)
     outcome = search(query, snapshot, len(plain.candidates) + 1, Budget())
-    reasons = {name: count for name, count in plain.refusals.combining.items() if name != NotOnlyShared.name}
-    if plain.candidates or reasons == plain.refusals.combining:
-        assert outcome.refusals.combining == plain.refusals.combining
-    else:
-        # Trees that were left out, since others have the same candidates, have reasons of their own.
-        assert NotOnlyShared.name not in outcome.refusals.combining
+    assert outcome.refusals.combining == plain.refusals.combining
     for constraint, roots in outcome.refusals.examples.items():
         assert len(set(roots)) == min(outcome.refusals.combining[constraint], EXAMPLES)
     assert sorted(map(str, outcome.candidates)) == sorted(map(str, plain.candidates))
+    if not plain.candidates:
+        alone = reasons(outcome, Budget()).combining
+        assert NotOnlyShared.name not in alone
+        assert sum(alone.values()) == outcome.roots.count
 
 
 @examples(200)
@@ -73,9 +73,12 @@ def test_trees_are_of_one_kind_if_their_canonical_forms_are_equal(case: tuple[Wo
     if not narrowed.roots or not are_comparable(narrowed):
         return
     problems = TreeProblems(narrowed, None, Budget())
+    # The problem of a tree of one provider leaves out the traits that narrowing has checked.
+    requirements = Requirements.of(query)
     forms: dict[object, list[int]] = {}
     for root in narrowed.roots.slots().tolist():
-        forms.setdefault(canonical_form(problems.alone(root), Budget())[0], []).append(root)
+        problem = problems.alone(root)._replace(requirements=requirements)
+        forms.setdefault(canonical_form(problem, Budget())[0], []).append(root)
     equal = equal_trees(narrowed, narrowed.roots, Budget())
     kinds = [equal.of_kinds([kind]).slots().tolist() for kind in range(len(equal.first))]
     assert kinds == [*forms.values()]

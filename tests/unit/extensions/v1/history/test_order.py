@@ -61,8 +61,9 @@ def is_possible(order):
         newest[one.writer] = one.seq
         for step in one.steps:
             row, generation = states.get(step.object, (0, step.before))
-            is_same = step.row == row or (step.row > row and (step.before is None or not row))
-            if generation != step.before or not is_same:
+            # What is created has a row that no earlier object had.
+            follows = step.row > row if step.before is None or not row else step.row == row
+            if generation != step.before or not follows:
                 return False
             states[step.object] = (step.row, step.after)
     return True
