@@ -109,7 +109,7 @@ def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) ->
     A group is named in the change that removes it.
 
     Args:
-        unknown: Traits that do not exist, as ``of_existing`` leaves them out.
+        unknown: Traits that do not exist.
     """
     before, done = query, {}
     for condition, amount in changes.items():
@@ -118,8 +118,7 @@ def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) ->
             pairs = [write.resources(condition.suffix or "", [(condition.resource_class, amount)])]
             yield f"with {write.text(pairs)}", parameter(condition, query)
             continue
-        after = with_changes(query, done)
-        after = after if after is None else of_existing(after, unknown)
+        after = with_changes(query, done, unknown)
         left = {group.suffix for group in after.groups} if after is not None else set()
         going = [group for group in before.groups if group.suffix not in left]
         own = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
@@ -128,11 +127,19 @@ def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) ->
         before = after or before
 
 
-def with_changes(query: SearchQuery, changes: Changes) -> SearchQuery | None:
-    """Return the query with all of these changes, in any order; None if nothing would be requested."""
+def with_changes(query: SearchQuery, changes: Changes, unknown: Collection[str] = ()) -> SearchQuery | None:
+    """Return the query with all of these changes, in any order; None if nothing would be requested.
+
+    Args:
+        unknown: Traits that do not exist: they are left out where the query forbids them, or has them as alternatives
+            to others.
+    """
     changed = query
     for condition, amount in changes.items():
         changed = _with_change(changed, condition, amount)
+    if unknown:
+        groups = tuple(replace(group, traits=_existing(group.traits, unknown)) for group in changed.groups)
+        changed = replace(changed, groups=groups, root_traits=_existing(changed.root_traits, unknown))
     return _expressible(changed, {group.suffix for group in query.groups if group.resources})
 
 
@@ -192,15 +199,9 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
         yield number, replace(query, groups=groups, same_subtrees=tuple(subtrees))
 
 
-def of_existing(query: SearchQuery, unknown: Collection[str]) -> SearchQuery:
-    """Return a query without the unknown traits that it forbids or has as alternatives to others."""
-
-    def existing(traits: NameCondition) -> NameCondition:
-        any_of = dict.fromkeys(names.difference(unknown) or names for names in traits.any_of)
-        return NameCondition(tuple(any_of), traits.none_of.difference(unknown))
-
-    groups = tuple(replace(group, traits=existing(group.traits)) for group in query.groups)
-    return with_changes(replace(query, groups=groups, root_traits=existing(query.root_traits)), {}) or query
+def _existing(traits: NameCondition, unknown: Collection[str]) -> NameCondition:
+    any_of = dict.fromkeys(names.difference(unknown) or names for names in traits.any_of)
+    return NameCondition(tuple(any_of), traits.none_of.difference(unknown))
 
 
 def _less(names: NameCondition, condition: Condition) -> NameCondition:

@@ -14,7 +14,6 @@ from placement.extensions.v1.explain.conditions import (
     conditions,
     described,
     group_of,
-    of_existing,
     with_changes,
 )
 from placement.extensions.v1.explain.explanation import Relaxation
@@ -106,15 +105,12 @@ class Variations:
 
     def tried(self, changes: Changes, among: SlotSet | None = None) -> Tried | None:
         """Return the outcome of the query with these changes; None if it would request nothing."""
-        query = with_changes(self.query, changes)
-        if query is None:
-            return None
-        query = self.existing(query)
-        return Tried(changes, query, self.search(query, among))
+        query = with_changes(self.query, changes, self.unknown_traits)
+        return None if query is None else Tried(changes, query, self.search(query, among))
 
     def existing(self, query: SearchQuery) -> SearchQuery:
         """Return a query without the traits that do not exist, if it can do without: what is searched can be sent."""
-        return of_existing(query, self.unknown_traits)
+        return with_changes(query, {}, self.unknown_traits) or query
 
     def change(self, kind: str, tried: Tried, size: float) -> QueryChange:
         """Return a change that was tried, as it is shown."""

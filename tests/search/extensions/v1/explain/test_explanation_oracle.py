@@ -62,6 +62,38 @@ def names(*required: str, forbidden: tuple[str, ...] = ()) -> NameCondition:
     return NameCondition(tuple(frozenset(each.split("|")) for each in required), frozenset(forbidden))
 
 
+def pair() -> World:
+    """A host and its child, each with one VCPU; they have one trait each."""
+    world = World()
+    world.host("host", VCPU=1, traits=["T0"])
+    world.host("child", parent="host", VCPU=1, traits=["T1"])
+    return world
+
+
+@pytest.mark.parametrize("wanted", [names(), names("T2")])
+def test_a_group_that_only_forbids_an_unknown_trait_goes_with_its_amount(wanted: NameCondition) -> None:
+    """Else it would still have to be somewhere: that cannot be sent, and the candidates would be others."""
+    groups = (
+        Group("1", {"VCPU": 1}, names(forbidden=("UNKNOWN",))),
+        Group("2", {"VCPU": 1}, wanted),
+        Group("3", {"VCPU": 1}),
+    )
+    query, world = SearchQuery(groups, same_subtrees=(frozenset("12"),)), pair()
+    unknown = frozenset({"UNKNOWN"})
+    explanation = explain(query, world.snapshot(), None, unknown)
+    assert explanation.relaxations
+    assert judge(world, query, explanation, unknown) == []
+
+
+def test_the_obstacle_is_two_traits_if_no_provider_of_the_one_class_has_both() -> None:
+    query = SearchQuery((Group("1", {"VCPU": 1}), Group("2", {"VCPU": 1}), Group("", {"VCPU": 1}, names("T0", "T1"))))
+    world = pair()
+    world.host("sibling", parent="host", VCPU=1, traits=["T0"])
+    explanation = explain(query, world.snapshot())
+    assert explanation.obstacle == ("required", None)
+    assert judge(world, query, explanation) == []
+
+
 def hosts(number: int, **stock: int | Stock) -> World:
     world = World()
     for host in range(number):
