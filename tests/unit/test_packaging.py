@@ -162,7 +162,8 @@ def sdist(tmp_path_factory):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name)
     with tarfile.open(build("sdist", source, target)) as archive:
-        archive.extractall(target, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # unknown to the Python 3.11.2 of Debian 12
+        archive.extractall(target)
     (unpacked,) = (path for path in target.iterdir() if path.is_dir())
     return unpacked
 
