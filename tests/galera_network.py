@@ -124,21 +124,16 @@ class _Operator:
     def __init__(self, nodes: Sequence[Node], cluster: Cluster | None = None) -> None:
         """Take the nodes that run, and the cluster if nodes that have left it are to be started again."""
         self._nodes, self._cluster = nodes, cluster
-        self._broken_since: float | None = None
+        self._last_whole = time.monotonic()
 
     def look(self) -> None:
         """Do what is due now; called again and again by those who wait for nodes."""
-        statuses = self._statuses()
-        is_broken = bool(statuses) and (_PRIMARY not in statuses or _LEFT in statuses)
-        if not is_broken:
-            self._broken_since = None
-            return
-        now = time.monotonic()
-        if self._broken_since is None:
-            self._broken_since = now
-        if now > self._broken_since + EXPULSION:
-            self._broken_since = None
+        statuses, now = self._statuses(), time.monotonic()
+        if not statuses or (_PRIMARY in statuses and _LEFT not in statuses):
+            self._last_whole = now
+        elif now > self._last_whole + EXPULSION:
             self._mend(statuses)
+            self._last_whole = time.monotonic()
 
     def _mend(self, statuses: Sequence[str]) -> None:
         left = [node for node, status in zip(self._nodes, statuses, strict=True) if status == _LEFT]
@@ -147,16 +142,9 @@ class _Operator:
             # they meet, as long as one of the last primary view is missing.
             with contextlib.suppress(sa.exc.OperationalError):  # the view changes just now: another look follows
                 max(self._nodes, key=lambda node: int(node.status("last_committed"))).bootstrap()
-        elif self._cluster is None:
-            return
-        elif _PRIMARY in statuses:
-            for node in left:
-                node.kill()
-            self._cluster.join(left)
-        else:  # the last transaction may be at a node that has left
-            for node in self._nodes:
-                node.kill()
-            self._cluster.begin_again()
+        elif self._cluster:
+            # Without a primary view all are started again: a node that has left may have the last transaction.
+            self._cluster.start_again(left if _PRIMARY in statuses else self._cluster.nodes)
 
     def _statuses(self) -> list[str]:
         """Return what each node calls itself; nothing if one does not answer, since it may be in a primary view."""
@@ -212,6 +200,15 @@ class Cluster:
             assert time.monotonic() < deadline, "the nodes do not become one group"
             operator.look()
             time.sleep(_INTERVAL / 10)
+
+    def start_again(self, nodes: Sequence[Node]) -> None:
+        """Kill these nodes and start them; they join the others, if there are others."""
+        for node in nodes:
+            node.kill()
+        if len(nodes) < len(self.nodes):
+            self.join(nodes)
+        else:
+            self.begin_again()
 
     def begin_again(self) -> None:
         """Start all nodes, after all of them have ended: first the one with the last transaction."""

@@ -189,7 +189,7 @@ def test_a_reload_of_haproxy_loses_no_request(first):
         before = proxy.workers
         with asking(storm, provider):
             proxy.wait_until(lambda: len(storm.history) > 10)
-            # The worker serves before the master has executed itself anew, and until then the master loses signals.
+            # The worker accepts connections before the master handles signals: an earlier SIGUSR2 would be lost.
             assert "worker" in command(proxy, "show proc", "master.sock")
             os.kill(proxy.pid, signal.SIGUSR2)
             proxy.wait_until(lambda: not any(map(children.alive, before)))

@@ -30,10 +30,6 @@ from tests.world import Stock, World
 QUERIES = 3
 
 
-def ones(suffix: str) -> Group:
-    return Group(suffix, {"VCPU": 1})
-
-
 def by_root(counted: Count) -> dict[str, int]:
     return {
         counted.snapshot.provider(slot).uuid: times for slot, times in zip(counted.roots, counted.counts, strict=True)
@@ -186,18 +182,24 @@ def test_one_of_a_subtree_is_above_all_others() -> None:
     assert compare(world, query).count == 1
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        SearchQuery((*map(ones, "123"),), same_subtrees=(frozenset("12"), frozenset("13"))),
-        SearchQuery((*map(ones, ("", "1", "2")),), isolate=True),
-    ],
-)
-def test_equal_demands_with_different_rules_share_a_provider_only_as_far_as_it_gives(query: SearchQuery) -> None:
-    """Two providers give a consumer one each, so three equal demands do not fit, whichever of them is on top."""
+def test_a_demand_on_top_and_others_below_take_no_more_of_a_provider_than_it_gives() -> None:
+    """Each provider gives a consumer one, and below one node there are two: the third is at another node."""
+    world = World()
+    world.host("host")
+    for name, parent in (("node0", "host"), ("device0", "node0"), ("node1", "host")):
+        world.host(name, parent=parent, VCPU=Stock(8, max_unit=1))
+    groups = tuple(group(suffix, VCPU=1) for suffix in "123")
+    query = SearchQuery(groups, same_subtrees=(frozenset("12"), frozenset("13")))
+    assert compare(world, query).roots == []
+    world.host("device1", parent="node0", VCPU=Stock(8, max_unit=1))
+    assert compare(world, query).count
+
+
+def test_an_isolated_demand_and_another_take_no_more_of_a_provider_than_it_gives() -> None:
     world = World()
     world.host("host", VCPU=Stock(8, max_unit=1))
     world.host("node", parent="host", VCPU=Stock(8, max_unit=1))
+    query = SearchQuery(tuple(group(suffix, VCPU=1) for suffix in ("", "1", "2")), isolate=True)
     assert compare(world, query).roots == []
     world.host("other", parent="host", VCPU=Stock(8, max_unit=1))
     assert compare(world, query).count

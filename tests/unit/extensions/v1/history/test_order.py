@@ -61,9 +61,10 @@ def is_possible(order):
         newest[one.writer] = one.seq
         for step in one.steps:
             row, generation = states.get(step.object, (0, step.before))
-            # What is created has a row that no earlier object had.
-            follows = step.row > row if step.before is None or not row else step.row == row
-            if generation != step.before or not follows:
+            # An object that is created again gets a new row, with a larger id.
+            is_new = step.before is None or row == 0
+            has_its_row = step.row > row if is_new else step.row == row
+            if generation != step.before or not has_its_row:
                 return False
             states[step.object] = (step.row, step.after)
     return True
