@@ -112,6 +112,8 @@ def pytest_collection(session):
         return (yield)
     finally:
         gc.freeze()
+        # A test makes tens of thousands of objects, few of them in cycles.
+        gc.set_threshold(20_000, 20, 50)
         gc.enable()
 
 
@@ -194,8 +196,9 @@ def in_process(capfd):
     handlers, levels = list(root.handlers), _levels()
     yield run
     root.handlers[:] = handlers
-    for name in _levels():
-        logging.getLogger(name).setLevel(levels.get(name, logging.NOTSET))
+    for name, level in _levels().items():
+        if level != (before := levels.get(name, logging.NOTSET)):  # each change empties the caches of all loggers
+            logging.getLogger(name).setLevel(before)
 
 
 def _levels():

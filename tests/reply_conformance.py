@@ -66,10 +66,9 @@ def check(environ: dict[str, Any], status: str, headers: dict[str, str], content
     api, route, version = (environ.get(key) for key in (API, ROUTE, VERSION))
     if api not in APIS or route is None or version is None:
         return False
-    document = _document(api, version)
     # The route of a dry run is marked.
     path = route.partition("?")[0].removeprefix(api.prefix)
-    operation = document["paths"].get(path, {}).get(environ["REQUEST_METHOD"].lower())
+    operation = _operation(api, version, path, environ["REQUEST_METHOD"].lower())
     try:
         if operation is None:
             if status[:3] not in _OF_LATER_VERSIONS:
@@ -128,15 +127,25 @@ def _validator(schema: str) -> Any:
 
 
 @functools.cache
+def _operation(api: Api, version: Version, path: str, method: str) -> dict[str, Any] | None:
+    """Return an operation, if it is described; the fields that a later release may add are not in a reply of this one.
+
+    A document has dozens of operations, and to resolve all of them takes longer than the requests of a test.
+    """
+    document = _document(api, version)
+    operation = document["paths"].get(path, {}).get(method)
+    return None if operation is None else closed(resolved(document, operation))
+
+
+@functools.cache
 def _document(api: Api, version: Version) -> dict[str, Any]:
-    """Return the document; the fields that a later release may add are not in a reply of this one."""
     from placement.extensions.v1.openapi.document import describe
 
-    return closed(resolved(describe(api, version, label=str(version))))
+    return describe(api, version, label=str(version))
 
 
-def resolved(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document with the parts themselves in place of references to them."""
+def resolved(document: dict[str, Any], part: Any = None) -> dict[str, Any]:
+    """Return the document, or a part of it, with the parts themselves in place of references to them."""
 
     def resolve(part: Any) -> Any:
         if isinstance(part, list):
@@ -148,7 +157,7 @@ def resolved(document: dict[str, Any]) -> dict[str, Any]:
             return resolve(functools.reduce(operator.getitem, names, document))
         return {key: resolve(value) for key, value in part.items()}
 
-    return resolve(document)
+    return resolve(document if part is None else part)
 
 
 def closed(part: Any) -> Any:

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index import build
@@ -16,7 +16,7 @@ from placement.index.column import Totals
 from placement.index.edit import with_providers, with_usage
 from placement.index.snapshot import Snapshot
 from tests.index.test_edit import claimed, reshaped
-from tests.strategies import worlds
+from tests.strategies import examples, worlds
 from tests.world import Stock, World
 
 
@@ -61,7 +61,7 @@ def totals(world: World) -> dict[str, Totals]:
 
 
 @pytest.mark.parametrize("room", [0, 64], ids=["dense columns", "sparse columns"])
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(data=st.data(), world=worlds())
 def test_amounts_are_those_of_the_database(room: int, data: st.DataObject, world: World) -> None:
     with mock.patch.object(build, "SPARE_SLOTS", room):

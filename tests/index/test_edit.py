@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index import build
@@ -17,7 +17,7 @@ from placement.index.edit import with_classes, with_providers, with_usage
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 from tests.index.contents import contents, meaning
-from tests.strategies import NAMES, members, worlds
+from tests.strategies import NAMES, examples, members, worlds
 from tests.world import Stock, World
 
 
@@ -46,7 +46,7 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(data=st.data(), world=worlds())
 def test_edited_equals_built(room: int, data: st.DataObject, world: World) -> None:
     # Whether a column has a row for every slot is decided by how many of the slots have the class.

@@ -17,12 +17,7 @@ from placement import extension
 from tests import caller, children, running, servers
 from tools import copy_core
 
-#: What a short run runs in the copy: gabbits of each kind, in process on SQLite, and the units that serve requests.
-SHORT = (
-    "tests/gabbi",
-    *(f"tests/unit/{name}" for name in ("conf", "handlers", "http", "middleware", "objects", "policy")),
-)
-#: What a long run runs there, each in turn: parts that are short, since a test that takes long counts as hanging.
+#: What a long run runs in the copy, each in turn: parts that are short, since a test that takes long counts as hanging.
 ALL = (
     *("tests/gabbi", "tests/unit", "tests/search", "tests/index"),
     *("tests/db/cmd", "tests/db/objects", "tests/db/test_*.py"),
@@ -142,8 +137,8 @@ def commands_of_extensions():
 # --- tested -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_passes_the_gabbits_and_the_units_that_serve_requests(core):
-    core.passes(*SHORT, options=("-n", "0", "-k", "not test_gabbits or client or policy or reshaper"))
+def test_its_tests_import_nothing_of_an_extension(core):
+    core.passes(*ALL, options=("--collect-only",))
 
 
 def test_all_tests_that_the_copy_has_of_the_core_are_in_a_part(core):

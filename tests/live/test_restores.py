@@ -311,6 +311,7 @@ def test_each_worker_notices_a_restore_that_all_of_them_write_beside(workers, ur
     scenario.check_all_agree()
 
 
+@pytest.mark.long
 def test_each_worker_notices_a_newer_backup_that_is_restored_after_an_older_one(workers, database, operator, backend):
     older, newer = operator, backups.Operator(database.url.render_as_string(hide_password=False))
     older.back_up()
@@ -327,6 +328,7 @@ def test_each_worker_notices_a_newer_backup_that_is_restored_after_an_older_one(
     check(scenario)
 
 
+@pytest.mark.long
 def test_each_worker_notices_a_restore_after_which_another_has_written_on(workers, database, operator, backend):
     """That one goes on with its numbers, and has passed those that the others have seen when they look again."""
     steady = workers[0].provider(VCPU=8)
@@ -379,6 +381,7 @@ def test_each_worker_notices_a_restore_in_place_while_no_client_reaches_it(worke
     check(scenario)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
 def test_what_was_read_amid_a_restore_in_place_is_read_again_after_db_restored(
     workers, database, operator, in_process, monkeypatch
@@ -464,6 +467,7 @@ def logging_server(backend):
     shutil.rmtree(server.directory, ignore_errors=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True, scope="session")
 def test_each_worker_notices_a_recovery_from_the_binary_log(logging_server):
     with served(logging_server) as (workers, database, operator):
@@ -481,6 +485,7 @@ def test_each_worker_notices_a_recovery_from_the_binary_log(logging_server):
         check(scenario)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("private_server", ["postgresql"], indirect=True)
 def test_each_worker_notices_a_recovery_from_the_write_ahead_log(private_server):
     with served(private_server) as (workers, database, operator):

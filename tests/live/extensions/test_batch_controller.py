@@ -29,14 +29,25 @@ class Address(NamedTuple):
     token: str = "admin"
 
 
-@pytest.fixture
-def service(backend):
+@pytest.fixture(scope="module")
+def cluster(backend):
     with ask_process.loaded(backend, captioned(PAGE, "cluster.yaml")) as found:
         yield Address(found.url)
 
 
 @pytest.fixture
+def service(cluster):
+    """The address of the cluster, which has no jobs when a test begins."""
+    yield cluster
+    new_controller().end(cluster, [f"job-{number}" for number in (*range(4), 699)])
+
+
+@pytest.fixture
 def controller():
+    return new_controller()
+
+
+def new_controller():
     module = types.ModuleType("controller")
     exec(compile(captioned(PAGE, "controller.py"), PAGE, "exec"), module.__dict__)
     return module

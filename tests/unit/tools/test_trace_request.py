@@ -1,5 +1,6 @@
 """tools/trace_request.py: what each request enters."""
 
+import functools
 import itertools
 import subprocess
 import sys
@@ -15,12 +16,24 @@ STATUS = {"GET /resource_providers/{u}": "200", "PUT /allocations": "204", "GET 
 STATUS_OF_V1 = {"POST /v1/claims, guessed": "200", "POST /v1/claims, in rounds": "200", "GET /v1/events": "200"}
 
 
+@functools.cache
 def traced(*arguments):
-    """Return what the tool prints, in lines."""
+    """Return what the tool prints, in lines.
+
+    Each run serves requests before it traces them, so equal runs are one.
+    """
     command = [sys.executable, "tools/trace_request.py", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def functions_of(request):
+    """Return the lines about a request whose functions are listed: its head, and the functions by file."""
+    lines = traced("--functions")
+    first = next(number for number, line in enumerate(lines) if line.startswith(request))
+    listed = itertools.takewhile(lambda line: line.startswith("  "), lines[first + 1 :])
+    return lines[first], [*listed]
 
 
 def test_every_request_is_answered_and_counted():
@@ -53,7 +66,7 @@ def test_the_calls_are_listed_in_order_with_their_depth():
 @pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not there")
 def test_a_claim_is_traced_with_and_without_a_guess():
     claims = "  extensions/v1/claims/engine.py"
-    guessed, in_rounds = ([*traced("--functions", name)] for name in ("guessed", "in rounds"))
+    guessed, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("guessed", "in rounds"))
     assert ("    Claiming.guess" in guessed, "    Claiming.run" in guessed) == (True, False)
     assert ("    Claiming.guess" in in_rounds, "    Claiming.run" in in_rounds) == (False, True)
     assert claims in guessed
@@ -67,7 +80,7 @@ def test_a_name_that_no_request_has_is_an_error():
 
 
 def test_the_functions_are_listed_by_file():
-    head, *listed = traced("--functions", "resource_providers")
+    head, listed = functions_of("GET /resource_providers")
     _, files, _, functions, _, _ = head.split()[-6:]
     by_indent = [sum(line.startswith(indent) for line in listed) for indent in ("  ", "    ")]
     assert by_indent == [int(files) + int(functions), int(functions)]
