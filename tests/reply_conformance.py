@@ -133,8 +133,7 @@ def _operation(api: Api, version: Version, path: str, method: str) -> dict[str, 
     A document has dozens of operations, and to resolve all of them takes longer than the requests of a test.
     """
     document = _document(api, version)
-    operation = document["paths"].get(path, {}).get(method)
-    return None if operation is None else closed(resolved(document, operation))
+    return closed(resolved(document["paths"].get(path, {}).get(method), document))
 
 
 @functools.cache
@@ -144,20 +143,16 @@ def _document(api: Api, version: Version) -> dict[str, Any]:
     return describe(api, version, label=str(version))
 
 
-def resolved(document: dict[str, Any], part: Any = None) -> dict[str, Any]:
-    """Return the document, or a part of it, with the parts themselves in place of references to them."""
-
-    def resolve(part: Any) -> Any:
-        if isinstance(part, list):
-            return [resolve(each) for each in part]
-        if not isinstance(part, dict):
-            return part
-        if "$ref" in part:
-            _, *names = part["$ref"].split("/")
-            return resolve(functools.reduce(operator.getitem, names, document))
-        return {key: resolve(value) for key, value in part.items()}
-
-    return resolve(document if part is None else part)
+def resolved(part: Any, document: dict[str, Any]) -> Any:
+    """Return a part of a document, or all of it, with what its references name in place of them."""
+    if isinstance(part, list):
+        return [resolved(each, document) for each in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        _, *names = part["$ref"].split("/")
+        return resolved(functools.reduce(operator.getitem, names, document), document)
+    return {key: resolved(value, document) for key, value in part.items()}
 
 
 def closed(part: Any) -> Any:

@@ -35,13 +35,12 @@ from tests.nonsense.odd_values import (
     MONSTERS,
     PROVIDER_GENERATION,
     PROVIDERS,
-    TRAPS,
     Sent,
+    traps_for,
     usual_headers,
 )
 from tests.nonsense.strategies import ROUTES, sent
 from tests.nonsense.text_positions import PLACES
-from tests.run_length import LONG
 
 #: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
 #: and the feed and extensions have their own housekeeping.
@@ -189,7 +188,7 @@ def test_no_request_breaks_the_service(backend, target):
 def test_no_text_breaks_the_place_where_it_is_sent(target):
     """Each place gets a quarter of the texts, and each text goes to many places; long runs have all."""
     for number, place in enumerate(PLACES):
-        for trap in TRAPS if LONG else TRAPS[number % 4 :: 4]:
+        for trap in traps_for(number, 4):
             holds(target, place.filled(trap), looking=place.method != "GET")
 
 

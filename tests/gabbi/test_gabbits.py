@@ -38,7 +38,7 @@ URL = os.environ.get("GABBI_URL")
 REFERENCE = os.environ.get("GABBI_REFERENCE")
 IS_IRONIC = REFERENCE == "ironic"
 
-# gabbi parses the path of each comparison anew, which takes as long as the request.
+# gabbi parses a JSONPath expression each time that it compares a value, and most expressions come often.
 jsonpath_ng.ext.parse = functools.cache(jsonpath_ng.ext.parse)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any, NamedTuple
 
+from tests.run_length import LONG
+
 PROVIDERS = tuple(f"{number}0000000-aaaa-4aaa-8aaa-aaaaaaaaaaa{number}" for number in range(3))
 CONSUMERS = tuple(f"{number}0000000-cccc-4ccc-8ccc-ccccccccccc{number}" for number in range(2))
 AGGREGATE = "d0000000-dddd-4ddd-8ddd-dddddddddddd"
@@ -31,6 +33,16 @@ TRAPS = (
         PROVIDERS[0] + "\n",
     ),
 )
+
+
+def traps_for(number: int, step: int) -> tuple[str, ...]:
+    """Return the texts for a place with this number: every one in a long run, in a short one each ``step``-th.
+
+    Places with neighbouring numbers get different texts.
+    """
+    return TRAPS if LONG else TRAPS[number % step :: step]
+
+
 #: Bodies.
 MONSTERS = (
     *(b"", b" ", b"null", b"0", b'""', b"[]", b"{}", b"[", b"{", b'{"a"', b"nul", b"NaN", b"Infinity", b"-", b"1e999"),

@@ -14,8 +14,7 @@ from tests import servers
 from tests.db.test_never_5xx import SQL, Target, holds
 from tests.nonsense.extensions import bare_metal
 from tests.nonsense.extensions.bare_metal import ALLOCATIONS, CLASS, MONSTERS, NODES, ROUTES, TRAITS, headers
-from tests.nonsense.odd_values import TRAPS, Sent
-from tests.run_length import LONG
+from tests.nonsense.odd_values import Sent, traps_for
 
 
 def furnish(call):
@@ -79,7 +78,7 @@ def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
     """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
     step = 12 if backend.kind == servers.SQLite.kind else 24
     for number, place in enumerate(bare_metal.places()):
-        for trap in TRAPS if LONG else TRAPS[number % step :: step]:
+        for trap in traps_for(number, step):
             request = place.filled(trap)
             looking = place.method != "GET"
             status, changed = holds(target, request._replace(headers=headers(request.body)), looking, assert_error)

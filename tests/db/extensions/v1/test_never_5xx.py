@@ -8,9 +8,8 @@ import pytest
 from tests import servers
 from tests.db.test_never_5xx import Target, holds
 from tests.nonsense.extensions import v1
-from tests.nonsense.odd_values import TRAPS
+from tests.nonsense.odd_values import traps_for
 from tests.nonsense.text_positions import Place
-from tests.run_length import LONG
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
     """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
     step = 6 if backend.kind == servers.SQLite.kind else 12
     for number, place in enumerate(v1.places()):
-        for trap in TRAPS if LONG else TRAPS[number % step :: step]:
+        for trap in traps_for(number, step):
             holds(target, place.filled(trap), looking=place.method != "GET")
 
 

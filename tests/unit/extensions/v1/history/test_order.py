@@ -61,7 +61,7 @@ def is_possible(order):
         newest[one.writer] = one.seq
         for step in one.steps:
             row, generation = states.get(step.object, (0, step.before))
-            # An object that is created again gets a new row, with a larger id.
+            # Each creation of an object inserts a row with a larger id; 0 stands for an object not seen yet.
             is_new = step.before is None or row == 0
             has_its_row = step.row > row if is_new else step.row == row
             if generation != step.before or not has_its_row:

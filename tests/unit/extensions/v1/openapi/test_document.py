@@ -32,7 +32,7 @@ each_document = pytest.mark.parametrize(
 
 def operations(document):
     """Yield method, path and operation of each operation, with the parts that it refers to."""
-    for path, methods in resolved(document)["paths"].items():
+    for path, methods in resolved(document["paths"], document).items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
@@ -40,7 +40,8 @@ def operations(document):
 def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
     """Return the operation of an endpoint, in the API of Placement with this route alone."""
     api = dataclasses.replace(PLACEMENT, routes={path: {method: declared}})
-    return resolved(describe(api, version, label="1"))["paths"].get(path, {}).get(method.lower())
+    document = describe(api, version, label="1")
+    return resolved(document["paths"].get(path, {}).get(method.lower()), document)
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

@@ -146,7 +146,8 @@ DATED = {"cache-control", "last-modified"}
 
 def operations(version):
     """Yield the name of each operation of a version, and the operation."""
-    for path, methods in resolved(describe(PLACEMENT, version, label="1"))["paths"].items():
+    document = describe(PLACEMENT, version, label="1")
+    for path, methods in resolved(document["paths"], document).items():
         for method, operation in methods.items():
             yield f"{method.upper()} {path}", operation
 
