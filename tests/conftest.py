@@ -53,10 +53,8 @@ _CHANCES = [
     check for check in hypothesis.HealthCheck if check.name in ("too_slow", "filter_too_much", "data_too_large")
 ]
 PATIENT = hypothesis.settings(deadline=None, suppress_health_check=_CHANCES, print_blob=True)
-# A short run tries the same examples each time, so what fails is the change; `make check` tries fewer, and
-# `make test-long` searches at random.
-hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=25)
-hypothesis.settings.register_profile("check", hypothesis.settings.get_profile("short"), max_examples=20)
+# A short run tries the same examples each time, so what fails is the change; `make test-long` searches at random.
+hypothesis.settings.register_profile("short", PATIENT, derandomize=True, max_examples=16)
 hypothesis.settings.register_profile("long", PATIENT, max_examples=1000)
 hypothesis.settings.load_profile("short")
 
@@ -140,9 +138,14 @@ def pytest_collection_modifyitems(config, items):
         shared = {"gabbi", "live", "load"} & {*item.path.parts} and services
         # Tests with `clients` share one service across modules.
         group = item.path.stem if shared else "clients" if "clients" in item.fixturenames else None
-        if group and not item.get_closest_marker("xdist_group"):
+        if item.get_closest_marker("xdist_group"):
+            continue
+        if group:
             kind = item.callspec.params["backend"]
             item.add_marker(pytest.mark.xdist_group(f"{group}-{kind}"))
+        elif {"unit", "docs"} & {*item.path.parts}:
+            # To hand out one of these takes as long as to run it.
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
 
 
 #: The weights of the kinds of database in a draw, where one is not 1.

@@ -21,10 +21,6 @@ from tests.docs.run_by import blocks_of
 from tests.load.storm import Call, Storm, claim, new, statuses
 
 ROUTE = "/allocations/{consumer_uuid}"
-WAYS = {
-    "forked, threads": ("--enable-threads", "--threads", "2"),
-    "lazy": ("--lazy-apps", "--enable-threads"),
-}
 
 
 class Shown:
@@ -87,7 +83,13 @@ def claiming(directory):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("flags", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param(("--enable-threads", "--threads", "2"), id="forked, threads"),
+        pytest.param(("--lazy-apps", "--enable-threads"), id="lazy", marks=pytest.mark.long),
+    ],
+)
 def test_counts_of_workers_are_added_up_and_kept_after_their_end(database_url, directory, shown, flags):
     with running.uwsgi(
         database_url, processes=2, flags=flags, options={"metrics": {"directory": directory}}

@@ -85,8 +85,15 @@ def test_a_server_in_one_process_has_no_thread_that_is_not_its_own(database_url)
 MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI app 0 "]
 
 
-@pytest.mark.parametrize("send", [os.kill, os.killpg])
-@pytest.mark.parametrize("moment", [pytest.param(text, id=text.strip()) for text in MOMENTS])
+@pytest.mark.parametrize(
+    ("moment", "send"),
+    [
+        # In a short run each moment with one of the two, in turn.
+        pytest.param(text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] * ((at + to) % 2))
+        for at, text in enumerate(MOMENTS)
+        for to, send in enumerate((os.kill, os.killpg))
+    ],
+)
 def test_a_stop_while_it_starts_ends_it(database_url, moment, send):
     """uWSGI alone would ignore SIGTERM until its workers have begun, and then wait for a worker that loads for ever."""
     argv, _, directory = web_servers.uwsgi_command(database_url, OPTIONS)
@@ -99,7 +106,7 @@ def test_a_stop_while_it_starts_ends_it(database_url, moment, send):
     master.kill()
 
 
-@pytest.mark.parametrize("_time", range(20 if LONG else 2))
+@pytest.mark.parametrize("_time", range(20 if LONG else 1))
 def test_a_stop_under_load_ends_and_answers_whom_it_has_begun_to_serve(uwsgi, database_url, _time):
     """Claims wait for the lock of another writer when the signal comes, and have it afterwards."""
     service = uwsgi()

@@ -26,6 +26,13 @@ FLAGS = {
 }
 
 
+def ways(*short):
+    """Return the flags of each way to fork; a short run has those of these names."""
+    return [
+        pytest.param(flags, id=name, marks=[] if name in short else [pytest.mark.long]) for name, flags in FLAGS.items()
+    ]
+
+
 @pytest.fixture
 def databases(request, subtests):
     """The URLs of new databases, one of each kind that there is: one server with all of them is soon started."""
@@ -39,13 +46,7 @@ def databases(request, subtests):
         yield urls
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        pytest.param(flags, id=name, marks=[] if name in ("forked, threads", "lazy") else [pytest.mark.long])
-        for name, flags in FLAGS.items()
-    ],
-)
+@pytest.mark.parametrize("flags", ways("forked, threads", "lazy"))
 def test_workers_share_neither_connections_nor_writers(databases, flags):
     options = {"probe": {"databases": ",".join(databases)}, **OPTIONS}
     with running.uwsgi(databases[0], 2, options, module="tests.load.probe", flags=flags) as service:
@@ -94,10 +95,10 @@ def assert_nothing_was_shared(databases, workers):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("how", ["forked", "forked, threads", "lazy, threads"])
-def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, how):
+@pytest.mark.parametrize("flags", ways("lazy, threads"))
+def test_a_database_in_memory_serves_one_process_however_it_is_started(backend, flags):
     """Each process has one of its own, so there is one."""
-    with running.uwsgi("sqlite://", 1, OPTIONS, module=APPLICATION, flags=FLAGS[how]) as service:
+    with running.uwsgi("sqlite://", 1, OPTIONS, module=APPLICATION, flags=flags) as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)
         assert statuses(storm.together(*(claim([provider]) for _ in range(12)))) == {204: 8, 409: 4}

@@ -72,7 +72,9 @@ def test_workers_that_are_killed_in_mid_claim(database_url):
         assert flaws(database) == {}
 
 
-@pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    "private_server", [pytest.param("mariadb", marks=pytest.mark.long), "postgresql"], indirect=True
+)
 def test_a_database_that_is_killed_in_mid_storm(private_server):
     url = private_server.create_database()
     flags = ("--lazy-apps", "--enable-threads", "--threads", "2")

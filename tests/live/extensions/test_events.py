@@ -197,7 +197,12 @@ class EventSource:
 
 @pytest.mark.parametrize(
     "start",
-    [running.embedded, running.uwsgi, web_servers.uwsgi, web_servers.mod_wsgi],
+    [
+        running.embedded,
+        pytest.param(running.uwsgi, marks=pytest.mark.long),
+        web_servers.uwsgi,
+        web_servers.mod_wsgi,
+    ],
     ids=lambda start: start.__module__.removeprefix("tests.") + "." + start.__name__,
 )
 def test_a_stream_has_each_event_when_it_is_committed(serve, start):

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 #: Steps of a short run at which one request meets faults.
-STEPS_AT_ONCE = 6
+STEPS_AT_ONCE = 8
 
 
 class Trial:

@@ -184,7 +184,7 @@ def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatc
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
-    part = 0.15 if backend.kind == servers.SQLite.kind else 0.05
+    part = 0.15 if backend.kind == servers.SQLite.kind else 0.07
     settings = hypothesis.settings(
         max_examples=int(hypothesis.settings().max_examples * part),
         stateful_step_count=25,
