@@ -182,7 +182,7 @@ def test_random_writes_are_answered_by_their_dry_runs(backend, database):
     call = rehearsed(caller.inside(deploy.loadapp(conf, database)), database)
     # The state after each write is that of the model in the model's own test; here the rows are compared.
     unread = {"all_is_as_the_model_says": lambda _machine: None}
-    run(Writers, call, 0.15 if backend.kind == servers.SQLite.kind else 0.05, **unread)
+    run(Writers, call, 15 if backend.kind == servers.SQLite.kind else 5, **unread)
 
 
 # --- what a write commits beside its transaction ----------------------------------------------------------------------

@@ -41,6 +41,7 @@ from tests.nonsense.odd_values import (
 )
 from tests.nonsense.strategies import ROUTES, sent
 from tests.nonsense.text_positions import PLACES
+from tests.strategies import scaled
 
 #: Names are created when first used, even if the request is refused then (docs: api-consumers), as aggregates are;
 #: and the feed and extensions have their own housekeeping.
@@ -172,9 +173,8 @@ def holds(target, request, looking=True, check_error=None):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-    part = 4 if backend.kind == servers.SQLite.kind else 1
 
-    @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
+    @hypothesis.settings(max_examples=scaled(400 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(sent())
     def anything(request):
         status, changed = holds(target, request)

@@ -37,6 +37,7 @@ from tests.model.strategies import (
     minors,
 )
 from tests.run_length import LONG
+from tests.strategies import scaled
 
 URL = os.environ.get("PLACEMENT_TEST_URL")
 REFERENCE = bool(os.environ.get("PLACEMENT_TEST_REFERENCE"))
@@ -328,10 +329,10 @@ def one_of(held, thing):
 Everyone = type("Everyone", (*(each.Pickers for each in extended.modules("model", "picking")), Writers), {})
 
 
-def run(machine, call, part, **members):
-    """Run the state machine, with a share of the profile's examples; ``members`` replace those of the same names."""
+def run(machine, call, percentage, **members):
+    """Run the state machine, with so many of the profile's examples; ``members`` replace those of the same names."""
     settings = hypothesis.settings(
-        max_examples=int(hypothesis.settings().max_examples * part),
+        max_examples=scaled(percentage),
         stateful_step_count=25,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
@@ -357,7 +358,7 @@ else:
                 commits.clear()
                 return answer
 
-            part = 0.1 if LONG and backend.kind != servers.SQLite.kind else 0.3
+            percentage = 10 if LONG and backend.kind != servers.SQLite.kind else 30
             expire = staticmethod(lambda consumer: lease.expire(database, consumer))
             follow = recorded.following(database)
-            run(Everyone, audited_call, part, expire=expire, at_end=staticmethod(follow))
+            run(Everyone, audited_call, percentage, expire=expire, at_end=staticmethod(follow))

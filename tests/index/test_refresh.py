@@ -36,6 +36,7 @@ from tests.index.contents import meaning
 from tests.index.reader import Reader
 from tests.index.writes import Writer
 from tests.made import opened
+from tests.strategies import scaled
 
 LONG_AGO = datetime.datetime(2001, 1, 1)
 
@@ -143,7 +144,7 @@ ACTS = (
 
 @pytest.mark.every_database
 @settings(
-    max_examples=settings().max_examples // 4,
+    max_examples=scaled(25),
     suppress_health_check=[*HealthCheck],  # the test itself empties the database
 )
 @given(chance=st.randoms(use_true_random=False), acts=st.lists(st.sampled_from(ACTS), min_size=3, max_size=12))

@@ -23,6 +23,7 @@ from tests.model.clients import outcome, when
 from tests.model.extensions.baremetal.bare_metal import ACTIVE, AVAILABLE, MANAGEABLE, Model, Record
 from tests.model.records import Refused
 from tests.run_length import LONG
+from tests.strategies import scaled
 
 NODES, ALLOCATIONS = "/baremetal/v1/nodes", "/baremetal/v1/allocations"
 
@@ -438,15 +439,15 @@ def clear(call):
         call("DELETE", f"/resource_providers/{one['uuid']}")
 
 
-def run(call, choice, part, at_end):
-    """Run the state machine, with a share of the profile's examples.
+def run(call, choice, percentage, at_end):
+    """Run the state machine, with so many of the profile's examples.
 
     Args:
         choice: By which the service chooses among the nodes that fit.
         at_end: Called at the end of each example.
     """
     settings = hypothesis.settings(
-        max_examples=int(hypothesis.settings().max_examples * part),
+        max_examples=scaled(percentage),
         stateful_step_count=20,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
@@ -471,5 +472,5 @@ def test_nodes_and_allocations_agree_with_the_model(backend, database, monkeypat
             commits.clear()
             return answer
 
-        share = 0.1 if LONG and backend.kind != servers.SQLite.kind else 0.3
-        run(audited_call, choice, share, replay.Follower(database).check)
+        percentage = 10 if LONG and backend.kind != servers.SQLite.kind else 30
+        run(audited_call, choice, percentage, replay.Follower(database).check)

@@ -10,6 +10,7 @@ from tests.db.test_never_5xx import Target, holds
 from tests.nonsense.extensions import v1
 from tests.nonsense.odd_values import traps_for
 from tests.nonsense.text_positions import Place
+from tests.strategies import scaled
 
 
 @pytest.fixture
@@ -21,9 +22,8 @@ def target(synced_database):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-    part = 2 if backend.kind == servers.SQLite.kind else 1
 
-    @hypothesis.settings(max_examples=hypothesis.settings().max_examples * part)
+    @hypothesis.settings(max_examples=scaled(200 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(v1.sent())
     def anything(request):
         status, changed = holds(target, request)

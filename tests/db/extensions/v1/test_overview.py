@@ -18,6 +18,7 @@ from tests.db.extensions.v1.single_calls import get, pages
 from tests.db.test_state_machine import Writers
 from tests.model.clients import clear
 from tests.model.strategies import CLASSES
+from tests.strategies import scaled
 
 LIMITS = st.sampled_from(("", "limit=1", "limit=2", "limit=3", "limit=999999999"))
 AMOUNTS = st.sampled_from(("free", "used", "capacity"))
@@ -184,9 +185,8 @@ def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatc
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
-    part = 0.15 if backend.kind == servers.SQLite.kind else 0.07
     settings = hypothesis.settings(
-        max_examples=int(hypothesis.settings().max_examples * part),
+        max_examples=scaled(15 if backend.kind == servers.SQLite.kind else 5),
         stateful_step_count=25,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
