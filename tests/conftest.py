@@ -134,18 +134,21 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=[item for item in items if item not in remaining])
         items[:] = [item for item in items if item in remaining]
     for item in items:
-        services = {"service", "services"} & {*item.fixturenames}
-        shared = {"gabbi", "live", "load"} & {*item.path.parts} and services
-        # Tests with `clients` share one service across modules.
-        group = item.path.stem if shared else "clients" if "clients" in item.fixturenames else None
-        if item.get_closest_marker("xdist_group"):
-            continue
-        if group:
-            kind = item.callspec.params["backend"]
-            item.add_marker(pytest.mark.xdist_group(f"{group}-{kind}"))
-        elif {"unit", "docs"} & {*item.path.parts}:
-            # To hand out one of these takes as long as to run it.
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
+        if not item.get_closest_marker("xdist_group") and (group := _group_of(item)):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group_of(item):
+    """Return the name of the tests that one process runs together with this one; None if any process may run it."""
+    file = item.nodeid.partition("::")[0]
+    directories = {*file.split("/")}
+    if {"unit", "docs"} & directories:
+        return file  # to hand out one of these tests takes as long as to run it
+    if "clients" in item.fixturenames:
+        return f"clients-{item.callspec.params['backend']}"  # they share one service across modules
+    if {"gabbi", "live", "load"} & directories and {"service", "services"} & {*item.fixturenames}:
+        return f"{item.path.stem}-{item.callspec.params['backend']}"
+    return None
 
 
 #: The weights of the kinds of database in a draw, where one is not 1.

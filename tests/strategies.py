@@ -12,13 +12,13 @@ from placement.index.snapshot import SHARES
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
-#: The number of examples of the active profile, of which the numbers below are percentages.
-_HUNDRED = settings().max_examples
+#: How many examples a test has in the active profile.
+_EXAMPLES = settings().max_examples
 
 
 def scaled(number: int) -> int:
-    """Return the number, scaled by the profile, but at least one."""
-    return max(1, number * _HUNDRED // 100)
+    """Return the number for the active profile, at least one; the argument is that for a profile of 100 examples."""
+    return max(1, number * _EXAMPLES // 100)
 
 
 def examples(number: int) -> settings:

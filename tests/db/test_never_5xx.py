@@ -173,7 +173,6 @@ def holds(target, request, looking=True, check_error=None):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-
     @hypothesis.settings(max_examples=scaled(400 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(sent())
     def anything(request):

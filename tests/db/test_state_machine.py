@@ -330,7 +330,7 @@ Everyone = type("Everyone", (*(each.Pickers for each in extended.modules("model"
 
 
 def run(machine, call, percentage, **members):
-    """Run the state machine, with so many of the profile's examples; ``members`` replace those of the same names."""
+    """Run the state machine on a percentage of the profile's examples; ``members`` replace those of the same names."""
     settings = hypothesis.settings(
         max_examples=scaled(percentage),
         stateful_step_count=25,
@@ -343,7 +343,7 @@ def run(machine, call, percentage, **members):
 if URL:
 
     def test_service_at_url_agrees_with_the_model():
-        run(Writers, caller.over_http(URL), 1)
+        run(Writers, caller.over_http(URL), 100)
 
 else:
 

@@ -89,7 +89,9 @@ MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI
     ("moment", "send"),
     [
         # In a short run each moment with one of the two, in turn.
-        pytest.param(text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] * ((at + to) % 2))
+        pytest.param(
+            text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] if (at + to) % 2 else []
+        )
         for at, text in enumerate(MOMENTS)
         for to, send in enumerate((os.kill, os.killpg))
     ],

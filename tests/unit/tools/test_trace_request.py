@@ -11,8 +11,6 @@ import pytest
 from placement import extension
 
 ROOT = Path(__file__).parents[3]
-#: One process of the run has all, so that equal runs of the tool are made once.
-pytestmark = pytest.mark.xdist_group("traces")
 
 STATUS = {"GET /resource_providers/{u}": "200", "PUT /allocations": "204", "GET /allocation_candidates": "200"}
 STATUS_OF_V1 = {"POST /v1/claims, guessed": "200", "POST /v1/claims, in rounds": "200", "GET /v1/events": "200"}

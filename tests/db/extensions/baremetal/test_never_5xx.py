@@ -62,7 +62,6 @@ def assert_error(status, reported, content, request):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-
     @hypothesis.settings(max_examples=scaled(200 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(bare_metal.sent())
     def anything(request):

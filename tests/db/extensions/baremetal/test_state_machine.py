@@ -440,7 +440,7 @@ def clear(call):
 
 
 def run(call, choice, percentage, at_end):
-    """Run the state machine, with so many of the profile's examples.
+    """Run the state machine on a percentage of the profile's examples.
 
     Args:
         choice: By which the service chooses among the nodes that fit.

@@ -22,7 +22,6 @@ def target(synced_database):
 
 @pytest.mark.every_database
 def test_no_request_breaks_the_service(backend, target):
-
     @hypothesis.settings(max_examples=scaled(200 if backend.kind == servers.SQLite.kind else 100))
     @hypothesis.given(v1.sent())
     def anything(request):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-import hypothesis
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import rule, run_state_machine_as_test
+from hypothesis.stateful import rule
 
 from placement import deploy
 from placement.extensions.v1.handlers import overview
@@ -15,10 +14,8 @@ from placement.objects.claims import consumer_pages
 from tests import caller, servers, web
 from tests.db.extensions.v1 import single_calls
 from tests.db.extensions.v1.single_calls import get, pages
-from tests.db.test_state_machine import Writers
-from tests.model.clients import clear
+from tests.db.test_state_machine import Writers, run
 from tests.model.strategies import CLASSES
-from tests.strategies import scaled
 
 LIMITS = st.sampled_from(("", "limit=1", "limit=2", "limit=3", "limit=999999999"))
 AMOUNTS = st.sampled_from(("free", "used", "capacity"))
@@ -185,10 +182,4 @@ def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatc
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
-    settings = hypothesis.settings(
-        max_examples=scaled(15 if backend.kind == servers.SQLite.kind else 5),
-        stateful_step_count=25,
-        suppress_health_check=list(hypothesis.HealthCheck),
-    )
-    clear(call)
-    run_state_machine_as_test(type("Lookers", (Lookers,), {"call": staticmethod(call)}), settings=settings)
+    run(Lookers, call, 15 if backend.kind == servers.SQLite.kind else 5)
