@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 UNDEFINED = "placement.undefined_code"
 CONCURRENT_UPDATE = "placement.concurrent_update"
@@ -34,6 +34,9 @@ class Failure(Exception):
         headers: Names and values of headers of the reply.
         facts: The values.
         sentence: The sentence with its values, for clients.
+        line: The sentence of an API whose clients match none: in one line.
+        field: The part of the request that is wrong; None if that is not one value.
+        expected: What is valid there, in words; None as for ``field``.
         members: What the error document has beside its errors, where its form allows that.
     """
 
@@ -41,11 +44,18 @@ class Failure(Exception):
     template = "%(reason)s"
     headers: tuple[tuple[str, str], ...] = ()
     members: Mapping[str, Any] = {}
+    field: str | None = None
+    expected: str | None = None
+    _line: str | None = None
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(self.template % facts)
         self.facts = facts
         self.sentence: str = self.args[0]
+
+    @property
+    def line(self) -> str:
+        return self._line or self.sentence
 
     def __str__(self) -> str:
         return self.sentence
@@ -63,8 +73,19 @@ def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
         yield
     except Failure as failure:
         if not kinds or isinstance(failure, kinds):
-            failure.sentence = prefix + failure.sentence
+            failure.sentence, failure._line = prefix + failure.sentence, prefix + failure.line
         raise
+
+
+@contextmanager
+def inside(field: str) -> Iterator[None]:
+    """Have failures that are raised inside be about a field of the request, with which their sentence begins."""
+    with prefixed(f"{field}: "):
+        try:
+            yield
+        except Failure as failure:
+            failure.field = field
+            raise
 
 
 class SchemaError(Exception):
@@ -145,11 +166,42 @@ class MalformedJSON(BadRequest):
     template = "Malformed JSON: %(reason)s"
 
 
-class InvalidBody(BadRequest):
+class Violation(NamedTuple):
+    """What is wrong with a value.
+
+    Args:
+        field: Where it is, as ``requests[0].consumer``; empty for the whole value.
+        problem: What is wrong with it, as the rest of a sentence that begins with the field.
+        expected: What is valid there, in words, with an example where the form is not obvious.
+    """
+
+    field: str
+    problem: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"{self.field or 'the body'} {self.problem}; {self.expected}"
+
+
+class InvalidDocument(BadRequest):
+    """A body or a query does not conform to its schema.
+
+    Args:
+        reason: Why, in words that clients match.
+        violation: What is wrong, in one line; None if that is ``reason``.
+    """
+
+    def __init__(self, reason: object, violation: Violation | None = None) -> None:
+        super().__init__(reason=reason)
+        if violation is not None:
+            self._line, self.field, self.expected = str(violation), violation.field, violation.expected
+
+
+class InvalidBody(InvalidDocument):
     template = "JSON does not validate: %(reason)s"
 
 
-class InvalidQuery(BadRequest):
+class InvalidQuery(InvalidDocument):
     template = "Invalid query string parameters: %(reason)s"
 
 

@@ -10,14 +10,17 @@ from oslo_utils import fileutils
 from placement import conf as options
 from placement import package, policy
 from placement.checks.check import NotMadeError, Subject
-from placement.checks.finding import Finding, error, warning
+from placement.checks.finding import Finding, counted, error, warning
 from placement.conf import spelling
 
 
 def unknown_options(subject: Subject) -> Iterator[Finding]:
     """Find options that the service does not know."""
     if found := options.unknown(subject.conf):
-        sentence = f"{len(found)} options in the configuration do not exist, and have no effect."
+        sentence = (
+            counted(len(found), "option of the configuration is", "options of the configuration are")
+            + " unknown, and without effect."
+        )
         yield warning(sentence, tuple(map(str, found)), "Correct the names, or remove the lines.")
 
 

@@ -18,6 +18,11 @@ class Severity(enum.IntEnum):
     ERROR = 2
 
 
+def counted(number: int, one: str, several: str) -> str:
+    """Return a number with what there are so many of, as a sentence has it: "1 provider has", "2 providers have"."""
+    return f"{number} {one if number == 1 else several}"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One finding, about any number of places."""
@@ -27,7 +32,7 @@ class Finding:
     what: str
     #: Where: files, tables, providers, consumers ...
     where: tuple[str, ...] = ()
-    #: The command that mends it, or what to do where there is none.
+    #: The command that mends it; where there is none, what to do: a sentence, which ends with a full stop.
     mend: str = ""
     #: Whether ``doctor --fix`` mends it.
     fixable: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from placement.checks.check import Subject
-from placement.checks.finding import Finding, warning
+from placement.checks.finding import Finding, counted, warning
 from placement.objects.over_commitment import OverCommitment
 
 
@@ -14,8 +14,8 @@ def over_commitment(subject: Subject) -> Iterator[Finding]:
     found = OverCommitment.all(subject.database, subject.on_rows)
     if found:
         yield warning(
-            f"Usage exceeds capacity in {len(found)} inventories: inventory was reduced after the claims, or claims "
-            "were granted concurrently. No further claim is granted there until enough is released.",
+            f"Usage exceeds capacity in {counted(len(found), 'inventory', 'inventories')}: inventory was reduced after "
+            "the claims, or claims were granted concurrently. Nothing more is granted there until enough is released.",
             tuple(map(str, found)),
             "placement-ask overview --over-committed shows them; placement-ask consumers --provider <provider> shows "
             "who holds it.",

@@ -104,6 +104,12 @@ class Database:
         finally:
             engine.dispose()
 
+    @contextlib.contextmanager
+    def direct(self) -> Iterator[None]:
+        """Let the caller use the engines themselves; meanwhile no other thread uses a connection that all share."""
+        with self.bulkhead.admit(), self._read_lock:
+            yield
+
     def probe(self, work: Callable[[Reading], Result]) -> Result:
         """For health checks: return what ``work(db)`` returns, on a connection of its own and within seconds.
 

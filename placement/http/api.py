@@ -78,7 +78,8 @@ class Api:
         headers: Sent with every reply of the API, errors included, that has none of the name (in lower case).
         strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  An API that takes
             it with any takes an empty body for ``{}``.
-        strict_queries: Whether an endpoint that declares no query refuses every parameter; else it ignores them.
+        strict_queries: Whether an endpoint that declares no query refuses every parameter, else it ignores them; and
+            whether parameters of which one value counts may be there once only.
     """
 
     name: str

@@ -161,7 +161,7 @@ class Endpoint:
         if self.dry_run is not None:
             # It is a parameter of every write, and of no schema.
             pairs = [(name, value) for name, value in pairs if name != dry_runs.PARAMETER]
-        return schema.validate(pairs, req.version)
+        return schema.validate(pairs, req.version, strict=req.environ[API].strict_queries)
 
     def _document(self, req: Request, schema: Body, path_values: dict[str, str]) -> Any:
         options = req.conf.api

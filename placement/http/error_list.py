@@ -9,6 +9,7 @@ import contextlib
 import html
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -82,19 +83,18 @@ class ErrorList:
             return form, json.dumps(document).encode()
         title = f"{status.value} {status.phrase}"
         if form == "text/html":
-            explanation, message = _detail(_short(failure.sentence), status, environ).split("\n\n", 1)
-            text = _PAGE.format(
-                status=title, detail=f"{html.escape(explanation)}<br /><br />\n{html.escape(message.strip())}"
-            )
+            paragraphs = self._detail(failure, _short, status, environ).split("\n\n", 1)
+            shown = "<br /><br />\n".join(html.escape(paragraph.strip()) for paragraph in paragraphs)
+            text = _PAGE.format(status=title, detail=shown)
         else:
-            text = f"{title}\n\n{_detail(_line(failure.sentence), status, environ)}"
+            text = f"{title}\n\n{self._detail(failure, _line, status, environ)}"
         return f"{form}; charset=UTF-8", text.encode(errors="backslashreplace")
 
     def _error(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> dict[str, Any]:
         error: dict[str, Any] = {
             "status": status.value,
             "title": status.phrase,
-            "detail": _detail(_line(failure.sentence), status, environ),
+            "detail": self._detail(failure, _line, status, environ),
         }
         if isinstance(failure, errors.UnacceptableVersion):
             error["max_version"] = str(self.maximum)
@@ -104,6 +104,17 @@ class ErrorList:
         error["request_id"] = environ.get(REQUEST_ID)
         return error
 
+    def _detail(
+        self, failure: errors.Failure, form: Callable[[str], str], status: HTTPStatus, environ: WSGIEnvironment
+    ) -> str:
+        """Return the detail: what all failures of the status have in common, and the sentence in a form."""
+        return _DETAILS[status].format(
+            message=form(failure.sentence),
+            method=environ["REQUEST_METHOD"],
+            accept=environ.get("HTTP_ACCEPT") or JSON,
+            content_type=environ.get("CONTENT_TYPE") or None,
+        )
+
     def _version(self, environ: WSGIEnvironment) -> Version:
         """Return the version of the request; before its negotiation, the version that it asks for."""
         version: Version | None = environ.get(VERSION)
@@ -111,15 +122,6 @@ class ErrorList:
             with contextlib.suppress(errors.Failure):
                 version = environ[API].versioning.negotiate(environ)
         return version or self.minimum
-
-
-def _detail(message: str, status: HTTPStatus, environ: WSGIEnvironment) -> str:
-    return _DETAILS[status].format(
-        message=message,
-        method=environ["REQUEST_METHOD"],
-        accept=environ.get("HTTP_ACCEPT") or JSON,
-        content_type=environ.get("CONTENT_TYPE") or None,
-    )
 
 
 def _line(sentence: str) -> str:

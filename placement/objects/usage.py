@@ -96,6 +96,12 @@ def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
     return counts
 
 
+def count_among(db: Reading, ids: Sequence[int]) -> int:
+    """Return how many consumers hold something on one of these providers or several."""
+    statement = sa.select(sa.func.count(_A.consumer_id.distinct())).where(_PROVIDER.in_(ids))
+    return int(db.execute(statement).scalar_one())
+
+
 def _among(ids: Sequence[int]) -> sa.ColumnElement[bool]:
     """Return the condition for these providers, ascending, and perhaps for others between them."""
     dense = ids[-1] - ids[0] < 2 * len(ids)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -89,13 +90,20 @@ class Field:
     text: str = ""
     repeated_since: Version | None = None
 
+    def covers(self, name: str) -> bool:
+        """Whether this is the field of a property."""
+        return name == self.name
+
     def exists_at(self, version: Version) -> bool:
         return self.since <= version and (self.until is None or version < self.until)
 
 
 @dataclass(frozen=True)
 class PatternField(Field):
-    """All properties whose name matches the regular expression ``name``."""
+    """All properties whose name matches the regular expression ``name``, which is anchored."""
+
+    def covers(self, name: str) -> bool:
+        return re.search(self.name, name) is not None
 
 
 def required(field: Field) -> Field:
@@ -110,16 +118,23 @@ class Object:
         fields: The properties.
         min_properties: The least number of properties.
         additional: The type of properties that no field covers; None if there may be none.
+        names: Which names properties may have, in words, where ``fields`` has patterns.
         unknown_first: Of several validation errors one is reported: whether an additional property goes before a
             missing one.
     """
 
     def __init__(
-        self, *fields: Field, min_properties: int = 0, additional: SchemaType | None = None, unknown_first: bool = False
+        self,
+        *fields: Field,
+        min_properties: int = 0,
+        additional: SchemaType | None = None,
+        names: str = "",
+        unknown_first: bool = False,
     ) -> None:
         self.fields = fields
         self.min_properties = min_properties
         self.additional = additional
+        self.names = names
         self.unknown_first = unknown_first
 
     def render(self, version: Version) -> JSONSchema:
@@ -133,6 +148,7 @@ class Object:
             "properties": named,
             "patternProperties": patterns,
             "required": mandatory,
+            "propertyNames": {"description": self.names} if self.names else {},
         }
         rendered: JSONSchema = {"type": "object"} | {keyword: value for keyword, value in keywords.items() if value}
         if additional != {}:

@@ -30,12 +30,12 @@ class _Document:
         """Return the JSON schema of this version."""
         return self._type.render(version)
 
-    def _validate(self, value: Any, version: Version, failure: type[errors.BadRequest]) -> Any:
+    def _validate(self, value: Any, version: Version, failure: type[errors.InvalidDocument]) -> Any:
         compiled = self._validators.get(version)
         if compiled is None:
             compiled = self._validators[version] = Validator(self.render(version), self.formats)
         if not compiled.is_valid(value):
-            raise failure(reason=explain(value, compiled))
+            raise failure(*explain(value, compiled))
         return compiled.with_integers(value)
 
 
@@ -118,10 +118,15 @@ class Query(_Document):
         """Return the parameters of this version, by name."""
         return {field.name: field for field in self._fields if field.exists_at(version)}
 
-    def validate(self, pairs: Iterable[tuple[str, str]], version: Version) -> Parameters:
+    def validate(self, pairs: Iterable[tuple[str, str]], version: Version, *, strict: bool = False) -> Parameters:
         """Return the parameters.
 
         The last value of each name is validated, and also the first where that is the one that counts.
+
+        Args:
+            pairs: Names and values, in order.
+            version: The version of the request.
+            strict: Whether every value is validated, and no parameter may be repeated of which only one value counts.
 
         Raises:
             InvalidQuery: With the sentence for one validation error.
@@ -132,4 +137,16 @@ class Query(_Document):
         counting = {name: parameters.get(name) for name in last}
         if counting != last:
             self._validate(counting, version, errors.InvalidQuery)
+        if strict and len(last) < len(parameters.items()):
+            self._check_repeated(parameters, version)
         return parameters
+
+    def _check_repeated(self, parameters: Parameters, version: Version) -> None:
+        repeatable = [field for field in self._fields if field.repeated_since and field.repeated_since <= version]
+        for name in parameters:
+            values = parameters.all(name)
+            if len(values) > 1 and not any(field.covers(name) for field in repeatable):
+                violation = errors.Violation(name, f"is given {len(values)} times", "one value")
+                raise errors.InvalidQuery(violation, violation)
+            for value in values[:-1]:
+                self._validate({**dict(parameters.items()), name: value}, version, errors.InvalidQuery)

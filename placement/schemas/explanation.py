@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 import jsonschema
 from jsonschema import exceptions, validators
 
+from placement.errors import Violation
 from placement.schemas.declarations import JSONSchema
-from placement.schemas.validator import Validator, pattern
+from placement.schemas.validator import Formats, Validator, pattern
+from placement.schemas.violation import unexplained, violation
 
 #: The number of validation errors from which the one to explain is chosen.
 _MAX_ERRORS = 1_000
@@ -43,21 +45,34 @@ class _Part(NamedTuple):
     schema_path: tuple[Any, ...] = ()
 
 
-def explain(value: Any, validator: Validator) -> str:
-    """Return the sentence for one validation error: the one nearest to the top of the value, and its schema."""
+class RefusedValue(NamedTuple):
+    """Why a value is invalid: in the words of the jsonschema library with the schema, and in one line."""
+
+    sentence: str
+    violation: Violation
+
+
+def explain(value: Any, validator: Validator) -> RefusedValue:
+    """Return one validation error: the one nearest to the top of the value."""
     part = _Part(value, validator.schema) if _is_explainable(value) else _invalid_part(value, validator)
-    unexplained = _UNEXPLAINED % _cut(_subscripts(part.path))
-    if not _is_explainable(part.value):
-        return unexplained
-    checker = jsonschema.FormatChecker(formats=())
-    for name, has_format in validator.formats.items():
-        checker.checks(name)(functools.partial(_conforms, has_format))
     try:
-        found = _Validator(part.schema, format_checker=checker).iter_errors(part.value)
-        chosen = exceptions.best_match(itertools.islice(found, _MAX_ERRORS))
-        return unexplained if chosen is None else _layout(chosen, part)
+        if chosen := _chosen(part, validator.formats):
+            return RefusedValue(_layout(chosen, part), violation(chosen, part.path))
     except (RecursionError, ValueError):  # the library and repr() do not support every depth and every integer
-        return unexplained
+        pass
+    return RefusedValue(_UNEXPLAINED % _cut(_subscripts(part.path)), unexplained(part.path, part.schema))
+
+
+def _chosen(part: _Part, formats: Formats) -> jsonschema.ValidationError | None:
+    """Return the validation error to explain; None if the part is too large to look for one."""
+    if not _is_explainable(part.value):
+        return None
+    checker = jsonschema.FormatChecker(formats=())
+    for name, has_format in formats.items():
+        checker.checks(name)(functools.partial(_conforms, has_format))
+    found = _Validator(part.schema, format_checker=checker).iter_errors(part.value)
+    chosen: jsonschema.ValidationError | None = exceptions.best_match(itertools.islice(found, _MAX_ERRORS))
+    return chosen
 
 
 def _invalid_part(value: Any, validator: Validator) -> _Part:

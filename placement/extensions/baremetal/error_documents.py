@@ -24,7 +24,7 @@ class Envelope:
 
     def render(self, failure: errors.Failure, status: HTTPStatus, _environ: WSGIEnvironment) -> tuple[str, bytes]:
         """Return JSON, for any ``Accept``."""
-        sentence = failure.sentence
+        sentence = failure.line
         if len(sentence) > _LONGEST:
             sentence = f"{sentence[:_LONGEST]} ..."
         inner: dict[str, Any]

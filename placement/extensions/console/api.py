@@ -25,10 +25,12 @@ from placement.version_history import Unversioned
 TABLE: Table = {
     "/": {"GET": overview.show},
     "/hosts": {"GET": overview.list_hosts},
+    "/findings": {"GET": overview.show_findings},
     "/providers": {"GET": provider.list_providers},
     "/providers/{ident}": {"GET": provider.show, "POST": provider.try_inventory},
     "/query": {"GET": query.show, "POST": query.try_claim},
     "/query/form": {"GET": query.show_form},
+    "/suggestions": {"GET": query.suggest},
     "/consumers": {"GET": consumer.list_consumers},
     "/consumers/{consumer}": {"GET": consumer.show},
     "/usage": {"GET": usage.show},

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from placement import errors, routes
 from placement import microversion as mv
+from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import commands
+from placement.extensions.console.views.commands import Access
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.v1.api import V1
 from placement.extensions.v1.handlers import claim as v1_claim
@@ -82,16 +84,20 @@ class _Write(NamedTuple):
     route: str
 
 
+def access_of(req: Request) -> Access:
+    """Return how a shell reaches the service that a request has reached."""
+    return Access(req.absolute_url("").removesuffix(req.environ[API].prefix), req.conf.api.auth_strategy)
+
+
 def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunAnswer:
     """Return what the service would answer to a write, in the newest version of its API."""
     path = f"{write.api.prefix}{write.route.format(**path_values)}?{dry_run.PARAMETER}=true"
-    url = req.absolute_url("").removesuffix(req.environ[API].prefix) + path
-    command = commands.curl_json(write.method, url, document)
+    command = commands.curl_json(access_of(req), write.method, path, document)
     try:
         reply = write.endpoint(_request(req, write, encode(document)), **path_values)
     except errors.BadRequest as refused:  # before anything was tried
-        return DryRunAnswer(HTTPStatus.BAD_REQUEST, refused.sentence, (), command)
-    return DryRunAnswer.of(json.loads(reply.body), req.index.current(), command)
+        return DryRunAnswer(HTTPStatus.BAD_REQUEST, refused.line, (), command)
+    return DryRunAnswer.of(json.loads(reply.body), named_snapshot(req), command)
 
 
 def _request(req: Request, write: _Write, content: bytes) -> Request:

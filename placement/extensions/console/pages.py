@@ -10,6 +10,7 @@ from wsgiref.types import WSGIEnvironment
 import jinja2
 
 from placement import errors, package
+from placement.extensions.console.views import units
 from placement.http.environ import REQUEST_ID
 from placement.http.request import Request
 from placement.http.response import Reply, page
@@ -24,9 +25,7 @@ _TEMPLATES = jinja2.Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_TEMPLATES.filters["number"] = lambda amount: f"{amount:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-#: What was refused, without the part of the schema that refused it, which follows for programmers.
-_TEMPLATES.filters["brief"] = lambda sentence: sentence.partition("Failed validating")[0].strip()
+_TEMPLATES.filters |= {"number": units.number, "in_units": units.in_units, "amount_of": units.amount_of}
 
 #: What the title of an error page says besides the phrase of the status.
 _SIGN_IN = "Sign in"
@@ -60,7 +59,7 @@ class ErrorPages:
             quote(environ.get("SCRIPT_NAME", "").encode("latin-1")),
             title=_SIGN_IN if unauthenticated else status.phrase,
             status=status.value,
-            sentence=failure.sentence,
+            sentence=failure.line,
             request_id=environ.get(REQUEST_ID),
             sign_in=unauthenticated,
             by_password=any(value.lower().startswith("basic") for _, value in failure.headers),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placement.extensions.console.views import timeline
-from placement.extensions.console.views.timeline import TimelineEntry
+from placement.extensions.console.machine_names import named_snapshot
+from placement.extensions.console.views.story import Story, stories
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import MARK, EventFilter
 from placement.http.request import Request
@@ -24,7 +24,7 @@ QUERY = Query(Object(Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)))
 class Timeline:
     """Events, the newest first."""
 
-    entries: list[TimelineEntry]
+    stories: list[Story]
     #: The mark of the older ones; None if there are none.
     next: str | None
     #: Whether these are the newest.
@@ -33,7 +33,7 @@ class Timeline:
     @property
     def is_empty(self) -> bool:
         """Whether the history knows nothing."""
-        return self.is_first and not self.entries and self.next is None
+        return self.is_first and not self.stories and self.next is None
 
 
 def of(req: Request, wanted: EventFilter) -> Timeline | None:
@@ -46,5 +46,5 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
         return None
     after = req.parameters.get("after")
     page = Following(req.database, wanted, ROWS).page(after, newest_first=True)
-    entries = timeline.entries(page.events, req.index.current(), req.now())
-    return Timeline(entries, page.mark if page.more else None, after is None)
+    told = stories(page.events, named_snapshot(req), req.now())
+    return Timeline(told, page.mark if page.more else None, after is None)

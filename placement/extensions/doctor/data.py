@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import os_traits
 import sqlalchemy as sa
 
 from placement.checks.check import Subject, within
-from placement.checks.finding import Finding, info, warning
+from placement.checks.finding import Finding, counted, info, warning
 from placement.db.schema.tables import (
     allocations,
     claims,
@@ -41,8 +41,8 @@ def without_consumer(subject: Subject) -> Iterator[Finding]:
         found[row.consumer_id] = None
     if found:
         yield warning(
-            f"{len(found)} consumers have allocations and no row: they have no project and no user, and count in no "
-            "usage of a project.",
+            counted(len(found), "consumer has allocations", "consumers have allocations")
+            + " and no row: without a project and a user, nothing of that counts in the usage of a project.",
             tuple(found),
             "placement-manage db online_data_migrations",
             fixable=True,
@@ -64,14 +64,14 @@ def lost_allocations(subject: Subject) -> Iterator[Finding]:
             elif row.resource_class_id not in CLASS_IDS.values():  # else the check of standard rows says it
                 unknown[place] = None
     if providers:
-        sentence = f"Allocations of providers that do not exist, in {len(providers)} places: they hold nothing."
+        sentence = f"Allocations of providers that do not exist, in {_places(providers)}: they hold nothing."
         yield warning(sentence, tuple(providers), FIX, fixable=True)
     if custom:
-        sentence = f"Allocations of resource classes that do not exist, in {len(custom)} places: they hold nothing."
+        sentence = f"Allocations of resource classes that do not exist, in {_places(custom)}: they hold nothing."
         yield warning(sentence, tuple(custom), FIX, fixable=True)
     if unknown:
         yield warning(
-            f"Allocations of standard resource classes that this program does not know, in {len(unknown)} places.",
+            f"Allocations of standard resource classes that this program does not know, in {_places(unknown)}.",
             tuple(unknown),
             "pip install --upgrade os-resource-classes",
         )
@@ -81,7 +81,10 @@ def idle_consumers(subject: Subject) -> Iterator[Finding]:
     """Find rows of consumers that have no allocations."""
     found = [row.uuid for row in subject.batched(HOLDS_NOTHING, _K.id)]
     if found:
-        sentence = f"{len(found)} consumers have a row, and hold nothing: another program has left it behind."
+        sentence = (
+            counted(len(found), "consumer has a row", "consumers have a row")
+            + " and no allocation: another program has left the row behind."
+        )
         yield info(sentence, tuple(found), FIX, fixable=True)
 
 
@@ -93,11 +96,11 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
         found.append(f"consumer {row.uuid}: {', '.join(lacking)}")
     if found:
         yield warning(
-            f"{len(found)} consumers have a project, a user or a consumer type without a row, and count in no usage of "
-            "a project.",
+            counted(len(found), "consumer has", "consumers have")
+            + " a project, a user or a consumer type without a row, and no usage of a project counts what is held.",
             tuple(found),
             "PUT /allocations/<consumer> by the program that owns it, with project_id and user_id; what nobody owns: "
-            "placement-ask release <consumer>",
+            "placement-ask release <consumer>.",
         )
 
 
@@ -106,8 +109,9 @@ def overdue_leases(subject: Subject) -> Iterator[Finding]:
     found = subject.database.read(_overdue)
     if found:
         yield warning(
-            f"{len(found)} leases have been over for more than {_OVERDUE} minutes, and what they hold is not given "
-            "back: no request came, the database takes no writes, or their consumers are locked.",
+            counted(len(found), "lease has", "leases have")
+            + f" been over for more than {_OVERDUE} minutes, and nothing was given back: no request came, the database "
+            "takes no writes, or consumers are locked.",
             tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in found),
             "placement-manage leases sweep",
             fixable=True,
@@ -126,25 +130,31 @@ def same_names(subject: Subject) -> Iterator[Finding]:
         found.setdefault(row.lower, []).append(f"{row.name} ({row.uuid})")
     if found:
         yield warning(
-            f"{len(found)} names of providers differ only in case: most often one host, registered twice.",
+            counted(len(found), "name is", "names are")
+            + " those of several providers, but for case: most often one host, registered twice.",
             tuple(", ".join(names) for names in found.values()),
-            "openstack resource provider delete <the one that no host uses>, or set --name",
+            "openstack resource provider delete <the one that no host uses>, or set --name.",
         )
 
 
 def disabled(subject: Subject) -> Iterator[Finding]:
     """Find providers with the trait of disabled hosts on which something is held."""
     found = [
-        f"{row.name or row.uuid} ({row.uuid}): {row.consumers} consumers" for row in subject.batched(_DISABLED, _P.id)
+        f"{row.uuid} ({row.name or row.uuid}): {counted(row.consumers, 'consumer', 'consumers')}"
+        for row in subject.batched(_DISABLED, _P.id)
     ]
     if found:
         yield info(
-            f"{len(found)} providers are disabled ({os_traits.COMPUTE_STATUS_DISABLED}), and consumers hold something "
-            "there.",
+            counted(len(found), "provider is", "providers are")
+            + f" disabled ({os_traits.COMPUTE_STATUS_DISABLED}), and consumers hold something there.",
             tuple(found),
             "openstack compute service set --enable <host> nova-compute; or move what is there: placement-ask "
-            "consumers --provider <provider>",
+            "consumers --provider <provider> shows it.",
         )
+
+
+def _places(found: Collection[str]) -> str:
+    return counted(len(found), "place", "places")
 
 
 def _no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

@@ -29,7 +29,7 @@ def revision(subject: Subject) -> Iterator[Finding]:
     """Find that the schema is not that of this program."""
     engine = subject.database.reading_engine
     additions = extension.additions(subject.conf)
-    with subject.database.bulkhead.admit():
+    with subject.database.direct():
         state, sentence = schema.state(engine), schema.finding(engine, additions)
         lacking = schema.lacking(engine, additions)
     if state is schema.State.UNKNOWN and not lacking:
@@ -53,7 +53,7 @@ def isolation(subject: Subject) -> Iterator[Finding]:
     wanted = [("writes", database.engine, "READ COMMITTED")]
     if kind == "mysql":
         wanted.append(("reads", database.reading_engine, "REPEATABLE READ"))
-    with database.bulkhead.admit():
+    with database.direct():
         found = [(use, level, _level(engine)) for use, engine, level in wanted]
     where = tuple(f"sessions for {use}: {level}, and not {wished}" for use, wished, level in found if level != wished)
     if where:
@@ -133,7 +133,7 @@ def _wanted(constraint: sa.ForeignKeyConstraint) -> _Key:
 
 def _unchecked(subject: Subject) -> Iterator[Finding]:
     database = subject.database
-    with database.bulkhead.admit():
+    with database.direct():
         engines = {"reads": database.reading_engine, "writes": database.engine}
         off = tuple(f"connections for {use}" for use, engine in engines.items() if not _are_checked(engine))
     if off:

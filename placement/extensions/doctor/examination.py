@@ -121,7 +121,7 @@ def lacking(subject: Subject) -> str:
     """Return why checks that need the tables cannot be made; empty if they can."""
     database, engine = subject.database, subject.database.reading_engine
     try:
-        with database.bulkhead.admit():
+        with database.direct():
             # Unknown ones may be of a newer version of this service, which only adds to the schema.
             served = schema.state(engine) in (schema.State.CURRENT, schema.State.UNKNOWN)
             if served and not schema.lacking(engine, extension.additions(subject.conf)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import NotMadeError, Subject
-from placement.checks.finding import Finding, error, info, warning
+from placement.checks.finding import Finding, counted, error, info, warning
 from placement.db.feed import EXPIRED, LIFETIME
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import provider_changes
@@ -27,8 +27,9 @@ def gaps(subject: Subject) -> Iterator[Finding]:
     )
     if found:
         yield warning(
-            f"{len(found)} gaps in the numbers of the feed's writers: the database has lost commits that clients were "
-            "told of, as after a crash or a failover without durable commits, or rows were deleted by hand.",
+            f"{counted(len(found), 'gap', 'gaps')} in the numbers of the feed's writers: the database has lost "
+            "commits that clients were told of, as after a crash or a failover without durable commits, or rows were "
+            "deleted by hand.",
             found,
             "placement-manage db restored; and have the server make commits durable: docs/database.rst. The gaps go as "
             "the rows get old.",
@@ -40,8 +41,8 @@ def expired(subject: Subject) -> Iterator[Finding]:
     ids = subject.rows(EXPIRED, {"expired": since(subject)})
     if ids:
         yield info(
-            f"{len(ids)} writers of the feed have not been seen for {LIFETIME / 3600:.0f} hours, and are not ended: "
-            "the next writes end them.",
+            counted(len(ids), "writer of the feed has", "writers of the feed have")
+            + f" not been seen for {LIFETIME / 3600:.0f} hours without an end: the next writes bring it.",
             tuple(f"writer {row.id}" for row in ids),
             FIX,
             fixable=True,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import Subject, within
-from placement.checks.finding import Finding, warning
+from placement.checks.finding import Finding, counted, warning
 from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.db.upkeep.standard import CLASS_IDS
 
@@ -22,16 +22,16 @@ _NO_RATIO = 3.41e38
 def incomplete_providers(subject: Subject) -> Iterator[Finding]:
     """Find providers without a name or a generation."""
     found = [
-        f"{row.name or row.uuid} ({row.uuid}): {'name' if row.name is None else 'generation'}"
+        f"{row.uuid} ({row.name or row.uuid}): {'name' if row.name is None else 'generation'}"
         for row in subject.batched(_INCOMPLETE, _P.id)
     ]
     if found:
         yield warning(
-            f"{len(found)} providers have no name or no generation (NULL): they are shown without a name, and with "
-            "generation 0.",
+            counted(len(found), "provider has", "providers have")
+            + " no name or no generation (NULL), which is shown as no name, and as generation 0.",
             tuple(found),
             "openstack resource provider set --name <name> <provider>; or UPDATE resource_providers SET generation = 0 "
-            "WHERE uuid = '<provider>'",
+            "WHERE uuid = '<provider>'.",
         )
 
 
@@ -43,10 +43,11 @@ def impossible_inventories(subject: Subject) -> Iterator[Finding]:
     ]
     if found:
         yield warning(
-            f"{len(found)} inventories have numbers that no request accepts: most often nothing can be claimed there.",
+            counted(len(found), "inventory has", "inventories have")
+            + " numbers that no request accepts: most often nothing can be claimed there.",
             tuple(found),
             "openstack resource provider inventory set --resource <class>=<total> ... <provider>, or restart the agent "
-            "that reports it",
+            "that reports it.",
         )
 
 
@@ -58,26 +59,27 @@ def lost_inventories(subject: Subject) -> Iterator[Finding]:
     ]
     if found:
         yield warning(
-            f"{len(found)} inventories are of a provider or a resource class that does not exist: no request shows "
-            "them.",
+            counted(len(found), "inventory is", "inventories are")
+            + " of a provider or a resource class that does not exist: no request shows that.",
             tuple(found),
             "DELETE FROM inventories WHERE id = <row>; if it is of a standard class: pip install --upgrade "
-            "os-resource-classes",
+            "os-resource-classes.",
         )
 
 
 def repeated_allocations(subject: Subject) -> Iterator[Finding]:
     """Find consumers with several rows for one class on one provider."""
-    found = [
+    # A consumer may have allocations in several batches.
+    found = dict.fromkeys(
         f"consumer {row.consumer_id}: provider {row.uuid}, class {row.name}"
         for row in subject.batched(_REPEATED, _A.id)
-    ]
+    )
     if found:
         yield warning(
-            f"{len(found)} allocations are there more than once: the consumer is shown the amount of one of them, and "
-            "all of them count as used.",
-            tuple(dict.fromkeys(found)),
-            "openstack resource provider allocation show <consumer>, then ... allocation set with what it shall hold",
+            counted(len(found), "allocation is", "allocations are")
+            + " there more than once: the consumer is shown the amount of one row, and all rows count as used.",
+            tuple(found),
+            "openstack resource provider allocation show <consumer>, then ... allocation set with what it shall hold.",
         )
 
 
@@ -112,19 +114,14 @@ _LOST = (
     .where(within(_I.id), _NO_PROVIDER | _NO_CLASS)
     .order_by(_I.id)
 )
-_EARLIER = allocations.alias()
+_OF_BATCH = allocations.alias()
+# By consumers, which have few allocations each: SQLite compares each allocation with all of its class, if it may.
 _REPEATED = (
     sa.select(_A.consumer_id, _P.uuid, _C.name)
     .join_from(allocations, resource_providers, _P.id == _A.resource_provider_id)
     .join(resource_classes, _C.id == _A.resource_class_id)
-    .where(
-        within(_A.id),
-        sa.exists().where(
-            _EARLIER.c.consumer_id == _A.consumer_id,
-            _EARLIER.c.resource_provider_id == _A.resource_provider_id,
-            _EARLIER.c.resource_class_id == _A.resource_class_id,
-            _EARLIER.c.id < _A.id,
-        ),
-    )
-    .order_by(_A.id)
+    .where(_A.consumer_id.in_(sa.select(_OF_BATCH.c.consumer_id).where(within(_OF_BATCH.c.id))))
+    .group_by(_A.consumer_id, _P.uuid, _C.name)
+    .having(sa.func.count() > 1)
+    .order_by(sa.func.min(_A.id))
 )

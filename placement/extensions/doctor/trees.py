@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 import sqlalchemy as sa
 
 from placement.checks.check import Subject
-from placement.checks.finding import Finding, error
+from placement.checks.finding import Finding, counted, error
 from placement.db import batches
 from placement.db.schema.tables import resource_providers
 from placement.extensions.doctor.examination import FIX
@@ -18,7 +18,7 @@ from placement.extensions.doctor.lineage import Lineage
 
 _MOVE = (
     'PUT /resource_providers/<provider> {"name": "<its name>", "parent_provider_uuid": null} at version 1.37, or with '
-    "the uuid of its real parent in the place of null"
+    "the uuid of its real parent in the place of null."
 )
 
 
@@ -26,10 +26,16 @@ def roots(subject: Subject) -> Iterator[Finding]:
     """Find providers that have no root, and providers whose root is not that of their parents."""
     found = _read(subject)
     if found.rootless:
-        sentence = f"{len(found.rootless)} providers have no root: queries about trees do not find them."
+        sentence = (
+            counted(len(found.rootless), "provider has", "providers have")
+            + " no root: queries about trees do not look there."
+        )
         yield error(sentence, _named(subject, found.rootless), FIX, fixable=True)
     if found.wrong:
-        sentence = f"{len(found.wrong)} providers have another root than their parents: moves lock the wrong tree."
+        sentence = (
+            counted(len(found.wrong), "provider has", "providers have")
+            + " another root than the parent: moves lock the wrong tree."
+        )
         yield error(sentence, _named(subject, found.wrong), FIX, fixable=True)
 
 
@@ -38,13 +44,16 @@ def parents(subject: Subject) -> Iterator[Finding]:
     found = _read(subject)
     if found.orphans:
         sentence = (
-            f"{len(found.orphans)} providers have a parent that does not exist: no request can change them; searches "
-            "take them for roots."
+            counted(len(found.orphans), "provider has", "providers have")
+            + " a parent that does not exist: no request can change that; searches take such a provider for a root."
         )
         yield error(sentence, _named(subject, found.orphans), FIX, fixable=True)
     if found.loops:
         names = tuple(" below ".join(_named(subject, [*loop, loop[0]])) for loop in found.loops)
-        sentence = f"{len(names)} loops of providers that are below themselves; searches take one of each for a root."
+        sentence = (
+            counted(len(names), "loop", "loops")
+            + " of providers that are below themselves; searches take one of each for a root."
+        )
         yield error(sentence, names, _MOVE)
 
 

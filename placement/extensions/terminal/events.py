@@ -19,7 +19,7 @@ from placement.extensions.terminal.tables import seconds
 Document = Mapping[str, Any]
 #: The columns of ``facts``.
 HEADER = ("time", "who", "request", "what", "changes")
-_CONDITIONS = ("provider", "consumer", "project", "kind", "since")
+_CONDITIONS = ("provider", "only", "consumer", "project", "kind", "since")
 #: Events that one page can have, and seconds that a request can wait.
 _LONGEST_PAGE, _LONGEST_WAIT = 1000, 60
 #: Seconds that a service has for its answer beside those that the request waits.
@@ -33,7 +33,8 @@ def add_events(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``events``."""
     options = parser.add_argument_group("which events")
     options.add_argument("--after", metavar="<position>", help="those after a position, or now for those to come")
-    options.add_argument("--provider", metavar="<provider>", help="those of a provider, and of the node of its uuid")
+    options.add_argument("--provider", metavar="<provider>", help="those of a provider and all below, and of its node")
+    filters.add_only(options)
     options.add_argument("--consumer", metavar="<uuid>", help="those of a consumer")
     options.add_argument("--project", metavar="<project>", help="those of the consumers of a project")
     options.add_argument("--kind", metavar="<kind>", help="those of providers, consumers, nodes, ...: provider")
@@ -50,6 +51,7 @@ def add_follow(parser: argparse.ArgumentParser) -> None:
 def add_history(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``history``."""
     parser.add_argument("object", metavar="<object>", help="a provider or a node, by name or uuid, or a consumer")
+    filters.add_only(parser)
     parser.add_argument("--newest", action="store_true", help="the newest event first")
     parser.add_argument("--limit", type=filters.positive, metavar="<n>", help="this many at most (default: all)")
 
@@ -134,14 +136,18 @@ def _history_and_more(
             yield event
     if conditions["consumer"] and conditions["provider"]:  # for the service an event is about one of both
         conditions = dict.fromkeys(_CONDITIONS)
+    is_named = any(conditions.values())
+    if conditions["provider"]:
+        conditions["only"] = arguments.only
     following = {**vars(arguments), **conditions, "after": position, "limit": None}
     found = _events(client, argparse.Namespace(**following), notice)
-    yield from (event for event in found if event["uuid"] == uuid)
+    yield from (event for event in found if is_named or event["uuid"] == uuid)
 
 
 def _stories(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Document]:
     page = min(arguments.limit or _LONGEST_PAGE, _LONGEST_PAGE)
-    query = [("order", "newest" if arguments.newest else "oldest"), ("limit", str(page))]
+    only = [] if arguments.only is None else [("only", arguments.only)]
+    query = [("order", "newest" if arguments.newest else "oldest"), ("limit", str(page)), *only]
     return pages(f"/history/{quote(arguments.object, safe='', errors='surrogateescape')}", query)
 
 

@@ -25,6 +25,7 @@ _CONSUMERS = {
     "user": "user",
     "type": "type",
     "provider": "provider",
+    "only": "only",
     "resource_class": "class",
     "older_than": "older_than",
     "newer_than": "newer_than",
@@ -52,11 +53,18 @@ def add_consumers(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--project", metavar="<project>", help="those of a project")
     options.add_argument("--user", metavar="<user>", help="those of a user")
     options.add_argument("--type", metavar="<type>", help="those of a consumer type")
-    options.add_argument("--provider", metavar="<provider>", help="those that hold something of a provider")
+    options.add_argument("--provider", metavar="<provider>", help="those that hold something of a provider or below")
+    add_only(options)
     options.add_argument("--class", dest="resource_class", metavar="<class>", help="those that hold some of a class")
     options.add_argument("--older-than", metavar="<when>", help="those from before a date, or an age such as 30d")
     options.add_argument("--newer-than", metavar="<when>", help="those from after a date, or an age such as 2h")
     _add_limit(options)
+
+
+def add_only(options: argparse._ActionsContainer) -> None:
+    """Add the option that goes with a provider."""
+    help_ = "of the provider itself, without all below it"
+    options.add_argument("--only-provider", dest="only", action="store_const", const="provider", help=help_)
 
 
 def _add_limit(options: argparse._ArgumentGroup) -> None:

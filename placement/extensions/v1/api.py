@@ -6,6 +6,7 @@ It has no versions: routes, fields and parameters are added, and none changes it
 from __future__ import annotations
 
 from placement.extensions.v1 import failures, policy
+from placement.extensions.v1.error_documents import ErrorLines
 from placement.extensions.v1.handlers import (
     capacity,
     claim,
@@ -22,7 +23,6 @@ from placement.extensions.v1.handlers import (
     usage,
 )
 from placement.http.api import Api, Table
-from placement.http.error_list import ErrorList
 from placement.routes import PLACEMENT
 from placement.version_history import OLDEST, Unversioned
 
@@ -53,16 +53,14 @@ V1 = Api(
     routes=TABLE,
     patterns={"provider": PROVIDER, "object": PROVIDER},
     versioning=Unversioned(),
-    error_documents=ErrorList(OLDEST, OLDEST, codes_since=OLDEST),
+    error_documents=ErrorLines(OLDEST, OLDEST, codes_since=OLDEST),
     open_paths=frozenset({"/", "/openapi.json", "/openapi-placement.json"}),
     rules=policy.RULES,
     failures=(
-        *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidMark, failures.InvalidDate),
-        *(failures.UnknownCheck, failures.ClassNamedTwice),
+        *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidField, failures.ClassNamedTwice),
         *(failures.InvalidClaim, failures.NoRoom, failures.Undecided, failures.HeldOtherwise, failures.NothingPlaced),
         *(failures.NothingNamed, failures.NothingHeld, failures.InvalidEventFilter, failures.NothingKnown),
-        *(failures.InvalidPosition, failures.PositionLost, failures.TimeUnknown, failures.TooManyChanges),
-        failures.InvalidPeriod,
+        *(failures.PositionLost, failures.TimeUnknown, failures.TooManyChanges),
     ),
     anonymous_is_admin=True,
     strict_queries=True,

@@ -78,7 +78,7 @@ def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, S
         raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
     consumer, text = canonical_uuid(given["consumer"]), json.dumps(given["query"])
     if text not in queries:
-        with errors.prefixed(f"requests[{number}].query: "):
+        with errors.inside(f"requests[{number}].query"):
             queries[text] = _query(req, snapshot, given["query"])
     return ClaimRequest(
         consumer=consumer,

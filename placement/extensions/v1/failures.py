@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from placement import errors
 
+#: The code of a value that is not one of those that its field takes.
+INVALID_FIELD = "placement.v1.invalid_field"
+
 
 class NoSuchProvider(errors.NotFound):
     """The path names a provider that does not exist."""
@@ -26,26 +29,24 @@ class ClassNamedTwice(errors.BadRequest):
     template = "The parameter %(parameter)s names the resource class %(name)s twice."
 
 
+class InvalidField(errors.BadRequest):
+    """A value conforms to the schema, and still is none that its field takes.
+
+    Args:
+        violation: What is wrong with it.
+    """
+
+    code = INVALID_FIELD
+
+    def __init__(self, violation: errors.Violation) -> None:
+        super().__init__(reason=violation)
+        self.field, self.expected = violation.field, violation.expected
+
+
 class InvalidClaim(errors.BadRequest):
     """A request of a call contradicts itself or another one."""
 
     template = "requests[%(number)d]: %(reason)s"
-
-
-class InvalidMark(errors.BadRequest):
-    """A page of a list is asked for by a mark of a list with another order."""
-
-    template = "The parameter after is no mark of a list in this order: %(after)s"
-
-
-class UnknownCheck(errors.BadRequest):
-    """A check of the doctor is asked for that does not exist."""
-
-    template = "The parameter check names no check of the doctor: %(name)s"
-
-
-class InvalidDate(errors.BadRequest):
-    template = "The parameter %(parameter)s is no date: %(value)s"
 
 
 # --- the history -----------------------------------------------------------------------------------------------------
@@ -80,14 +81,6 @@ class TooManyChanges(errors.BadRequest):
 
 class InvalidEventFilter(errors.BadRequest):
     template = "The conditions on events exclude each other: %(reason)s"
-
-
-class InvalidPosition(errors.BadRequest):
-    template = "The header Last-Event-ID is no position of an event: %(given)s"
-
-
-class InvalidPeriod(errors.BadRequest):
-    template = "The period ends before it begins: from %(since)s to %(until)s."
 
 
 class NothingKnown(errors.NotFound):

@@ -50,6 +50,11 @@ def count_expired(db: Reading) -> int:
     return int(db.execute(_COUNT_EXPIRED).scalar_one())
 
 
+def count_ending(db: Reading, seconds: int) -> int:
+    """Return the number of leases that end within this time, and have not ended yet."""
+    return int(db.execute(_COUNT_ENDING, {"latest": end_after(db, seconds)}).scalar_one())
+
+
 def give_back(db: Transaction, most: int = release.BATCH) -> int:
     """Give back what expired leases hold: at most ``most`` of them, those that ended first.
 
@@ -138,6 +143,12 @@ ANY_EXPIRED = (
     sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)
 )
 _COUNT_EXPIRED = ANY_EXPIRED.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
+_COUNT_ENDING = (
+    sa.select(sa.func.count())
+    .select_from(claims)
+    .join(consumers, _C.consumer_id == consumers.c.id)
+    .where(sa.not_(LEASE_HAS_EXPIRED), _C.expires_at <= sa.bindparam("latest"))
+)
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
 _EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))

@@ -43,7 +43,7 @@ CONSUMERS = {
     f"project={MINE}": MINE,
     f"project={MINE}&limit=1": MINE,
     f"project={YOURS}": YOURS,
-    f"project={MINE}&project={YOURS}": YOURS,  # the last one counts
+    f"project={MINE}&project={YOURS}": YOURS,  # the last one is asked about
     "": None,
     "project=": None,
     f"user={MINE}": None,
@@ -51,7 +51,7 @@ CONSUMERS = {
 }
 QUERIES = {"/capacity": ["resources=VCPU:1"], "/explain": ["resources=VCPU:1"], "/consumers": [*CONSUMERS]}
 #: Queries that are refused to callers that may ask.
-WRONG = {"project=", "unknown=1"}
+WRONG = {"project=", f"project={MINE}&project={YOURS}", "unknown=1"}
 OPEN = V1.open_paths
 #: The rule of each route that has one.
 RULES = {

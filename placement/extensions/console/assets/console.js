@@ -19,9 +19,35 @@ function enhance() {
   for (const element of main.querySelectorAll("[data-follow]")) {
     import("./follow.js").then((module) => module.start(element)).catch(console.error);
   }
+  for (const element of main.querySelectorAll("[data-sortable]")) {
+    import("./sort.js").then((module) => module.start(element)).catch(console.error);
+  }
+  for (const element of main.querySelectorAll("[data-suggestions]")) {
+    import("./suggest.js").then((module) => module.start(element)).catch(console.error);
+  }
+  for (const element of main.querySelectorAll("[data-findings]")) fillIn(element);
+  for (const button of main.querySelectorAll("[data-copy]")) copies(button);
   const form = main.querySelector("[data-token-form]");
   if (form) signIn(form);
   document.querySelector("[data-sign-out]").hidden = !token();
+}
+
+/** Have a button copy the text beside it; a browser lets pages do so only where nobody can listen. */
+function copies(button) {
+  if (!navigator.clipboard) return;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
+    button.textContent = "Copied";
+    say("Copied");
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+}
+
+/** Put a part of the page in its place that takes long to make. */
+async function fillIn(element) {
+  const reply = await load(element.dataset.findings).catch(() => null);
+  if (reply?.ok) element.innerHTML = await reply.text();
 }
 
 /** Show the form for a token, which keeps it for this tab and loads the page again. */

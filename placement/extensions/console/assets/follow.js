@@ -1,10 +1,12 @@
-// Events as they happen.  A request waits at the service for the next one, and brings the newest rows; the rows also come
-// when nothing has happened for a while, so that they say how long ago each was.
+// Events as they happen.  A request waits at the service for the next one, and brings the newest rows, of which those are
+// added that are new; rows also come when nothing has happened for a while, and say anew how long ago each was.
 
 import { load } from "./session.js";
 
+const LIVE = "Live: events are added as they happen";
 const PAUSE = 5000;
 const SHORT = 1000;
+const MOST = 500; // entries that a page keeps
 const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 /** Wait until the reader looks at the page. */
@@ -12,10 +14,28 @@ async function seen() {
   while (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
 }
 
+/** Add the entries that are new, and bring the ages of the others up to date; return how many were added. */
+function merge(list, fresh) {
+  const known = new Map([...list.children].map((entry) => [entry.dataset.key, entry]));
+  let added = 0;
+  for (const entry of [...fresh.children].reverse()) {
+    const present = known.get(entry.dataset.key);
+    if (present) present.querySelector(".ago").replaceWith(entry.querySelector(".ago"));
+    else {
+      entry.classList.add("fresh");
+      list.prepend(entry);
+      added++;
+    }
+  }
+  while (list.children.length > MOST) list.lastElementChild.remove();
+  return added;
+}
+
 export function start(element) {
   const button = element.querySelector("[data-follow-button]");
   const status = element.querySelector("[data-follow-status]");
   let turn = 0; // of the loop that runs; any other one ends
+  let added = 0;
 
   function stop(text) {
     turn++;
@@ -39,11 +59,14 @@ export function start(element) {
       const fresh = page?.querySelector("[data-rows]");
       if (!runs()) return;
       const news = fresh && fresh.dataset.position !== rows.dataset.position;
-      // What the reader has the focus in stays as it is.
-      const kept = rows.contains(document.activeElement);
-      if (fresh && !kept) rows.replaceWith(fresh);
-      if (news && !kept) status.textContent = "Something has changed.";
-      if (!fresh || kept || (!news && Date.now() - began < SHORT)) await rest(PAUSE);
+      if (fresh) {
+        const [list, others] = [rows, fresh].map((each) => each.querySelector(".timeline"));
+        rows.dataset.position = fresh.dataset.position;
+        if (list && others) added += merge(list, others);
+        else if (others) rows.replaceChildren(...fresh.childNodes);
+        status.textContent = added ? `Live: ${added} since you follow` : LIVE;
+      }
+      if (!fresh || (!news && Date.now() - began < SHORT)) await rest(PAUSE);
     }
   }
 
@@ -51,7 +74,8 @@ export function start(element) {
   button.addEventListener("click", () => {
     if (button.getAttribute("aria-pressed") === "true") return stop("The newest are not followed.");
     button.setAttribute("aria-pressed", "true");
-    status.textContent = "The newest events are shown as they happen.";
+    status.textContent = LIVE;
+    added = 0;
     follow();
   });
 }

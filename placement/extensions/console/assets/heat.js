@@ -1,12 +1,13 @@
-// The heat map: a canvas with a cell for each host.  A change of the size or of the theme draws all cells; a change of the
-// chosen cell draws two of them, so that 10,000 cells follow the pointer.
+// The heat map: a canvas that fills its place, with a cell for each host.  A change of the size or of the theme draws all
+// cells; a change of the chosen cell draws two of them, so that 10,000 cells follow the pointer.
 
 import { load } from "./session.js";
 
 const STEPS = 11;
-const GAP = 1;
-const SMALLEST = 5;
-const LARGEST = 28;
+const GAPPED = 6; // pixels of a cell from which on there is a gap after it
+const TALLEST = 56; // pixels of a cell
+const LABELLED = { width: 58, height: 20 }; // of a cell that has room for a name
+const MOST_TITLES = 40; // groups whose names are drawn
 
 /** Return the step of the scale, 0 to 9 for tenths, 10 for more than the capacity. */
 const step = (used, capacity) => (used > capacity ? 10 : Math.min(Math.floor((10 * used) / Math.max(capacity, 1)), 9));
@@ -22,37 +23,86 @@ export async function start(element) {
   const pen = canvas.getContext("2d");
   const tip = element.querySelector("[data-tip]");
   const steps = hosts.used.map((used, host) => step(used, hosts.capacity[host]));
-  let columns = 1, cell = SMALLEST, chosen = -1, colours = [], ink = "";
+  const isGrouped = hosts.groups.length > 1;
+  const title = isGrouped && hosts.groups.length <= MOST_TITLES ? 18 : isGrouped ? 3 : 0;
+  let places = [], cell = [1, 1], gap = 0, chosen = -1, columns = 1, colours = [], inks = [], ink = "", line = "";
+
+  /** Choose the size of the cells: as large as all groups together fit into the height, over the whole width. */
+  function arrange(width) {
+    const height = Math.max(140, Math.min(width * 0.45, 460)) - hosts.groups.length * title;
+    const rows = (per) => hosts.groups.reduce((sum, [, size]) => sum + Math.ceil(size / per), 0);
+    columns = Math.max(1, Math.ceil(Math.sqrt((count * width) / (2.2 * Math.max(height, 40)))));
+    while (columns < count && rows(columns) * (width / columns / 2.2) > height) columns++;
+    columns = Math.min(columns, Math.max(...hosts.groups.map(([, size]) => size)));
+    cell = [width / columns, Math.max(3, Math.min(TALLEST, height / rows(columns)))];
+    gap = Math.min(...cell) >= GAPPED ? 1 : 0;
+    places = [];
+    let y = 0;
+    for (const [, size] of hosts.groups) {
+      y += title;
+      for (let at = 0; at < size; at++) places.push([(at % columns) * cell[0], y + Math.floor(at / columns) * cell[1]]);
+      y += Math.ceil(size / columns) * cell[1];
+    }
+    return Math.ceil(y);
+  }
 
   function draw() {
-    colours = Array.from({ length: STEPS }, (_, at) => colour(element, at));
-    ink = getComputedStyle(element).color;
-    const width = Math.max(element.clientWidth, SMALLEST);
-    cell = Math.max(SMALLEST, Math.min(LARGEST, Math.floor(Math.sqrt((width * width * 0.35) / count))));
-    columns = Math.max(1, Math.floor(width / cell));
-    const height = Math.ceil(count / columns) * cell;
+    if (!element.isConnected) return; // of a page that was left
+    const samples = Array.from({ length: STEPS }, (_, at) => colour(element, at));
+    [colours, inks] = [samples, samples.map(readable)];
+    const style = getComputedStyle(element);
+    ink = style.color;
+    line = `12px ${style.fontFamily}`;
+    const width = Math.max(element.clientWidth, 40);
+    const height = arrange(width);
     const scale = window.devicePixelRatio || 1;
     canvas.width = width * scale;
     canvas.height = height * scale;
     canvas.style.height = `${height}px`;
     pen.scale(scale, scale);
+    if (title > 10) {
+      let first = 0;
+      for (const [name, size] of hosts.groups) {
+        write(`${name} (${size})`, 0, places[first][1] - 5, width, ink);
+        first += size;
+      }
+    }
     for (let host = 0; host < count; host++) fill(host);
     mark(chosen);
   }
 
-  const place = (host) => [(host % columns) * cell, Math.floor(host / columns) * cell];
+  function write(text, x, y, width, fill) {
+    pen.font = line;
+    pen.fillStyle = fill;
+    // Names of hosts differ at their ends.
+    let shown = text;
+    for (let cut = 1; cut < text.length && pen.measureText(shown).width > width; cut++) shown = `…${text.slice(cut)}`;
+    pen.fillText(shown, x, y);
+  }
 
   function fill(host) {
+    const [x, y] = places[host], [width, height] = cell;
     pen.fillStyle = colours[steps[host]];
-    pen.fillRect(...place(host), cell - GAP, cell - GAP);
+    pen.fillRect(x, y, width - gap, height - gap);
+    if (width >= LABELLED.width && height >= LABELLED.height) {
+      write(hosts.names[host], x + 5, y + height / 2 + 4, width - 10, inks[steps[host]]);
+    }
+    if (hosts.disabled[host]) {
+      pen.strokeStyle = inks[steps[host]];
+      pen.lineWidth = 1;
+      pen.beginPath();
+      pen.moveTo(x, y + height - gap);
+      pen.lineTo(x + Math.min(width, height) - gap, y + Math.max(0, height - width));
+      pen.stroke();
+    }
   }
 
   function mark(host) {
     if (host < 0) return;
-    const [x, y] = place(host);
+    const [x, y] = places[host];
     pen.strokeStyle = ink;
     pen.lineWidth = 2;
-    pen.strokeRect(x + 1, y + 1, cell - GAP - 2, cell - GAP - 2); // inside of the cell
+    pen.strokeRect(x + 1, y + 1, cell[0] - gap - 2, cell[1] - gap - 2); // inside of the cell
   }
 
   function choose(host) {
@@ -61,13 +111,13 @@ export async function start(element) {
     mark(host);
     chosen = host;
     const { used, capacity, names } = hosts;
-    tip.textContent = `${names[host]}: ${used[host]} of ${capacity[host]} ${hosts.resource_class} used`;
+    tip.textContent = `${names[host]}: ${used[host]} of ${capacity[host]} ${hosts.resource_class} used${hosts.disabled[host] ? ", disabled" : ""}`;
   }
 
   function under(event) {
     const box = canvas.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left) / cell);
-    return column < columns ? Math.floor((event.clientY - box.top) / cell) * columns + column : -1;
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    return places.findIndex(([left, top]) => x >= left && x < left + cell[0] && y >= top && y < top + cell[1]);
   }
 
   function open() {
@@ -95,6 +145,12 @@ export async function start(element) {
   document.addEventListener("themechange", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();
+}
+
+/** Return black or white, whichever is read better on a colour. */
+function readable(colour) {
+  const [red, green, blue] = colour.match(/[\d.]+/g).map(Number);
+  return red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#10151c" : "#ffffff";
 }
 
 /** Return the colour of a step as the style sheet has it in the present theme. */

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from placement import errors
 from placement.db.writes.notes import CONSUMER
 from placement.extensions.console import pages, timeline
+from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views.cloud import class_names
 from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.v1.claims.claim_record import held_claim
@@ -48,12 +49,12 @@ def list_consumers(req: Request) -> Reply:
     shown: dict[str, Any] = {
         "page": "consumers",
         "filters": [(name, label, hint, given.get(name, "")) for name, label, hint in _FILTERS],
-        "classes": class_names(req.index.current()),
+        "classes": class_names(named_snapshot(req)),
     }
     try:
         wanted = schema.consumer_filter(req, _valid(given))
     except errors.BadRequest as refused:
-        return pages.show(req, "consumers.html", 400, sentence=refused.sentence, found=[], next="", **shown)
+        return pages.show(req, "consumers.html", 400, sentence=refused.line, found=[], next="", **shown)
     found = req.read(lambda db: consumer_pages.page(db, wanted, _ROWS, int(given.get("after", 0))))
     following = "" if found.next is None else urlencode({**given, "after": found.next})
     return pages.show(req, "consumers.html", sentence="", found=found.holders, next=following, **shown)

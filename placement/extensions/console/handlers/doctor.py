@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from placement.extensions.console import pages
+from placement.extensions.console.machine_names import named_snapshot
+from placement.extensions.console.views import places
 from placement.extensions.v1.examining import examined
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -15,13 +17,15 @@ _PLACES = 50
 @endpoint(policy="placement:v1:doctor", negotiates=False)
 def show(req: Request) -> Reply:
     """Show what is wrong with the configuration, the database and its data, as this worker sees it, the worst first."""
-    examination = examined(req)
+    examination, snapshot = examined(req), named_snapshot(req)
     return pages.show(
         req,
         "doctor.html",
         page="doctor",
-        findings=examination.findings,
+        findings=[
+            (check, finding, [[*places.linked(place, snapshot)] for place in finding.where[:_PLACES]])
+            for check, finding in examination.findings
+        ],
         made=[result for result in examination.results if result.not_made is None],
         not_made=[result for result in examination.results if result.not_made is not None],
-        places=_PLACES,
     )

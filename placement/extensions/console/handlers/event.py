@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 
 from placement import errors
 from placement.extensions.console import pages
-from placement.extensions.console.views import timeline
+from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views.query_form import without_blanks
+from placement.extensions.console.views.story import stories
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import KINDS, MARK, EventFilter
 from placement.extensions.v1.schemas import event as schema
@@ -69,7 +70,7 @@ def list_events(req: Request) -> Reply:
     try:
         wanted = _wanted(req, given)
     except errors.BadRequest as refused:
-        return pages.show(req, "events.html", 400, sentence=refused.sentence, **shown)
+        return pages.show(req, "events.html", 400, sentence=refused.line, **shown)
     return pages.show(req, "events.html", sentence="", **_newest(req, wanted, given), **shown)
 
 
@@ -100,7 +101,7 @@ def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[st
     page = following.page(after, newest_first=True)
     filters = {name: value for name, value in given.items() if name not in ("after", "position")}
     return {
-        "entries": timeline.entries(page.events, req.index.current(), req.now()),
+        "stories": stories(page.events, named_snapshot(req), req.now()),
         "position": position,
         "next": urlencode({**filters, "after": page.mark}) if page.more else "",
         "newest": urlencode(filters),

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
+from placement.checks.finding import Severity
 from placement.extensions.console import pages
+from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
+from placement.extensions.console.views.story import Story, stories
+from placement.extensions.console.views.usage_chart import UsageChart
+from placement.extensions.v1.examining import examined
+from placement.extensions.v1.following import Following
+from placement.extensions.v1.history.event import EventFilter
+from placement.extensions.v1.overview import usage
+from placement.extensions.v1.schemas import event as event_schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, ok
-from placement.objects.provider import ResourceProvider
+from placement.objects.claims import leases
 from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
 #: The class that is shown first, where it exists.
 _FIRST = "VCPU"
-_ROWS = 8
+_ROWS, _CHANGES = 8, 10
+#: Events of which the last changes are made: a claim has several, one of many consumers some hundred.
+_EVENTS = 300
+#: Providers that the line of what needs action names.
+_NAMED = 3
+#: Seconds within which leases end that the line counts.
+_SOON = 3600
+_DAY = datetime.timedelta(days=1)
+#: Points of the line of a class over its last day.
+_POINTS = 72
 _TENTHS = (*(f"up to {tenth * 10} %" for tenth in range(1, 11)), "over 100 %")
 
-_BY_CLASS = Query(Object(Field("class", string(maxLength=255), since=OLDEST)))
+_BY_CLASS = Query(
+    Object(
+        Field("class", string(maxLength=255), since=OLDEST),
+        Field("group", string(maxLength=255), since=OLDEST),
+    )
+)
 
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def show(req: Request) -> Reply:
-    """Show the cloud: sums by class, how full hosts are, what needs attention, what changed last."""
-    snapshot = req.index.current()
-    totals = cloud.totals(snapshot)
+    """Show the cloud: what needs action, sums by class, how full hosts are, what changed last."""
+    snapshot = named_snapshot(req)
+    totals = cloud.by_pressure(cloud.totals(snapshot))
     chosen = _chosen(req, [level.resource_class for level in totals])
     levels = cloud.host_levels(snapshot, chosen)
     return pages.show(
@@ -34,29 +60,44 @@ def show(req: Request) -> Reply:
         providers=len(snapshot),
         trees=snapshot.forest.all_roots.count,
         totals=totals,
+        charts=_charts(req),
         chosen=chosen,
+        groupings=cloud.groupings(snapshot),
+        grouping=req.parameters.get("group", ""),
         hosts_count=len(levels.hosts),
         tenths=_tenths(levels.histogram()),
         fullest=levels.fullest(_ROWS),
         emptiest=levels.emptiest(_ROWS),
-        over=cloud.over_committed(snapshot, _ROWS),
-        disabled=cloud.disabled(snapshot, _ROWS),
-        changed=req.read(lambda db: ResourceProvider.changed_last(db, _ROWS)),
+        over=cloud.over_committed(snapshot, _NAMED),
+        disabled=cloud.disabled_in_use(snapshot, _NAMED),
+        ending=_ending(req),
+        may_examine=req.may("placement:v1:doctor"),
+        changes=_changes(req),
     )
 
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def list_hosts(req: Request) -> Reply:
-    """List all hosts that have a class by name, with capacity and usage in parallel lists: the heat map's cells."""
-    snapshot = req.index.current()
-    levels = cloud.host_levels(snapshot, _chosen(req, cloud.class_names(snapshot)))
+    """List all hosts that have a class by group and name, with capacity and usage in parallel lists: the heat map."""
+    snapshot = named_snapshot(req)
+    grouping = req.parameters.get("group", "")
+    levels = cloud.host_levels(snapshot, _chosen(req, cloud.class_names(snapshot)), grouping)
     return ok({
         "resource_class": levels.resource_class,
         "uuids": [host.uuid for host in levels.hosts],
         "names": [host.name for host in levels.hosts],
         "capacity": levels.capacity.tolist(),
         "used": levels.used.tolist(),
+        "disabled": levels.is_disabled,
+        "groups": levels.groups,
     })  # fmt: skip
+
+
+@endpoint(policy="placement:v1:doctor", negotiates=False)
+def show_findings(req: Request) -> Reply:
+    """Show how many errors the doctor finds: a part of the page, which asks for it once it is there."""
+    errors = [finding for _, finding in examined(req).findings if finding.severity is Severity.ERROR]
+    return pages.show(req, "findings.html", found=len(errors))
 
 
 def _chosen(req: Request, known: list[str]) -> str:
@@ -69,3 +110,25 @@ def _tenths(counts: list[int]) -> list[tuple[str, int, float]]:
     """Return label, count and width in percent of each row of the histogram."""
     most = max(*counts, 1)
     return [(label, count, round(100 * count / most, 1)) for label, count in zip(_TENTHS, counts, strict=True)]
+
+
+def _charts(req: Request) -> dict[str, Any]:
+    """Return the last day of each class, by name; nothing for those who may not see it."""
+    if not req.may("placement:v1:usage:show"):
+        return {}
+    now = req.now()
+    found = usage.over_time(req, now - _DAY, now, _POINTS)
+    return {name: UsageChart(name, samples, now - _DAY, now) for name, samples in found.items() if len(samples) > 1}
+
+
+def _ending(req: Request) -> int:
+    """Return how many leases end soon."""
+    return req.read(lambda db: leases.count_ending(db, _SOON)) if req.may("placement:v1:consumers:list") else 0
+
+
+def _changes(req: Request) -> list[Story] | None:
+    """Return what changed last; None for those who may not see it."""
+    if not req.may(event_schema.RULE):
+        return None
+    page = Following(req.database, EventFilter(), _EVENTS).page(None, newest_first=True)
+    return stories(page.events, named_snapshot(req), req.now())[:_CHANGES]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
+from collections.abc import Iterable
 from urllib.parse import urlencode
+
+import orjson
 
 from placement.db.writes.notes import PROVIDER
 from placement.db.writes.transaction import Reading
 from placement.extensions.console import dry_runs, pages, timeline
+from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import search, tree
 from placement.extensions.console.views.cloud import class_names, named
 from placement.extensions.console.views.dry_run import DryRunAnswer
@@ -15,13 +20,14 @@ from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import NoSuchProvider
 from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import NODE, EventFilter
-from placement.extensions.v1.overview.trees import shared_by, shares_with
+from placement.extensions.v1.overview.trees import depth_first, shared_by, shares_with
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.objects import usage
 from placement.objects.claims import consumer_pages
 from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
+from placement.objects.claims.holding import Holding
 from placement.objects.inventory import AMOUNTS, Inventory
 from placement.objects.provider import ResourceProvider
 from placement.schemas.declarations import Field, Object, string
@@ -30,6 +36,8 @@ from placement.version_history import OLDEST
 
 #: Providers on one page of the list, and names that a field suggests.
 ROWS, _SUGGESTIONS = 50, 500
+#: The columns that the list can be sorted by, each with its orders: the first, and the other way round.
+_COLUMNS = (("Provider", ("name", "-name")), ("Tree", ("tree", "-tree")), ("Used", ("-used", "used")))
 #: Consumers, and sharing relations, on the page of a provider.
 _HOLDERS, _NAMED = 50, 20
 
@@ -40,6 +48,7 @@ _LIST = Query(
         Field("class", _TEXT, since=OLDEST),
         Field("trait", _TEXT, since=OLDEST),
         Field("aggregate", _TEXT, since=OLDEST),
+        Field("sort", string(enum=[*search.ORDERS]), since=OLDEST),
         Field("page", string(pattern="^[1-9][0-9]{0,5}$"), since=OLDEST),
     )
 )
@@ -47,12 +56,13 @@ _LIST = Query(
 
 @endpoint(policy="placement:v1:overview:show", query=_LIST, negotiates=False)
 def list_providers(req: Request) -> Reply:
-    """List the providers that match, in pages, by name."""
+    """List the providers that match, in pages, by name or in another order."""
     given = {name: value.strip() for name, value in req.parameters.items() if name != "page"}
     wanted = search.Wanted(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
     number = int(req.parameters.get("page", 1))
-    snapshot = req.index.current()
-    slots = search.find_slots(wanted, snapshot)
+    snapshot = named_snapshot(req)
+    order = given.pop("sort", search.ORDERS[0])
+    slots = search.ordered(search.find_slots(wanted, snapshot), snapshot, order, wanted.resource_class)
     last_page = max(1, -(-len(slots) // ROWS))
     first = (number - 1) * ROWS
     shown = slots[first : first + ROWS]
@@ -67,8 +77,10 @@ def list_providers(req: Request) -> Reply:
         first=first + 1,
         last=first + len(shown),
         rows=[search.row(snapshot, slot) for slot in shown],
-        previous=_page(given, min(number - 1, last_page)) if number > 1 else "",
-        next=_page(given, number + 1) if number < last_page else "",
+        order=order,
+        columns=[(label, *_order(given, order, ways)) for label, ways in _COLUMNS],
+        previous=_address(given, sort=order, page=min(number - 1, last_page)) if number > 1 else "",
+        next=_address(given, sort=order, page=number + 1) if number < last_page else "",
     )
 
 
@@ -78,7 +90,7 @@ def show(req: Request, ident: str) -> Reply:
 
     Of one that is gone its history is shown, to those who may see that.
     """
-    if lookup.find(req.index.current(), ident) is None:
+    if lookup.find(named_snapshot(req), ident) is None:
         return _page_of_history(req, ident)
     return _page_of(req, ident)
 
@@ -86,7 +98,7 @@ def show(req: Request, ident: str) -> Reply:
 @endpoint(policy="placement:v1:providers:show", negotiates=False)
 def try_inventory(req: Request, ident: str) -> Reply:
     """Show a provider, and what the service would answer to a change of one of its inventories."""
-    snapshot = req.index.current()
+    snapshot = named_snapshot(req)
     uuid = snapshot.provider(lookup.of_path(snapshot, ident)).uuid
     form = dry_runs.form_of(req)
     amounts = {name: _number(form.get(name, "")) for name in (*AMOUNTS, "resource_provider_generation")}
@@ -95,24 +107,26 @@ def try_inventory(req: Request, ident: str) -> Reply:
 
 def _number(text: str) -> int | float | str:
     """Return the number that was typed; the text if it is none, which the schema then refuses."""
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
+    with contextlib.suppress(orjson.JSONDecodeError):
+        value = orjson.loads(text)
+        if type(value) in (int, float):
+            return value  # type: ignore[no-any-return]
     return text
 
 
 def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Reply:
-    snapshot = req.index.current()
+    snapshot = named_snapshot(req)
     slot = lookup.of_path(snapshot, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
+    below = tuple(snapshot.provider(each).uuid for each in depth_first(snapshot, slot))
     drawn = tree.draw(snapshot, slot)
     members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in snapshot.forest.tree(root)}
 
-    def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
-        wanted = ConsumerFilter(providers=members.keys())
-        return usage.count_by_provider(db, [*members]), consumer_pages.page(db, wanted, _HOLDERS)
+    def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
+        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_among(db, [*members])
+        return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), _HOLDERS)
 
-    counts, held = req.read(work)
+    counts, in_tree, held = req.read(work)
     may_try = req.may("placement:resource_providers:inventories:update")
     serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
     return pages.show(
@@ -124,14 +138,13 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         ancestors=[named(snapshot, each) for each in reversed(snapshot.ancestry(slot)[1:])],
         drawn=drawn,
         consumers={members[provider_id]: count for provider_id, count in counts.items()},
-        held=held.holders,
-        members=frozenset(members.values()),
-        more=held.next is not None,
+        held=_by_provider(held.holders),
         serving=[named(snapshot, each) for each in serving[:_NAMED]],
         served=[named(snapshot, each) for each in served[:_NAMED]],
         inventories=_inventories(req, uuid) if may_try else [],
         tried=tried,
-        timeline=timeline.of(req, _told_of(uuid)),
+        timeline=timeline.of(req, _told_of(below)),
+        consumers_in_tree=in_tree,
         serving_count=len(serving),
         served_count=len(served),
     )
@@ -139,17 +152,26 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
 
 def _page_of_history(req: Request, ident: str) -> Reply:
     """Return the page of a provider that is gone, or of a node without a provider; raises NoSuchProvider."""
-    uuid = subject.find(req.database, req.index.current(), ident)
-    told = None if uuid is None else timeline.of(req, _told_of(uuid))
+    uuid = subject.find(req.database, named_snapshot(req), ident)
+    told = None if uuid is None else timeline.of(req, _told_of((uuid,)))
     if uuid is None or told is None or told.is_empty:
         raise NoSuchProvider(provider=ident)
-    name = next((each.name for each in told.entries if each.name), uuid)
+    name = next((each.name for story in told.stories for each in story.entries if each.name), uuid)
     return pages.show(req, "gone.html", page="providers", what="provider", uuid=uuid, name=name, timeline=told)
 
 
-def _told_of(uuid: str) -> EventFilter:
-    """Return what the history of a provider has: also what happened to its node."""
-    return EventFilter(uuids=(uuid,), kinds=(PROVIDER, NODE))
+def _by_provider(holders: Iterable[Holding]) -> dict[str, list[Holding]]:
+    """Return the consumers that hold something on each provider, by its uuid."""
+    found: defaultdict[str, list[Holding]] = defaultdict(list)
+    for holder in holders:
+        for uuid in holder.held:
+            found[uuid].append(holder)
+    return found
+
+
+def _told_of(uuids: tuple[str, ...]) -> EventFilter:
+    """Return what the history of providers has: also what happened to their nodes."""
+    return EventFilter(uuids=uuids, kinds=(PROVIDER, NODE))
 
 
 def _inventories(req: Request, uuid: str) -> list[Inventory]:
@@ -162,6 +184,18 @@ def _inventories(req: Request, uuid: str) -> list[Inventory]:
     return sorted(req.read(work), key=lambda record: record.resource_class)
 
 
-def _page(given: dict[str, str], number: int) -> str:
-    """Return the query string of another page of the list."""
-    return urlencode({name: value for name, value in given.items() if value} | {"page": str(number)})
+def _order(given: dict[str, str], present: str, ways: tuple[str, str]) -> tuple[str, str]:
+    """Return the query string of the list in the order of a column, the other way round where it is in that order.
+
+    The second value says for ARIA how the column is sorted; it is empty if it is not.
+    """
+    wanted = ways[1] if present == ways[0] else ways[0]
+    sorted_how = ("descending" if present.startswith("-") else "ascending") if present in ways else ""
+    return _address(given, sort=wanted), sorted_how
+
+
+def _address(given: dict[str, str], **more: object) -> str:
+    """Return the query string of the list, but without what need not be said."""
+    if more["sort"] == search.ORDERS[0]:
+        del more["sort"]
+    return urlencode({name: value for name, value in given.items() if value} | more)

@@ -8,26 +8,29 @@ from typing import Any
 
 from placement import errors
 from placement.extensions.console import dry_runs, pages
-from placement.extensions.console.views import candidates, commands
+from placement.extensions.console.machine_names import named_snapshot
+from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
 from placement.extensions.v1 import query_text, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.pick.picker import Picker, PickRequest
 from placement.extensions.v1.pick.strategy import Preference
 from placement.extensions.v1.schemas import capacity, explanation, search
 from placement.http.body import parse_json
 from placement.http.endpoint import endpoint
-from placement.http.environ import API, CONTEXT
+from placement.http.environ import CONTEXT
 from placement.http.request import Request
-from placement.http.response import Reply
+from placement.http.response import Reply, ok
 from placement.index.snapshot import Snapshot
-from placement.schemas.declarations import Object
+from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Parameters, Query
-from placement.search.find import Settings, find
+from placement.search.find import Found, Settings, find
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
+from placement.search.solver.problem import Candidate
 from placement.version_history import OLDEST
 
 #: The parameter that has the whole query as text.
@@ -37,7 +40,7 @@ _SHOWN, _MOST_SHOWN = 12, 60
 #: Trees and aggregates that are named with their counts.
 _PLACES = 8
 
-_QUERY = Query(Object(*search.PARAMETERS, capacity.COUNT))
+_QUERY = Query(search.object_of((*search.PARAMETERS, capacity.COUNT)))
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
@@ -87,39 +90,54 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
-    snapshot = req.index.current()
+    snapshot = named_snapshot(req)
     query = None
     try:
-        req.parameters = _QUERY.validate(pairs, OLDEST)
+        req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
         query = searching.parsed(req.parameters, snapshot, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
         explained = None if query is None else _explained(req, query, snapshot)
-        sentence = refused.sentence
+        sentence = refused.line
         return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
     most, copies = min(query.limit or _SHOWN, _MOST_SHOWN), int(req.parameters.get("count", "1"))
     found = find(dataclasses.replace(query, limit=most), snapshot, Settings.of(req.conf))
     req.log_search(len(found.candidates), found.obstacle)
+    counted = _counted(req, query, snapshot, copies) if found.candidates else None
+    access = dry_runs.access_of(req)
     return pages.show(
         req,
         "query.html",
         sentence="",
         found=found,
-        cards=[*candidates.cards(found)],
-        counted=_counted(req, query, snapshot, copies) if found.candidates else None,
+        cards=[*candidates.cards(snapshot, _in_order(req, query, found, most))],
+        counted=counted,
         copies=copies,
         explained=None if found.candidates else _explained(req, query, snapshot),
-        curl=commands.curl(
-            req.absolute_url("").removesuffix(req.environ[API].prefix), _with_uuids(of_search(pairs), query)
-        ),
-        openstack=commands.openstack(query),
-        questions=commands.questions(pairs),
-        claims=commands.claims(pairs),
+        curl=commands.curl(access, _with_uuids(of_search(pairs), query)),
+        openstack=commands.openstack(access, query),
+        questions=commands.questions(access, pairs),
+        claims=commands.claims(access, pairs),
         may_claim=req.may("placement:allocations:update"),
         may_choose=req.may("placement:v1:claims:create"),
         address=query_text.text(pairs),
         **shown,
     )
+
+
+_SUGGEST = Query(
+    Object(
+        Field("of", string(enum=["classes", "traits", "aggregates", "providers"]), required=True),
+        Field("part", string(maxLength=255), required=True),
+    )
+)
+
+
+@endpoint(policy="placement:v1:overview:show", query=_SUGGEST, negotiates=False)
+def suggest(req: Request) -> Reply:
+    """List names that begin with a text, and then those that have it elsewhere."""
+    names = suggestions.found(named_snapshot(req), req.parameters.get("of"), req.parameters.get("part"))
+    return ok({"names": names})
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
@@ -154,6 +172,22 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     query = searching.avoiding(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
     return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
+
+
+def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list[Candidate]:
+    """Return the candidates, one of each tree first, in the order in which a claim would take them.
+
+    Trees that the service avoids are none that a claim takes: their candidates come last.
+    """
+    wanted = dataclasses.replace(searching.avoiding(query, req.conf), limit=None)
+    picker = Picker(found.snapshot, settings=Settings.of(req.conf), seed=1)
+    chosen: tuple[Candidate, ...] = ()
+    trees = most
+    while trees and not chosen:
+        [pick] = picker.pick([PickRequest(wanted, copies=trees, dry=True)])
+        chosen = () if pick is None else pick.candidates
+        trees //= 2
+    return [*chosen, *(each for each in found.candidates if each not in chosen)][:most]
 
 
 def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:

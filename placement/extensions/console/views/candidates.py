@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from placement.extensions.console.views.tree import DrawnTree, draw_used
 from placement.index.snapshot import SHARES, Snapshot
-from placement.search.find import Found
 from placement.search.solver.problem import Candidate
 
 
@@ -26,10 +25,9 @@ class Card:
     claim: str
 
 
-def cards(found: Found) -> Iterator[Card]:
+def cards(snapshot: Snapshot, found: Iterable[Candidate]) -> Iterator[Card]:
     """Yield a card for each candidate, in order."""
-    snapshot = found.snapshot
-    for number, candidate in enumerate(found.candidates, 1):
+    for number, candidate in enumerate(found, 1):
         trees = used_trees(snapshot, candidate.amounts, candidate.mappings)
         yield Card(number, trees, _claim(snapshot, candidate))
 

@@ -6,7 +6,8 @@ A *host* is a tree: its amounts of a class are those of all its providers togeth
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placement.extensions.console.views.level import ClassLevel
+from placement.extensions.console.views.units import amount_of
 from placement.index.column import Column, Inventories
 from placement.index.snapshot import Snapshot
 
@@ -30,28 +32,33 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Some providers that need attention, and how many there are."""
+    """Some providers that need attention, how many there are, and what is wrong with each."""
 
     count: int
-    examples: list[Named]
+    examples: list[tuple[Named, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class HostLevels:
-    """All hosts that have a class, by name.  The arrays are in the same order."""
+    """All hosts that have a class, by group and name.  The arrays are in the same order."""
 
     resource_class: str
     hosts: list[Named]
     capacity: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
+    is_disabled: list[bool]
+    #: The name of each group, and how many of the hosts it has.
+    groups: list[tuple[str, int]]
 
-    def fullest(self, count: int) -> list[tuple[Named, ClassLevel]]:
-        """Return the hosts of which the greatest part is used, the fullest first."""
+    def fullest(self, count: int) -> list[tuple[Named, ClassLevel, bool]]:
+        """Return the hosts of which the greatest part is used, the fullest first, and whether each is disabled."""
         return self._picked(heapq.nlargest(count, range(len(self.hosts)), key=self._part))
 
-    def emptiest(self, count: int) -> list[tuple[Named, ClassLevel]]:
-        """Return the hosts of which the least part is used, the emptiest first."""
-        return self._picked(heapq.nsmallest(count, range(len(self.hosts)), key=self._part))
+    def emptiest(self, count: int) -> list[tuple[Named, ClassLevel, bool]]:
+        """Return the hosts of which the least part is used, the emptiest first, disabled ones after them."""
+        return self._picked(
+            heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._part(at)))
+        )
 
     def histogram(self) -> list[int]:
         """Return how many hosts are used up to 10 %, 20 % ... 100 %, and how many above."""
@@ -62,8 +69,8 @@ class HostLevels:
     def _part(self, place: int) -> float:
         return float(self.used[place] / max(self.capacity[place], 1))
 
-    def _picked(self, places: Iterable[int]) -> list[tuple[Named, ClassLevel]]:
-        return [(self.hosts[place], self._level(place)) for place in places]
+    def _picked(self, places: Iterable[int]) -> list[tuple[Named, ClassLevel, bool]]:
+        return [(self.hosts[place], self._level(place), self.is_disabled[place]) for place in places]
 
     def _level(self, place: int) -> ClassLevel:
         capacity = int(self.capacity[place])
@@ -86,33 +93,89 @@ def totals(snapshot: Snapshot) -> list[ClassLevel]:
     return found
 
 
-def host_levels(snapshot: Snapshot, resource_class: str) -> HostLevels:
-    """Return how full the hosts are in a class; no hosts if nothing has it."""
+#: The name by which hosts are grouped by their aggregates, and not by a trait with this beginning.
+AGGREGATE = "aggregate"
+#: Said of a host that is in no group.
+_NO_GROUP = "none"
+
+
+def groupings(snapshot: Snapshot) -> list[str]:
+    """Return by what hosts can be grouped: aggregates, and beginnings that custom traits of several hosts share."""
+    beginnings: defaultdict[str, set[str]] = defaultdict(set)
+    has_aggregates = False
+    for root in snapshot.forest.all_roots.slots().tolist():
+        provider = snapshot.provider(root)
+        has_aggregates = has_aggregates or bool(provider.aggregates)
+        for trait in provider.traits:
+            if trait.startswith("CUSTOM_"):
+                beginnings[trait[: trait.rindex("_") + 1]].add(trait)
+    traits = sorted(beginning for beginning, names in beginnings.items() if len(names) > 1)
+    return [*([AGGREGATE] if has_aggregates else []), *traits]
+
+
+def _group_of(snapshot: Snapshot, root: int, grouping: str) -> str:
+    """Return the group of a host: of several, the first by name."""
+    provider = snapshot.provider(root)
+    if not grouping:
+        return ""
+    if grouping == AGGREGATE:
+        return min(provider.aggregates, default=_NO_GROUP)
+    return min(
+        (name.removeprefix(grouping) for name in provider.traits if name.startswith(grouping)), default=_NO_GROUP
+    )
+
+
+def host_levels(snapshot: Snapshot, resource_class: str, grouping: str = "") -> HostLevels:
+    """Return how full the hosts are in a class; no hosts if nothing has it.
+
+    Args:
+        grouping: One of ``groupings``; empty for no groups.
+    """
     inventories = _inventories(snapshot, resource_class)
     roots = snapshot.forest.roots(inventories.slots)
     capacity = np.bincount(roots, np.floor(inventories.capacity), snapshot.size)
     used = np.bincount(roots, inventories.used, snapshot.size)
-    hosts = sorted((named(snapshot, slot).name, slot) for slot in np.unique(roots).tolist())
-    order = np.array([slot for _, slot in hosts], dtype=np.intp)
+    hosts = sorted(
+        (_group_of(snapshot, slot, grouping), named(snapshot, slot).name, slot) for slot in np.unique(roots).tolist()
+    )
+    order = np.array([slot for *_, slot in hosts], dtype=np.intp)
     return HostLevels(
         resource_class,
-        [named(snapshot, slot) for _, slot in hosts],
+        [named(snapshot, slot) for *_, slot in hosts],
         _integers(capacity[order]),
         _integers(used[order]),
+        [DISABLED in snapshot.provider(slot).traits for *_, slot in hosts],
+        list(Counter(group for group, *_ in hosts).items()),
     )
 
 
 def over_committed(snapshot: Snapshot, examples: int) -> Attention:
     """Return the providers of which more is used than the capacity, in any class."""
-    over: set[int] = set()
+    over: dict[int, str] = {}
     for name in class_names(snapshot):
-        over.update((snapshot.column(name) or Column.empty()).over_committed().tolist())
+        column = snapshot.column(name) or Column.empty()
+        for slot in column.over_committed().tolist():
+            amounts = column.amounts(slot)
+            by = f"{amount_of(int(amounts.used) - int(amounts.capacity), name)} over"
+            over[slot] = f"{over[slot]}, {by}" if slot in over else by
     return _attention(snapshot, over, examples)
 
 
-def disabled(snapshot: Snapshot, examples: int) -> Attention:
-    """Return the providers with the trait of a disabled host."""
-    return _attention(snapshot, snapshot.with_trait(DISABLED).slots().tolist(), examples)
+def disabled_in_use(snapshot: Snapshot, examples: int) -> Attention:
+    """Return the providers with the trait of a disabled host in whose tree something is used."""
+    found = snapshot.with_trait(DISABLED).slots().tolist()
+    used = {
+        slot for column in snapshot.columns.values() for slot, amount in zip(*column.usage(), strict=True) if amount
+    }
+    in_use = {
+        slot: "disabled" for slot in found if used.intersection(snapshot.forest.tree(snapshot.provider(slot).root))
+    }
+    return _attention(snapshot, in_use, examples)
+
+
+def by_pressure(levels: Iterable[ClassLevel]) -> list[ClassLevel]:
+    """Return levels in the order of how full they are, the fullest first."""
+    return sorted(levels, key=lambda level: (-level.used / max(level.capacity, 1), level.resource_class))
 
 
 def named(snapshot: Snapshot, slot: int) -> Named:
@@ -121,9 +184,9 @@ def named(snapshot: Snapshot, slot: int) -> Named:
     return Named(provider.uuid, provider.name or provider.uuid)
 
 
-def _attention(snapshot: Snapshot, slots: Iterable[int], examples: int) -> Attention:
-    found = [named(snapshot, slot) for slot in slots]
-    return Attention(len(found), heapq.nsmallest(examples, found, key=lambda each: each.name))
+def _attention(snapshot: Snapshot, reasons: Mapping[int, str], examples: int) -> Attention:
+    found = [(named(snapshot, slot), reason) for slot, reason in reasons.items()]
+    return Attention(len(found), heapq.nsmallest(examples, found, key=lambda each: each[0].name))
 
 
 def _inventories(snapshot: Snapshot, resource_class: str) -> Inventories:

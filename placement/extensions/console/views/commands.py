@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from placement import microversion as mv
@@ -12,59 +13,93 @@ from placement.extensions.console.views.query_form import Pairs, of_claim, of_se
 from placement.extensions.v1 import query_text
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
-#: The token is that of the shell's environment.
-_HEADERS = f"""-H "X-Auth-Token: $OS_TOKEN" -H 'OpenStack-API-Version: placement {mv.LATEST}'"""
+_VERSION = f"-H 'OpenStack-API-Version: placement {mv.LATEST}'"
 
 
-def curl(url: str, pairs: Pairs) -> str:
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a shell reaches the service, so that a command works as it stands.
+
+    Args:
+        url: That of the service, without a path of an API.
+        strategy: ``[api]auth_strategy``: with noauth2 every token is an administrator's, with http_basic the shell has
+            the name and the password, and with keystone OpenStack's client gets a token.
+    """
+
+    url: str
+    strategy: str
+
+    @property
+    def curl(self) -> str:
+        """The options of curl."""
+        credentials = {
+            "noauth2": "-H 'X-Auth-Token: admin'",
+            "http_basic": '-u "$OS_USERNAME:$OS_PASSWORD"',
+        }.get(self.strategy, '-H "X-Auth-Token: $(openstack token issue -f value -c id)"')
+        return f"{credentials} {_VERSION}"
+
+    @property
+    def openstack(self) -> str:
+        """The beginning of a command of OpenStack's client; with keystone its environment says where the service is."""
+        if self.strategy == "keystone":
+            return "openstack"
+        types = {"noauth2": "none", "http_basic": "http_basic"}
+        return f"openstack --os-auth-type {types.get(self.strategy, 'none')} --os-endpoint {shlex.quote(self.url)}"
+
+    @property
+    def ask(self) -> str:
+        """The beginning of a command of placement-ask."""
+        return f"placement-ask --url {shlex.quote(self.url)}"
+
+
+def curl(access: Access, pairs: Pairs) -> str:
     """Return the command that sends the query."""
-    address = shlex.quote(f"{url}/allocation_candidates?{query_text.text(pairs)}")
-    return f"curl {_HEADERS} \\\n  {address}"
+    address = shlex.quote(f"{access.url}/allocation_candidates?{query_text.text(pairs)}")
+    return f"curl {access.curl} \\\n  {address}"
 
 
-def curl_json(method: str, url: str, document: Any) -> str:
+def curl_json(access: Access, method: str, path: str, document: Any) -> str:
     """Return the command that sends a JSON body."""
     content = shlex.quote(json.dumps(document, indent=2))
-    return (
-        f"curl -X {method} {_HEADERS} \\\n  -H 'Content-Type: application/json' {shlex.quote(url)} \\\n  -d {content}"
-    )
+    address = shlex.quote(access.url + path)
+    return f"curl -X {method} {access.curl} \\\n  -H 'Content-Type: application/json' {address} \\\n  -d {content}"
 
 
-def questions(pairs: Pairs) -> list[tuple[str, str]]:
+def questions(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
     """Return commands that explain and count the query, each after what it is.
 
     They take the query as it is, and so express each one.
     """
     query, counted = (shlex.quote(query_text.text(each)) for each in (of_search(pairs), pairs))
     return [
-        ("Why, with OpenStack's client", f"openstack allocation candidate explain {query}"),
-        ("How many times, with OpenStack's client", f"openstack allocation candidate count {counted}"),
-        ("Why, with placement-ask", f"placement-ask explain {query}"),
-        ("How many times, with placement-ask", f"placement-ask capacity {counted}"),
+        ("Why, with OpenStack's client", f"{access.openstack} allocation candidate explain {query}"),
+        ("How many times, with OpenStack's client", f"{access.openstack} allocation candidate count {counted}"),
+        ("Why, with placement-ask", f"{access.ask} explain {query}"),
+        ("How many times, with placement-ask", f"{access.ask} capacity {counted}"),
     ]
 
 
-def claims(pairs: Pairs) -> list[tuple[str, str]]:
+def claims(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
     """Return commands that show what a claim of the query would take, each after what it is; a claim has no limit."""
     query = shlex.quote(query_text.text(of_claim(pairs)))
     return [
-        ("A claim with OpenStack's client", f"openstack allocation claim --dry-run {query}"),
-        ("A claim with placement-ask", f"placement-ask claim --dry-run {query}"),
+        ("A claim with OpenStack's client", f"{access.openstack} allocation claim --dry-run {query}"),
+        ("A claim with placement-ask", f"{access.ask} claim --dry-run {query}"),
     ]
 
 
-def openstack(query: SearchQuery) -> str | None:
+def openstack(access: Access, query: SearchQuery) -> str | None:
     """Return the command of OpenStack's client for the query; None where the client has no option for a part of it."""
     if query.root_traits.names or query.same_subtrees or any(not _is_expressible(group) for group in query.groups):
         return None
-    words = ["openstack", "--os-placement-api-version", str(mv.LATEST), "allocation", "candidate", "list"]
+    words = ["--os-placement-api-version", str(mv.LATEST), "allocation", "candidate", "list"]
     for group in query.groups:
         words += _options(group)
     if any(group.suffix != UNSUFFIXED for group in query.groups):
         words += ["--group-policy", "isolate" if query.isolate else "none"]
     if query.limit is not None:
         words += ["--limit", str(query.limit)]
-    return shlex.join(words)
+    return f"{access.openstack} {shlex.join(words)}"
 
 
 def _is_expressible(group: Group) -> bool:

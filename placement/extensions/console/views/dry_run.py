@@ -53,9 +53,10 @@ class DryRunAnswer:
 def _sentence(reply: JSONObject) -> str:
     if reply["status"] < HTTPStatus.BAD_REQUEST:
         return ""
-    # The first paragraph is the same for every error of this status (docs: api-errors).
     detail: str = reply["body"]["errors"][0]["detail"]
-    return detail.partition("\n\n")[2].strip()
+    # In the Placement API, the first paragraph is the same for every error of this status (docs: api-errors).
+    first, _, others = detail.partition("\n\n")
+    return (others or first).strip()
 
 
 def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:

@@ -18,24 +18,38 @@ _LABELS = {
     "resources": ("Resources", "VCPU:4,MEMORY_MB:8192"),
     "required": ("Traits", "HW_CPU_X86_AVX2,!CUSTOM_SLOW"),
     "member_of": ("Aggregates", "in:uuid,uuid or !uuid"),
-    "in_tree": ("In the tree of", "uuid of a provider"),
+    "in_tree": ("In the tree of", "name or uuid of a provider"),
+}
+#: What values are made of, by the beginning of the parameter's name.
+_SUGGESTS = {
+    "resources": "classes",
+    "required": "traits",
+    "root_required": "traits",
+    "member_of": "aggregates",
+    "in_tree": "providers",
 }
 _COMMON = {
     "root_required": ("Traits of the root", "COMPUTE_NODE,!COMPUTE_STATUS_DISABLED"),
     "same_subtree": ("Same subtree", "suffixes, such as 1,2"),
     "limit": ("At most", "number of candidates"),
-    "count": ("Copies per job", "each in a different tree, for the count"),
+    "count": ("Copies per job", "each in another tree"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """An input for each value of a parameter; one that is empty if there is none."""
+    """An input for each value of a parameter; one that is empty if there is none.
+
+    Args:
+        name: That of the parameter.
+        suggests: What the values are made of: classes, traits, aggregates or providers; empty for anything else.
+    """
 
     name: str
     label: str
     hint: str
     values: tuple[str, ...]
+    suggests: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,11 @@ class FormGroup:
     suffix: str
     is_spare: bool
     fields: tuple[FormField, ...]
+
+    @property
+    def summary(self) -> str:
+        """What the group asks for, in a line."""
+        return " · ".join(value for field in self.fields for value in field.values if value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +136,5 @@ def _group(suffix: str, is_spare: bool, values: dict[str, list[str]]) -> FormGro
 
 
 def _field(name: str, label: str, hint: str, values: dict[str, list[str]]) -> FormField:
-    return FormField(name, label, hint, tuple(values.get(name, [""])))
+    suggests = next((what for parameter, what in _SUGGESTS.items() if name.startswith(parameter)), "")
+    return FormField(name, label, hint, tuple(values.get(name, [""])), suggests)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -87,19 +87,6 @@ class TimelineEntry:
     request: Mapping[str, str] | None
 
 
-def entries(events: Sequence[Event], snapshot: Snapshot, now: datetime.datetime) -> list[TimelineEntry]:
-    """Return events in words.
-
-    Args:
-        events: The events, in any order.
-        snapshot: Has the names of the providers that are there.
-        now: The time by which it is said how long ago they were (naive, UTC).
-    """
-    names = {event.uuid: event.name for event in events if event.uuid is not None and event.name is not None}
-    words = _Words(snapshot, names)
-    return [words.entry(event, now) for event in events]
-
-
 def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
     """Return how long ago a moment was, in the greatest span of time that fits."""
     seconds = int((now - moment).total_seconds())
@@ -110,18 +97,25 @@ def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
     return "just now"
 
 
-class _Words:
+class Words:
     """Makes words of events, with the names that are known."""
 
-    def __init__(self, snapshot: Snapshot, names: Mapping[str, str]) -> None:
-        self._snapshot, self._names = snapshot, names
+    def __init__(self, events: Iterable[Event], snapshot: Snapshot) -> None:
+        """Take the names that the events say, and those of the providers that are there."""
+        self._names = {event.uuid: event.name for event in events if event.uuid is not None and event.name is not None}
+        self._snapshot = snapshot
 
     def entry(self, event: Event, now: datetime.datetime) -> TimelineEntry:
+        """Return an event in words.
+
+        Args:
+            now: The time by which it is said how long ago it was (naive, UTC).
+        """
         verb = _verb(event)
         lines = [*self._lines(event, verb)]
         thing = None
         if event.uuid is not None:
-            thing = self._consumer(event.uuid) if event.kind == CONSUMER else self._provider(event.uuid)
+            thing = self._consumer(event.uuid) if event.kind == CONSUMER else self.provider(event.uuid)
         return TimelineEntry(
             at=event.at,
             ago=ago(event.at, now),
@@ -148,17 +142,18 @@ class _Words:
             elif what == "details":
                 yield Line("Details changed", names=tuple(value))
             elif what == "parent":
-                yield Line("Parent", pairs=(Pair("", *(uuid and self._provider(uuid) for uuid in value)),))
+                yield Line("Parent", pairs=(Pair("", *(uuid and self.provider(uuid) for uuid in value)),))
             else:
                 yield Line(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
 
     def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Line]:
         for uuid, amounts in changes.items():
             pairs = _pairs(amounts)
-            thing = self._provider(uuid) if kind == CONSUMER else self._consumer(uuid)
+            thing = self.provider(uuid) if kind == CONSUMER else self._consumer(uuid)
             yield Line(_of(_ALLOCATIONS[kind], pairs), thing, pairs)
 
-    def _provider(self, uuid: str) -> Thing:
+    def provider(self, uuid: str) -> Thing:
+        """Return a provider by its name, as far as that is known."""
         slot = self._snapshot.by_uuid.get(uuid)
         name = self._names.get(uuid, uuid) if slot is None else named(self._snapshot, slot).name
         return Thing("providers", uuid, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from placement.extensions.console.views.cloud import Named, named
+from placement.extensions.console.views.cloud import DISABLED, Named, named
 from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.v1.overview.trees import depth_first
 from placement.index.snapshot import SHARES, Snapshot
@@ -38,6 +38,11 @@ class DrawnProvider:
     def shares(self) -> bool:
         """Whether its inventory serves other trees, by aggregate."""
         return SHARES in self.traits
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether it gets no new servers."""
+        return DISABLED in self.traits
 
 
 @dataclass(frozen=True, slots=True)

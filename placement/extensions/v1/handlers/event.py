@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from placement.extensions.v1.failures import InvalidPosition
+from placement.errors import Violation
+from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.following import EVENT_STREAM, Following, Stream
 from placement.extensions.v1.history.event import MARK
 from placement.extensions.v1.schemas import event as schema
@@ -50,5 +51,5 @@ def _last_event(req: Request) -> str | None:
     """Return the position that a client of a stream had reached before it came again."""
     given: str | None = req.environ.get("HTTP_LAST_EVENT_ID")
     if given and not re.fullmatch(MARK, given):
-        raise InvalidPosition(given=given)
+        raise InvalidField(Violation("Last-Event-ID", f"is {given}", "the position of an event"))
     return given or None

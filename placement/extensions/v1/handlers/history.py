@@ -23,7 +23,8 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the pat
     newest_first = req.parameters.get("order") == "newest"
 
     is_present = req.read(lambda db: subject.is_present(db, uuid))
-    page = Following(req.database, EventFilter(uuids=(uuid,)), limit).page(after, newest_first=newest_first)
+    uuids = schema.told_of(req.index.current(), uuid, req.parameters)
+    page = Following(req.database, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
     following = next_page(req, f"/history/{uuid}", page.mark if page.more else None)

@@ -26,16 +26,17 @@ def show(req: Request, provider: str) -> Reply:
     members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in slots}
     limit, after = consumers_of_page(req)
 
-    def work(db: Reading) -> tuple[dict[int, int], ConsumerPage]:
-        counts = usage.count_by_provider(db, [*members])
-        return counts, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), limit, after)
+    def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
+        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_among(db, [*members])
+        return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), limit, after)
 
-    counts, shown = req.read(work)
+    counts, in_tree, shown = req.read(work)
     tree = schema.documents(snapshot, slots, counts)
     path = f"/providers/{snapshot.provider(slot).uuid}"
     document = {
         "provider": tree[slots.index(slot)],
         "tree": tree,
+        "consumers_in_tree": in_tree,
         "shares_with": schema.some_of(snapshot, shares_with(snapshot, root)),
         "shared_by": schema.some_of(snapshot, shared_by(snapshot, root)),
         "holders": schema.holders(shown.holders, frozenset(members.values())),

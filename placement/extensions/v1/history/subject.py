@@ -33,7 +33,7 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
 
 def is_present(db: Reading, uuid: str) -> bool:
     """Return whether there is a provider, node or consumer with this uuid."""
-    tables = (resource_providers, *_tables_of_extensions(), consumers)
+    tables = (resource_providers, *tables_of_extensions(), consumers)
     found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
     return bool(found.scalar_one())
 
@@ -45,7 +45,7 @@ def named(db: Reading, name: str) -> str | None:
 
 
 def _node(db: Reading, name: str) -> str | None:
-    for table in _tables_of_extensions():
+    for table in tables_of_extensions():
         uuid: str | None = db.execute(sa.select(table.c.uuid).where(table.c.name == name)).scalar()
         if uuid is not None:
             return uuid
@@ -61,14 +61,14 @@ def _as_written(db: Reading, ident: str) -> str | None:
         return None
     forms = spellings(ident)
     for form in forms:
-        for table in (resource_providers, *_tables_of_extensions(), consumers, events):
+        for table in (resource_providers, *tables_of_extensions(), consumers, events):
             found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == form).limit(1)).scalar()
             if found is not None:
                 return found
     return forms[-1]
 
 
-def _tables_of_extensions() -> list[sa.Table]:
+def tables_of_extensions() -> list[sa.Table]:
     """Return the tables of extensions with objects of their own, such as nodes, that have uuids and names."""
     return [table for table in metadata.sorted_tables if "objects" in table.info]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
 from placement import errors
+from placement.extensions.v1.error_documents import ErrorLines
 from placement.extensions.v1.openapi.components import Components
 from placement.extensions.v1.openapi.examples import Example
 from placement.http import failures
@@ -218,17 +219,24 @@ def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:
     }
     form = api.error_documents
     has_code = isinstance(form, ErrorList) and version >= form.codes_since
-    items = [_record({**common, "code": {"type": "string", "enum": _codes(api, status)}} if has_code else common)]
+    optional: dict[str, JSONSchema] = {}
+    if isinstance(form, ErrorLines):
+        optional = {"field": {"type": "string"}, "expected": {"type": "string"}}
+    if has_code:
+        common = {**common, "code": {"type": "string", "enum": _codes(api, status)}}
+    items = [_record(common, optional)]
     if status is HTTPStatus.NOT_ACCEPTABLE and api.versioning.headers(version):
         # A refusal of the version names those that there are, instead of a code.
-        items.append(_record({**common, "max_version": {"type": "string"}, "min_version": {"type": "string"}}))
+        without_code = {name: kind for name, kind in common.items() if name != "code"}
+        items.append(_record({**without_code, "max_version": {"type": "string"}, "min_version": {"type": "string"}}))
     item = items[0] if len(items) == 1 else {"anyOf": items}
     return _record({"errors": {"type": "array", "items": item, "minItems": 1, "maxItems": 1}})
 
 
-def _record(fields: dict[str, JSONSchema]) -> JSONSchema:
-    """Return the schema of an object that has exactly these fields."""
-    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+def _record(fields: dict[str, JSONSchema], optional: Mapping[str, JSONSchema] = {}) -> JSONSchema:
+    """Return the schema of an object that has these fields, and perhaps the optional ones, but no others."""
+    properties = {**fields, **optional}
+    return {"type": "object", "properties": properties, "required": [*fields], "additionalProperties": False}
 
 
 def _codes(api: Api, status: HTTPStatus) -> list[str]:

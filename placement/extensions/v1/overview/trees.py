@@ -106,16 +106,16 @@ def find_trees(
     return TreePage(roots[:count].tolist(), last)
 
 
-def depth_first(snapshot: Snapshot, root: int) -> Iterator[int]:
-    """Yield the providers of a tree, each before its children; siblings are in the order of their ids."""
-    members = snapshot.forest.tree(root)
+def depth_first(snapshot: Snapshot, top: int) -> Iterator[int]:
+    """Yield a provider and all below it, each before its children; siblings are in the order of their ids."""
+    members = snapshot.forest.tree(snapshot.provider(top).root)
     if len(members) == 1:
-        yield root
+        yield top
         return
     children: dict[int, list[int]] = {}
     for slot in sorted(members, key=lambda slot: snapshot.provider(slot).id, reverse=True):
         children.setdefault(snapshot.provider(slot).parent, []).append(slot)
-    waiting = [root]
+    waiting = [top]
     while waiting:
         slot = waiting.pop()
         yield slot

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from placement.extensions.v1.count.count import Count, Reason
-from placement.extensions.v1.schemas import search
+from placement.extensions.v1.schemas import numeral, search
 from placement.index.snapshot import Provider
 from placement.schemas.declarations import UUID, Array, Field, Object, OrNull, boolean, integer, nullable, string
 from placement.schemas.document import Query
@@ -16,15 +16,15 @@ from placement.schemas.success import ok
 #: How many trees, and how many aggregates, are shown without ``limit``.
 SHOWN = 1000
 
-COUNT = Field(
-    "count", string(pattern="^([1-9][0-9]{0,3}|10000)$"), text="The copies per job, each in a different tree."
-)
+COUNT = Field("count", numeral.up_to(10_000), text="The copies per job, each in a different tree.")
 
 SHOW = Query(
-    Object(
-        *search.parameters("The most trees, and the most aggregates, that are shown."),
-        Field("until", string(pattern="^[1-9][0-9]*$"), text="The number at which the count stops."),
-        COUNT,
+    search.object_of(
+        (
+            *search.parameters("The most trees, and the most aggregates, that are shown."),
+            Field("until", numeral.POSITIVE, text="The number at which the count stops."),
+            COUNT,
+        )
     )
 )
 

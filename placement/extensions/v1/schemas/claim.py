@@ -41,24 +41,36 @@ _LONGEST_QUERY = 28 * 1024
 
 _TEXTS = Array(string(minLength=1))
 _SUFFIX = "^([a-zA-Z0-9_-]{1,64})?$"
+_SUFFIXES = "suffixes of up to 64 letters, digits, _ and -, or none for one group"
+_CLASS_NAMES = "resource classes, for example VCPU"
 _GROUP = Object(
-    Field("resources", Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=1)))),
+    Field("resources", Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=1)), names=_CLASS_NAMES)),
     Field("required", _TEXTS),
     Field("member_of", _TEXTS),
     Field("in_tree", IDENTIFIER),
 )
 _QUERY_OBJECT = Object(
-    Field("groups", Object(PatternField(_SUFFIX, _GROUP), min_properties=1), required=True),
+    Field("groups", Object(PatternField(_SUFFIX, _GROUP), min_properties=1, names=_SUFFIXES), required=True),
     Field("group_policy", string(enum=["none", "isolate"])),
     Field("same_subtree", Array(Array(string(), min_items=1))),
     Field("root_required", _TEXTS),
 )
+_QUERY_TEXT = string(
+    maxLength=_LONGEST_QUERY,
+    description=f"a text such as resources=VCPU:2&required=HW_CPU_X86_AVX2 of up to {_LONGEST_QUERY} characters",
+)
+_CONSUMER_TYPE = string(
+    pattern=RESOURCE_CLASS_NAME,
+    minLength=1,
+    maxLength=255,
+    description="1 to 255 capital letters, digits and _, for example INSTANCE",
+)
 _REQUEST = Object(
     Field("consumer", UUID, required=True),
-    Field("consumer_type", string(pattern=RESOURCE_CLASS_NAME, minLength=1, maxLength=255), required=True),
+    Field("consumer_type", _CONSUMER_TYPE, required=True),
     Field("project_id", IDENTIFIER, required=True),
     Field("user_id", IDENTIFIER, required=True),
-    Field("query", OneOf((string(maxLength=_LONGEST_QUERY), _QUERY_OBJECT)), required=True),
+    Field("query", OneOf((_QUERY_TEXT, _QUERY_OBJECT)), required=True),
     Field("count", integer(minimum=1, maximum=10_000)),
     Field("keep", boolean()),
     Field("consumer_generation", nullable(integer())),
@@ -201,7 +213,7 @@ def _explanation(reason: Reason) -> Document:
     }
 
 
-_PARAMETERS = Query(Object(*(field for field in search.PARAMETERS if field.name != "limit")))
+_PARAMETERS = Query(search.object_of(field for field in search.PARAMETERS if field.name != "limit"))
 
 
 def query_parameters(text: str) -> Parameters:
@@ -210,4 +222,4 @@ def query_parameters(text: str) -> Parameters:
     Raises:
         InvalidQuery: They do not conform to the schema of the query.
     """
-    return _PARAMETERS.validate(urlencoded(text.removeprefix("?").encode(), "utf-8", "query"), OLDEST)
+    return _PARAMETERS.validate(urlencoded(text.removeprefix("?").encode(), "utf-8", "query"), OLDEST, strict=True)

@@ -7,6 +7,7 @@ from typing import Any
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.schemas import paging
 from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 from placement.objects.claims.consumer_pages import ConsumerFilter
@@ -24,12 +25,17 @@ CONDITIONS = (
     Field("user", IDENTIFIER, text="Consumers that this user owns."),
     Field(
         "type",
-        string(pattern="^([A-Z0-9_]+|unknown)$", maxLength=255),
+        string(
+            pattern="^([A-Z0-9_]+|unknown)$",
+            maxLength=255,
+            description="up to 255 capital letters, digits and _, for example INSTANCE; or unknown",
+        ),
         text="Consumers of this type; unknown for those without one.",
     ),
     Field("older_than", DATE, text="Created before this date (UTC), or longer ago than this age: 30d."),
     Field("newer_than", DATE, text="Created at or after this date (UTC), or not longer ago than this age: 90m."),
-    Field("provider", IDENTIFIER, text="Consumers that hold something on this provider, by uuid or name."),
+    Field("provider", IDENTIFIER, text="Consumers that hold something on this provider or below, by uuid or name."),
+    ONLY,
     Field("class", IDENTIFIER, text="Consumers that hold something of this resource class."),
 )
 
@@ -44,14 +50,16 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         parameters: Its query.
 
     Raises:
-        UnknownProvider, UnknownResourceClass, InvalidDate: The query names what does not exist.
+        UnknownProvider, UnknownResourceClass, InvalidField: The query names what does not exist.
     """
+    check_only(parameters)
     providers: list[int] | None = None
     resource_class = None
     if "provider" in parameters or "class" in parameters:
         snapshot = req.index.current()
         if (ident := parameters.get("provider")) is not None:
-            providers = [snapshot.provider(lookup.of_parameter(snapshot, "provider", ident)).id]
+            slot = lookup.of_parameter(snapshot, "provider", ident)
+            providers = [snapshot.provider(each).id for each in scope(snapshot, slot, parameters)]
         if (name := lookup.resource_class(snapshot, parameters.get("class"))) is not None:
             resource_class = snapshot.class_ids[name]
             providers = providers or _few_in_use(snapshot, name)

@@ -6,14 +6,18 @@ import datetime
 import re
 from collections.abc import Callable
 
-from placement.extensions.v1.failures import InvalidDate
+from placement.errors import Violation
+from placement.extensions.v1.failures import InvalidField
 from placement.schemas.declarations import string
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGE = "[0-9]{1,5}[smhdw]"
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?"
 #: A date in UTC, or an age.
-DATE = string(pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T{_TIME})?|{_AGE})$")
+DATE = string(
+    pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T{_TIME})?|{_AGE})$",
+    description="a date in UTC, for example 2026-11-24 or 2026-11-24T18:30:00Z, or an age, for example 90m, 12h or 30d",
+)
 
 
 def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
@@ -25,11 +29,11 @@ def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> 
         now: Returns the time by the database's clock (naive, UTC); it is called for an age only.
 
     Raises:
-        InvalidDate: There is no such date.
+        InvalidField: There is no such date.
     """
     if re.fullmatch(_AGE, value):
         return now() - datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
     try:
         return datetime.datetime.fromisoformat(value).replace(tzinfo=None)
     except ValueError:
-        raise InvalidDate(parameter=parameter, value=value) from None
+        raise InvalidField(Violation(parameter, f"is {value}", str(DATE.keywords["description"]))) from None

@@ -8,8 +8,11 @@ from placement.db.writes.notes import PROVIDER
 from placement.extensions.v1.failures import InvalidEventFilter, UnknownProvider
 from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
+from placement.extensions.v1.schemas import numeral, paging
 from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
+from placement.index.snapshot import Snapshot
 from placement.schemas.dates import precise
 from placement.schemas.declarations import (
     ANYTHING,
@@ -38,29 +41,32 @@ LONGEST_WAIT = 60
 #: Begins at the newest position.
 NOW = "now"
 
-_LIMIT = Field("limit", string(pattern="^([1-9][0-9]{0,2}|1000)$"), text="The most events of a page.")
+_WAIT = string(pattern="^([0-9]|[1-5][0-9]|60)$", description=f"a whole number from 0 to {LONGEST_WAIT}")
+_LIMIT = Field("limit", numeral.up_to(MOST), text="The most events of a page.")
 LIST = Query(
     Object(
         Field(
             "after",
-            string(pattern=f"^({NOW}|{MARK})$"),
+            string(pattern=f"^({NOW}|{MARK})$", description=f"{NOW}, or the position of a reply or an event"),
             text="The position after which to begin; now for the newest. Without it from the oldest event.",
         ),
-        Field("provider", IDENTIFIER, text="Events of this provider and its node, by uuid or name."),
+        Field("provider", IDENTIFIER, text="Events of this provider, all below it, and its node, by uuid or name."),
+        ONLY,
         Field("consumer", UUID, text="Events of this consumer."),
         Field("project", IDENTIFIER, text="Events of consumers that this project owns."),
         Field("kind", string(enum=[*KINDS]), text="Events of objects of this kind."),
         Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age: 90m."),
         _LIMIT,
-        Field("wait", string(pattern="^([0-9]|[1-5][0-9]|60)$"), text="Seconds to wait for an event."),
+        Field("wait", _WAIT, text="Seconds to wait for an event."),
     ),
     formats=LENIENT,
 )
 STORY = Query(
     Object(
+        ONLY,
         Field("order", string(enum=["oldest", "newest"]), text="Which events come first."),
         _LIMIT,
-        Field("after", string(pattern=f"^{MARK}$"), text="The mark of the page before, as in its field next."),
+        Field("after", string(pattern=f"^{MARK}$", description=paging.MARK), text=paging.AFTER),
     )
 )
 
@@ -101,9 +107,10 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
 
     Raises:
         UnknownProvider: The provider is no uuid, and no provider or node has the name, or had it.
-        InvalidDate: There is no such date.
+        InvalidField: There is no such date.
         InvalidEventFilter: The conditions exclude each other.
     """
+    check_only(parameters)
     named, consumer = parameters.get("provider"), parameters.get("consumer")
     provider = None if named is None else subject.find(req.database, req.index.current(), named)
     if provider is None and named is not None:
@@ -116,7 +123,9 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         kinds = tuple(each for each in (PROVIDER, NODE) if kind in (None, each))
         if not kinds:
             raise InvalidEventFilter(reason=f"events of a provider are of the kinds {PROVIDER} and {NODE}")
-    uuids = (provider,) if provider is not None else () if consumer is None else spellings(consumer)
+    uuids = () if consumer is None else spellings(consumer)
+    if provider is not None:
+        uuids = told_of(req.index.current(), provider, parameters)
     return EventFilter(
         uuids=uuids,
         kinds=kinds,
@@ -124,6 +133,14 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         only_owned=not req.may(RULE, {}),
         since=since and moment("since", since, req.now),
     )
+
+
+def told_of(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tuple[str, ...]:
+    """Return the uuids whose events are those of an object: of a provider also of all that are below it now."""
+    slot = snapshot.by_uuid.get(uuid)
+    if slot is None:
+        return (uuid,)
+    return tuple(snapshot.provider(each).uuid for each in scope(snapshot, slot, parameters))
 
 
 def document(event: Event) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _MISSING = _object(
     text=_TEXT,
 )
 
-SHOW = Query(Object(*search.parameters("The most candidates that are counted.")))
+SHOW = Query(search.object_of(search.parameters("The most candidates that are counted.")))
 REPLIES = success.ok(
     _object(
         query=_TEXT,

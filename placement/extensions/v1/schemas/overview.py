@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
 from placement.db.database import Database
+from placement.errors import Violation
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.failures import InvalidMark
+from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.overview.trees import Amount, Mark, TreeFilter, TreeOrder
 from placement.extensions.v1.schemas import paging
 from placement.extensions.v1.schemas.date import DATE
@@ -20,19 +21,28 @@ from placement.schemas.document import Parameters, Query
 #: Providers that are encoded at once.
 _PIECE = 1000
 #: A uuid with or without dashes; aggregates have the form in which they were written (docs: api-bodies).
-_AGGREGATE = string(pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$")
+_AGGREGATE = string(
+    pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$", description="the uuid of an aggregate"
+)
+_SORT = string(
+    pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$",
+    description="free, used or capacity of a resource class, for example free:VCPU, or -free:VCPU for the least first",
+)
+
+_LIMIT = string(pattern="^[1-9][0-9]{0,8}$", description="a whole number from 1 to 999999999")
+_MARK = string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$", description=paging.MARK)
 
 SHOW = Query(
     Object(
-        Field("limit", string(pattern="^[1-9][0-9]{0,8}$"), text="The most providers of a page of whole trees."),
-        Field("after", string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$"), text=paging.AFTER),
+        Field("limit", _LIMIT, text="The most providers of a page of whole trees."),
+        Field("after", _MARK, text=paging.AFTER),
         Field("root", IDENTIFIER, text="The tree of this provider, by uuid or name."),
         Field("class", IDENTIFIER, text="Trees with a provider that has inventory of this resource class."),
         Field("aggregate", _AGGREGATE, text="Trees with a provider that is in this aggregate."),
         Field("trait", IDENTIFIER, text="Trees with a provider that has this trait."),
         Field(
             "sort",
-            string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$"),
+            _SORT,
             text="The amount of a resource class by which trees are ordered, most first; with a minus least first.",
         ),
         Field("at", DATE, text="A past time, or how long ago: what was there then."),
@@ -81,14 +91,14 @@ def mark(parameters: Parameters) -> Mark | None:
     """Return the place after which the page begins; None is the beginning.
 
     Raises:
-        InvalidMark: It is of a list with another order.
+        InvalidField: It is of a list with another order.
     """
     after: str | None = parameters.get("after")
     if after is None:
         return None
     total, _, row_id = after.rpartition(":")
     if bool(total) != ("sort" in parameters):
-        raise InvalidMark(after=after)
+        raise InvalidField(Violation("after", f"is {after}", f"{paging.MARK}, of a list in the same order"))
     return Mark(int(total) if total else None, int(row_id))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from placement.extensions.v1.schemas import numeral
 from placement.http.request import Request
 from placement.schemas.declarations import Field, string
 
@@ -12,10 +13,12 @@ MAX_CONSUMERS, CONSUMERS = 1000, 100
 #: An id; every database can compare it, also if it is no id of a row.
 ID = "[0-9]{1,18}"
 AFTER = "The mark of the page before, as in its field next."
+#: What a mark is, where another text was sent.
+MARK = "the mark that the page before has in its field next"
 #: What a list of consumers takes.
 OF_CONSUMERS = (
-    Field("limit", string(pattern="^([1-9][0-9]{0,2}|1000)$"), text="The most consumers of a page."),
-    Field("after", string(pattern=f"^{ID}$"), text=AFTER),
+    Field("limit", numeral.up_to(MAX_CONSUMERS), text="The most consumers of a page."),
+    Field("after", string(pattern=f"^{ID}$", description=MARK), text=AFTER),
 )
 
 

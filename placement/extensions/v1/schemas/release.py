@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from placement.extensions.v1.releasing import Released
+from placement.extensions.v1.schemas import numeral
 from placement.extensions.v1.schemas.consumer import CONDITIONS
+from placement.extensions.v1.schemas.scope import ONLY
 from placement.schemas import success
 from placement.schemas.declarations import UUID, Array, Field, Object, boolean, string
 from placement.schemas.document import Query
@@ -21,14 +23,14 @@ QUERY = Query(
         *CONDITIONS,
         Field(
             "limit",
-            string(pattern="^([1-9][0-9]{0,4}|100000)$"),
+            numeral.up_to(100_000),
             text=f"The most consumers to release by conditions; {MOST} by default.",
         ),
     ),
     formats=LENIENT,
 )
-#: The parameters that are conditions.
-CONDITION_NAMES = frozenset(field.name for field in CONDITIONS)
+#: The parameters that are conditions by themselves.
+CONDITION_NAMES = frozenset(field.name for field in CONDITIONS) - {ONLY.name}
 
 REPLIES = success.ok(
     Object(

@@ -59,6 +59,7 @@ SHOW_PROVIDER = ok(
     Object(
         Field("provider", PROVIDER, required=True),
         Field("tree", Array(PROVIDER), required=True),
+        Field("consumers_in_tree", integer(minimum=0), required=True),
         Field("shares_with", _SOME, required=True),
         Field("shared_by", _SOME, required=True),
         Field("holders", Array(_HOLDER), required=True),

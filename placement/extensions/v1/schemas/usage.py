@@ -6,8 +6,10 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from placement.extensions.v1.failures import InvalidPeriod
+from placement.errors import Violation
+from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.history.usage_samples import UsageSample
+from placement.extensions.v1.schemas import numeral
 from placement.extensions.v1.schemas.date import DATE, moment
 from placement.schemas.dates import date
 from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, integer, string
@@ -26,7 +28,7 @@ SHOW = Query(
         Field("class", IDENTIFIER, text="Of this resource class only."),
         Field(
             "limit",
-            string(pattern="^([1-9][0-9]{0,2}|1000)$"),
+            numeral.up_to(1000),
             text="The most samples of a class: of more, those of the last moment in each of as many spans of time.",
         ),
     )
@@ -47,14 +49,13 @@ def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.dat
         now: The time by the database's clock (naive, UTC).
 
     Raises:
-        InvalidDate: There is no such date.
-        InvalidPeriod: It ends before it begins.
+        InvalidField: There is no such date, or the period ends before it begins.
     """
     given, named = parameters.get("until"), parameters.get("since")
     until = now if given is None else moment("until", given, lambda: now)
     since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("since", named, lambda: now)
     if since >= until:
-        raise InvalidPeriod(since=date(since), until=date(until))
+        raise InvalidField(Violation("until", f"is {date(until)}", f"a time after since, {date(since)}"))
     return since, until, until >= now
 
 

@@ -43,16 +43,16 @@ def test_names_of_candidates_become_uuids(client):
 
 REFUSED = [
     ({"resource_class": None, "node": ""}, "mandatory"),
-    ({"resource_class": "bm", "traits": [None]}, "is not of type"),
+    ({"resource_class": "bm", "traits": [None]}, "traits[0] is null"),
     ({"resource_class": "bm", "name": "a\n"}, "invalid name"),
     ({"resource_class": "bm", "name": "a" * 256}, "invalid name"),
     ({"resource_class": "bm", "uuid": ""}, "Expected a UUID"),
-    ({"resource_class": "bm", "owner": 5}, "is not of type"),
-    ({"resource_class": "bm", "owner": "x" * 256}, "is too long"),
-    ({"resource_class": "bm", "candidate_nodes": [5]}, "is not of type"),
+    ({"resource_class": "bm", "owner": 5}, "owner is 5"),
+    ({"resource_class": "bm", "owner": "x" * 256}, "owner has 256 characters"),
+    ({"resource_class": "bm", "candidate_nodes": [5]}, "candidate_nodes[0] is 5"),
     ({"node": MISSING}, f"Node {MISSING} could not be found."),
     ({"node": "a b"}, "Expected a logical name or UUID but received a b."),
-    ({"node": 5}, "is not of type"),
+    ({"node": 5}, "node is 5"),
 ]
 
 

@@ -758,6 +758,23 @@ def run(database, *statements):
             connection.exec_driver_sql(statement)
 
 
+def test_a_database_in_memory_is_examined_while_another_thread_has_its_connection():
+    with opened("sqlite://") as database:
+        made.sync(database.engine)
+        standard.insert(database)
+        found = []
+        doctor = threading.Thread(target=lambda: found.append(examined(database, "revision", "foreign_keys")))
+
+        def read(db):
+            db.execute(sa.select(1))
+            doctor.start()
+            doctor.join(0.5)  # which waits for the connection
+
+        database.read(read)
+        doctor.join(children.PATIENCE)
+    assert found == [[]]
+
+
 @plants("revision", Severity.ERROR)
 def test_an_older_revision_is_found(fresh):
     schema.stamp(fresh.engine, "a082b8bb98d0")

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from placement.extensions.console.views import timeline
-from placement.extensions.console.views.timeline import Line, Pair, Thing
+from placement.extensions.console.views.timeline import Line, Pair, Thing, Words
 from placement.extensions.v1.history.event import Event
 from tests.world import World
 
@@ -20,8 +20,7 @@ def said(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
     world = World()
     world.host("host", VCPU=1)
     event = Event(1, "1-00000000", NOW, kind, uuid, name, generations, changes, None, None)
-    [entry] = timeline.entries([event], world.snapshot(), NOW)
-    return entry
+    return Words([event], world.snapshot()).entry(event, NOW)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +138,8 @@ def test_a_provider_that_is_gone_has_the_name_that_an_event_of_the_page_says():
         Event(2, "2-00000000", NOW, "provider", GONE, "former", (4, None), {"name": ["former", None]}, None, None),
         Event(1, "1-00000000", NOW, "consumer", CLAIMED, None, (None, 1), {"allocations": {GONE: {}}}, None, None),
     ]
-    shown = timeline.entries(events, World().snapshot(), NOW)
-    assert shown[1].lines[0].thing == Thing("providers", GONE, "former")
+    entry = Words(events, World().snapshot()).entry(events[1], NOW)
+    assert entry.lines[0].thing == Thing("providers", GONE, "former")
 
 
 @pytest.mark.parametrize(

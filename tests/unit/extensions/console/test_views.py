@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement import microversion as mv
-from placement.extensions.console.views import candidates, cloud, tree
+from placement.extensions.console.views import candidates, cloud, tree, units
 from placement.extensions.console.views.level import ClassLevel
 from placement.extensions.console.views.query_form import QueryForm, parse_text, without_blanks
 from placement.extensions.v1 import query_text
@@ -47,9 +47,62 @@ def a_rack():
 
 def test_hosts_are_sorted_by_how_full_they_are():
     levels = cloud.host_levels(a_rack(), "VCPU")
-    assert [host.name for host, _ in levels.fullest(3)] == ["h11", "h10", "h09"]
-    assert [host.name for host, _ in levels.emptiest(2)] == ["h00", "h01"]
-    assert [level.percent for _, level in levels.fullest(3)] == [110, 100, 90]
+    assert [host.name for host, *_ in levels.fullest(3)] == ["h11", "h10", "h09"]
+    assert [host.name for host, *_ in levels.emptiest(2)] == ["h00", "h01"]
+    assert [level.percent for _, level, _ in levels.fullest(3)] == [110, 100, 90]
+    assert [is_disabled for _, _, is_disabled in levels.emptiest(1)] == [False]
+
+
+def test_a_host_that_is_disabled_is_no_empty_one_while_there_are_others():
+    world = World()
+    world.host("closed", VCPU=Stock(10, used=0), traits=["COMPUTE_STATUS_DISABLED"])
+    world.host("open", VCPU=Stock(10, used=9))
+    found = cloud.host_levels(world.snapshot(), "VCPU").emptiest(2)
+    assert [(host.name, is_disabled) for host, _, is_disabled in found] == [("open", False), ("closed", True)]
+
+
+def a_row_of_racks():
+    """Return a snapshot of hosts in two aggregates and with traits of racks, and of one in none."""
+    world = World()
+    world.host("h3", VCPU=1, aggregates=["a"], traits=["CUSTOM_RACK_2", "CUSTOM_ONE"])
+    world.host("h2", VCPU=1, aggregates=["a", "b"], traits=["CUSTOM_RACK_1", "CUSTOM_RACK_2"])
+    world.host("h1", VCPU=1, aggregates=["b"], traits=["CUSTOM_RACK_2"])
+    world.host("h0", VCPU=1)
+    return world.snapshot()
+
+
+def test_hosts_are_grouped_by_aggregates_and_by_beginnings_of_traits_that_differ():
+    snapshot = a_row_of_racks()
+    assert cloud.groupings(snapshot) == ["aggregate", "CUSTOM_RACK_"]
+    by_rack = cloud.host_levels(snapshot, "VCPU", "CUSTOM_RACK_")
+    assert [host.name for host in by_rack.hosts] == ["h2", "h1", "h3", "h0"]
+    assert by_rack.groups == [("1", 1), ("2", 2), ("none", 1)]
+    by_aggregate = cloud.host_levels(snapshot, "VCPU", "aggregate")
+    assert [host.name for host in by_aggregate.hosts] == ["h2", "h3", "h1", "h0"]
+    assert by_aggregate.groups == [("a", 2), ("b", 1), ("none", 1)]
+    assert cloud.host_levels(snapshot, "VCPU").groups == [("", 4)]
+
+
+def test_classes_come_by_pressure():
+    levels = [ClassLevel("A", 10, 0, 10, 1), ClassLevel("B", 10, 0, 10, 11), ClassLevel("C", 0, 0, 0, 0)]
+    assert [level.resource_class for level in cloud.by_pressure(levels)] == ["B", "A", "C"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "resource_class", "shown"),
+    [
+        (2_859_008, "MEMORY_MB", "2.73 TiB memory"),
+        (512, "MEMORY_MB", "512 MiB memory"),
+        (500, "DISK_GB", "500 GiB disk"),
+        (10_240, "DISK_GB", "10 TiB disk"),
+        (12_500_000, "VCPU", "12 500 000 VCPU"),
+        (2_500_000, "NET_BW_EGR_KILOBIT_PER_SEC", "2.50 Gbit/s NET_BW_EGR_KILOBIT_PER_SEC"),
+        (-2048, "CUSTOM_MEMORY_MB", "-2 GiB CUSTOM_MEMORY_MB"),
+        (0, "DISK_GB", "0 GiB disk"),
+    ],
+)
+def test_an_amount_has_the_unit_that_people_read(amount, resource_class, shown):
+    assert units.amount_of(amount, resource_class).replace("\N{NARROW NO-BREAK SPACE}", " ") == shown
 
 
 def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
@@ -58,16 +111,19 @@ def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
 
 
 def test_what_needs_attention_is_counted_and_named():
-    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(1, [cloud.Named("h11-numa0", "h11-numa0")])
-    assert cloud.disabled(a_rack(), 0) == cloud.Attention(1, [])
+    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(
+        1, [(cloud.Named("h11-numa0", "h11-numa0"), "1 VCPU over")]
+    )
+    assert cloud.disabled_in_use(a_rack(), 0) == cloud.Attention(1, [])
 
 
 def test_examples_of_what_needs_attention_are_the_first_by_name():
     world = World()
     for name in ("b", "c", "a"):
-        world.host(name, VCPU=1, traits=["COMPUTE_STATUS_DISABLED"])
-    found = cloud.disabled(world.snapshot(), 2)
-    assert (found.count, [each.name for each in found.examples]) == (3, ["a", "b"])
+        world.host(name, VCPU=Stock(1, used=1), traits=["COMPUTE_STATUS_DISABLED"])
+    world.host("idle", VCPU=1, traits=["COMPUTE_STATUS_DISABLED"])
+    found = cloud.disabled_in_use(world.snapshot(), 2)
+    assert (found.count, [each.name for each, _ in found.examples]) == (3, ["a", "b"])
 
 
 def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():
@@ -75,7 +131,8 @@ def test_the_own_tree_of_a_candidate_comes_before_those_of_sharing_providers():
     world.host("a-pool", DISK_GB=100, traits=["MISC_SHARES_VIA_AGGREGATE"], aggregates=["x"])
     world.host("host", VCPU=4, aggregates=["x"])
     query = parse.search_query(Parameters([("resources", "VCPU:1,DISK_GB:1")]), mv.LATEST)
-    [card] = candidates.cards(find(query, world.snapshot()))
+    snapshot = world.snapshot()
+    [card] = candidates.cards(snapshot, find(query, snapshot).candidates)
     assert [drawn.root.name for drawn in card.trees] == ["host", "a-pool"]
 
 

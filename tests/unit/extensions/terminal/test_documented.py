@@ -35,6 +35,7 @@ RENAMED = {
     "project_id": "--project",
     "user_id": "--user",
     "consumer_type": "--type",
+    "only": "--only-provider",
 }
 #: Parameters and fields without an option of their own, and why.
 WITHOUT = {

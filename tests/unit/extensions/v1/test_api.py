@@ -30,5 +30,6 @@ def test_a_parameter_that_a_route_does_not_have_is_refused(app, method, path, pa
     answer = web.ask(app, method, f"/v1{named}?{parameter}=1", headers, body)
     assert answer.status_int == 400
     [error] = answer.json["errors"]
-    assert "Invalid query string parameters" in error["detail"]
-    assert f"'{parameter}'" in error["detail"]
+    assert error["code"] == "placement.v1.invalid_field"
+    assert error["field"] == parameter
+    assert error["detail"].startswith(f"{parameter} is unknown; ")

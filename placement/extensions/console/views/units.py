@@ -1,0 +1,43 @@
+"""Amounts as people read them: 2 859 008 of MEMORY_MB are 2.73 TiB."""
+
+from __future__ import annotations
+
+import re
+
+#: The units of classes whose amounts have one, from that of the class on, and how many of one make the next.
+_BYTES = ("MiB", "GiB", "TiB", "PiB", "EiB", "ZiB"), 1024
+_BITS = ("kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"), 1000
+_PACKETS = ("kpacket/s", "Mpacket/s", "Gpacket/s"), 1000
+_UNITS = (
+    (re.compile(r"(.*_)?MEMORY_MB"), _BYTES),
+    (re.compile(r"(.*_)?DISK_GB"), (_BYTES[0][1:], 1024)),
+    (re.compile(r"NET_BW_.*_KILOBIT_PER_SEC"), _BITS),
+    (re.compile(r"NET_PACKET_RATE_.*KILOPACKET_PER_SEC"), _PACKETS),
+)
+#: What is said for a class of which the unit already says what it counts.
+_WORDS = {"MEMORY_MB": "memory", "DISK_GB": "disk"}
+_SPACE = "\N{NARROW NO-BREAK SPACE}"
+
+
+def number(amount: int) -> str:
+    """Return a number with its digits in groups of three."""
+    return f"{amount:,}".replace(",", _SPACE)
+
+
+def in_units(amount: int, resource_class: str) -> str:
+    """Return an amount of a class with its unit, in three digits or more; without a unit where the class has none."""
+    found = next((units for name, units in _UNITS if name.fullmatch(resource_class)), None)
+    if found is None:
+        return number(amount)
+    names, step = found
+    value, at = float(amount), 0
+    while abs(value) >= step and at < len(names) - 1:
+        value, at = value / step, at + 1
+    whole = value.is_integer() or abs(value) >= 100
+    digits = 0 if whole else 1 if abs(value) >= 10 else 2
+    return f"{number(round(value)) if whole else f'{value:.{digits}f}'}{_SPACE}{names[at]}"
+
+
+def amount_of(amount: int, resource_class: str) -> str:
+    """Return an amount with what it is of, for a sentence: "4 VCPU", "500 GiB disk"."""
+    return f"{in_units(amount, resource_class)} {_WORDS.get(resource_class, resource_class)}"

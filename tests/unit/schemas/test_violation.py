@@ -1,0 +1,171 @@
+"""An invalid value in one line: which field, what is wrong, what is expected."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from placement import errors
+from placement.extensions.baremetal import versions
+from placement.extensions.baremetal.api import BAREMETAL
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi.document import endpoints_at
+from placement.schemas.declarations import (
+    UUID,
+    Array,
+    Field,
+    Object,
+    OneOf,
+    OrNull,
+    PatternField,
+    boolean,
+    integer,
+    nullable,
+    string,
+)
+from placement.schemas.document import Body, Query
+from placement.schemas.explanation import explain
+from placement.schemas.validator import LENIENT, Validator
+from placement.version_history import OLDEST
+from tests.json_strategies import conforming, json_values, nearly
+
+THING = Object(
+    Field("uuid", UUID, required=True),
+    Field("count", nullable(integer(minimum=1, maximum=9))),
+    Field("least", integer(minimum=2)),
+    Field("names", Array(string(minLength=1, maxLength=3), min_items=1, unique=True)),
+    Field("kind", string(enum=["host", "disk", "card"])),
+    Field("flag", boolean()),
+    Field("when", string(pattern="^[0-9]+$", description="a number of days, for example 3")),
+    Field("place", OneOf((string(), Object(Field("row", integer(), required=True))))),
+    Field("owner", OrNull(Object(Field("id", UUID, required=True)))),
+    Field("amounts", Object(PatternField("^[A-Z]+$", integer(minimum=0)), names="classes, for example VCPU")),
+)
+SOME = "7c1f2d34-9a5b-4e6f-8a7b-0c1d2e3f4a5b"
+A_UUID = f"a uuid, for example {SOME}"
+
+
+def refused(value):
+    """The failure of a list of things."""
+    with pytest.raises(errors.InvalidBody) as caught:
+        Body(Object(Field("things", Array(THING)))).validate(value, OLDEST)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "problem", "expected"),
+    [
+        ([], "", "is []", "an object with things"),
+        ({"things": [{}]}, "things[0].uuid", "is missing", A_UUID),
+        ({"things": [{"uuid": "x"}]}, "things[0].uuid", 'is "x"', A_UUID),
+        ({"things": [{"uuid": SOME, "count": 0}]}, "things[0].count", "is 0", "null or a whole number from 1 to 9"),
+        ({"things": [{"uuid": SOME, "least": 1}]}, "things[0].least", "is 1", "a whole number from 2"),
+        ({"things": [{"uuid": SOME, "names": []}]}, "things[0].names", "is empty", None),
+        ({"things": [{"uuid": SOME, "names": ["ab", "ab"]}]}, "things[0].names", 'has "ab" twice', None),
+        (
+            {"things": [{"uuid": SOME, "names": ["abcd"]}]},
+            *("things[0].names[0]", "has 4 characters", "a text of 1 to 3 characters"),
+        ),
+        ({"things": [{"uuid": SOME, "names": [""]}]}, "things[0].names[0]", 'is ""', "a text of 1 to 3 characters"),
+        ({"things": [{"uuid": SOME, "kind": "vm"}]}, "things[0].kind", 'is "vm"', "one of host, disk and card"),
+        ({"things": [{"uuid": SOME, "flag": 1}]}, "things[0].flag", "is 1", "true or false"),
+        (
+            {"things": [{"uuid": SOME, "when": "soon"}]},
+            "things[0].when",
+            'is "soon"',
+            "a number of days, for example 3",
+        ),
+        ({"things": [{"uuid": SOME, "place": 5}]}, "things[0].place", "is 5", "a text, or an object with row"),
+        ({"things": [{"uuid": SOME, "place": {}}]}, "things[0].place.row", "is missing", "a whole number"),
+        ({"things": [{"uuid": SOME, "owner": {"id": 1}}]}, "things[0].owner.id", "is 1", A_UUID),
+        ({"things": [{"uuid": SOME, "cuont": 1}]}, "things[0].cuont", "is unknown", "perhaps count"),
+        (
+            {"things": [{"uuid": SOME, "amounts": {"v c": 1}}]},
+            'things[0].amounts["v c"]',
+            "is unknown",
+            "classes, for example VCPU",
+        ),
+        ({"things": [{"uuid": SOME, "amounts": {"A": -1}}]}, "things[0].amounts.A", "is -1", "a whole number from 0"),
+    ],
+)
+def test_the_field_and_what_is_valid_there_are_named(value, field, problem, expected):
+    failure = refused(value)
+    assert failure.field == field
+    assert failure.line == f"{field or 'the body'} {problem}; {failure.expected}"
+    assert expected is None or failure.expected == expected
+
+
+def test_all_names_are_listed_where_none_is_meant():
+    failure = refused({"things": [{"uuid": SOME, "zzz": 1}]})
+    assert failure.expected == ("one of uuid, count, least, names, kind, flag, when, place, owner and amounts")
+
+
+def test_a_long_value_is_cut_and_a_long_list_too():
+    failure = refused({"things": "x" * 10_000})
+    assert len(failure.line) < 400
+    many = Query(Object(Field("kind", string(enum=[f"k{number}" for number in range(100)]))))
+    with pytest.raises(errors.InvalidQuery) as caught:
+        many.validate([("kind", "x")], OLDEST)
+    assert caught.value.expected.endswith("k11 and 88 others")
+
+
+def test_a_value_that_is_too_large_to_be_looked_at_has_its_field():
+    failure = refused({"things": [{"uuid": SOME, "names": ["x"] * 10_000 + [1]}]})
+    assert failure.field == "things[0].names"
+    assert "too large" in failure.line
+
+
+def test_a_strict_query_has_each_parameter_once_unless_all_values_count():
+    query = Query(Object(Field("limit", string()), Field("id", UUID, repeated_since=OLDEST)))
+    query.validate([("id", SOME), ("limit", "1"), ("id", SOME)], OLDEST, strict=True)
+    query.validate([("limit", "1"), ("limit", "2")], OLDEST)
+    with pytest.raises(errors.InvalidQuery) as caught:
+        query.validate([("limit", "1"), ("limit", "2")], OLDEST, strict=True)
+    assert caught.value.line == "limit is given 2 times; one value"
+    with pytest.raises(errors.InvalidQuery) as caught:
+        query.validate([("id", "x"), ("id", SOME)], OLDEST, strict=True)
+    assert caught.value.line == f'id is "x"; {A_UUID}'
+
+
+# --- what the APIs declare ------------------------------------------------------------------------------------------
+
+
+def schemas(schema):
+    """This schema and all inside of it."""
+    yield schema
+    for key in ("properties", "patternProperties"):
+        for inner in schema.get(key, {}).values():
+            yield from schemas(inner)
+    for inner in (schema.get("items"), *schema.get("anyOf", ())):
+        if inner is not None:
+            yield from schemas(inner)
+
+
+DECLARED = {
+    f"{served.handler.__module__}.{served.handler.__name__} {version}": document.render(version)
+    for api, version in ((V1, OLDEST), (BAREMETAL, versions.HISTORY.latest))
+    for methods in api.routes.values()
+    for _, served in endpoints_at(methods, version)
+    for document in (served.query, served.body)
+    if document is not None
+}
+
+
+@pytest.mark.parametrize("schema", DECLARED.values(), ids=[*DECLARED])
+def test_no_regular_expression_is_all_that_a_client_learns(schema):
+    for inner in schemas(schema):
+        assert "pattern" not in inner or inner.get("description"), inner
+        assert "patternProperties" not in inner or inner.get("propertyNames"), inner
+
+
+@given(st.data())
+def test_whatever_is_invalid_is_said_in_one_line(data):
+    schema = data.draw(st.sampled_from([*DECLARED.values()]))
+    validator = Validator(schema, LENIENT)
+    value = data.draw(nearly(conforming(schema)) | json_values())
+    if not validator.is_valid(value):
+        violation = explain(value, validator).violation
+        assert "\n" not in str(violation)
+        assert len(str(violation)) < 1000
+        assert violation.expected
