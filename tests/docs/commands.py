@@ -19,7 +19,7 @@ from oslo_config import cfg
 from jepsen import __main__ as jepsen
 from placement import conf as options
 from placement.cmd import manage, metrics, serve, status
-from placement.extensions.terminal import main as ask
+from placement.extensions.terminal import commands as ask
 from tests.docs.blocks import ROOT
 from tools import compare_with_original
 
@@ -235,7 +235,7 @@ def _expect(condition: object, otherwise: str) -> None:
 
 
 _PROGRAMS: dict[str, Callable[[list[str]], object]] = {
-    "placement-ask": ask._parser().parse_args,
+    "placement-ask": ask.parser().parse_args,
     "placement-manage": _configured(manage._add_commands),
     "placement-metrics": metrics._parser().parse_args,
     "placement-serve": serve._parser().parse_args,

@@ -45,6 +45,6 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
     if not req.may(_RULE):
         return None
     after = req.parameters.get("after")
-    page = Following(req.database, wanted, ROWS).page(after, newest_first=True)
+    page = Following(req.database, req.index, wanted, ROWS).page(after, newest_first=True)
     told = stories(page.events, named_snapshot(req), req.now())
     return Timeline(told, page.mark if page.more else None, after is None)

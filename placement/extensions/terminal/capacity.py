@@ -12,6 +12,7 @@ from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import name_of, table
 
 Document = Mapping[str, Any]
+COLUMNS = ("of", "name", "count", "exact", "at_most", "detail")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,28 +36,17 @@ def lines(document: Document, style: Style) -> Iterator[str]:
         yield style.good(f"This fits {bound} {count}{more} {'time' if count == 1 and not more else 'times'}.")
     else:
         yield style.bad("This fits nowhere." if document["exact"] else "No place was found.")
-    yield plain(document["why"])
     if document["limiting"]:
         yield plain(document["limiting"]["text"])
-    if document["roots"]:
-        yield ""
-        roots = [(name_of(root["provider"]), root["count"], _limiting(root["limiting"])) for root in document["roots"]]
-        yield from table(("tree", "count", "ends with"), roots, style)
-    if document["aggregates"]:
-        yield ""
-        aggregates = [(aggregate["uuid"], aggregate["count"]) for aggregate in document["aggregates"]]
-        yield from table(("aggregate", "count"), aggregates, style)
+    yield ""
+    yield from table(COLUMNS, list(rows(document)), style)
 
 
-#: The columns of ``facts``.
-FACTS = ("of", "name", "count", "exact", "detail", "at_most")
-
-
-def facts(document: Document) -> Iterator[tuple[object, ...]]:
-    """Yield the counts as rows of one table, for programs: in total, by tree, by aggregate."""
-    yield "total", "", document["count"], document["exact"], document["why"], document["at_most"]
+def rows(document: Document) -> Iterator[tuple[object, ...]]:
+    """Yield the counts: in total, by tree, by aggregate."""
+    yield "total", "", document["count"], document["exact"], document["at_most"], document["why"]
     for root in document["roots"]:
-        yield "tree", name_of(root["provider"]), root["count"], "", _limiting(root["limiting"]), ""
+        yield "tree", name_of(root["provider"]), root["count"], "", "", _limiting(root["limiting"])
     for aggregate in document["aggregates"]:
         yield "aggregate", aggregate["uuid"], aggregate["count"], "", "", ""
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placement.extensions.terminal import explain
+from placement.extensions.terminal.consumers import holdings
 from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import seconds, table
 
 Document = Mapping[str, Any]
-#: The columns of ``facts``.
-FACTS = ("consumer", "outcome", "until", "provider", "resources", "why")
-_HEADER = FACTS[:-1]
+COLUMNS = ("consumer", "outcome", "until", "provider", "resources", "why")
+RELEASED = ("consumer", "outcome")
 _REFUSED = "refused"
 _DRY = "Dry run: nothing was written."
 
@@ -29,11 +27,24 @@ def granted(document: Document) -> bool:
     return all(result["outcome"] != _REFUSED for result in results(document))
 
 
-def facts(found: Sequence[Document]) -> Iterator[tuple[object, ...]]:
-    """Yield rows for programs: one for each provider that a consumer holds something of, one for each refusal."""
+def rows(found: Sequence[Document], *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each provider that a consumer holds something of, and one for each refusal.
+
+    Args:
+        everywhere: Whether every row says which consumer it is, and every refusal why, for programs; otherwise the
+            first of a consumer does, and the first for that reason.
+    """
+    said = {""}
     for result in found:
-        for row in _rows(result, everywhere=True):
-            yield *row, _why(result)
+        known: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"))
+        known = (*known, seconds(result.get("expires_at")))
+        why = str(result["error"]["detail"]).strip() if "error" in result else ""
+        held = result.get("allocations", {})
+        for provider, resources in holdings(held) if held else [(None, None)]:
+            yield *known, provider, resources, why if everywhere or why not in said else ""
+            said.add(why)
+            if not everywhere:
+                known = ("",) * len(known)
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
@@ -45,20 +56,14 @@ def lines(document: Document, style: Style) -> Iterator[str]:
     if len(found) > 1:
         summary = f"{len(found) - len(refused)} of {len(found)} requests are granted."
         yield style.bad(summary) if refused else style.good(summary)
-    rows = [row for result in found for row in _rows(result)]
-    yield from table(_HEADER, rows, style, bad=lambda row: row[1] == _REFUSED)
-    if refused:
-        yield from _refusals(refused, style)
+    yield from table(COLUMNS, list(rows(found)), style, bad=lambda row: row[1] == _REFUSED)
+    yield from _relaxations(refused, style)
     yield from _room(document.get("room", {}), _names(found), style)
 
 
 def claim_lines(document: Document, style: Style) -> Iterator[str]:
     """Yield the lines that show the document of one claim."""
-    yield from table(_HEADER, list(_rows(document)), style)
-
-
-#: The columns of ``released``.
-RELEASED = ("consumer", "outcome")
+    yield from table(COLUMNS, list(rows([document])), style)
 
 
 def released(document: Document) -> Iterator[tuple[str, str]]:
@@ -86,31 +91,14 @@ def body_of(document: Document) -> Document:
     return body
 
 
-def _rows(result: Document, *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each provider; with ``everywhere`` every row says which consumer it is, else the first does."""
-    known: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"), seconds(result.get("expires_at")))
-    for uuid, held in result.get("allocations", {}).items() or [(None, None)]:
-        resources = held and ", ".join(f"{amount} {name}" for name, amount in held["resources"].items())
-        yield *known, held and (held.get("name") or uuid), resources
-        if not everywhere:
-            known = ("",) * len(known)
-
-
-def _why(result: Document) -> str:
-    return str(result["error"]["detail"]).strip() if "error" in result else ""
-
-
-def _refusals(refused: Sequence[Document], style: Style) -> Iterator[str]:
-    """Yield why requests are refused, each reason once, and what would help."""
-    yield ""
-    yield style.dim("Why:")
-    reasons = Counter(map(_why, refused))
-    yield from table(("requests", "reason"), [(count, reason) for reason, count in reasons.items()], style)
-    relaxations = [each for result in refused for each in result.get("explanation", {}).get("relaxations", ())]
-    if relaxations:
+def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
+    """Yield changes of the queries that would be enough."""
+    found = [each for result in refused for each in result.get("explanation", {}).get("relaxations", ())]
+    rows = [(each["text"], f"{each['found']}{'+' if each.get('limited') else ''}", each["query"]) for each in found]
+    if rows:
         yield ""
         yield style.dim("What would help:")
-        yield from explain.relaxations(relaxations, style)
+        yield from table(("change", "candidates", "query"), rows, style)
 
 
 def _names(found: Sequence[Document]) -> dict[str, str]:

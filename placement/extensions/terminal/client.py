@@ -21,6 +21,8 @@ Pairs = Sequence[tuple[str, str]]
 MOST = 2**28
 #: Bytes that are read at once.  A reply states sizes of its own, which are not believed.
 _PIECE = 2**20
+#: Statuses between these say that nothing was done; from the second on the service cannot answer.
+_REFUSALS, _FAILURES = 300, 500
 #: A field that the document at each path has.
 _FIELDS = {
     "/explain": "summary",
@@ -42,6 +44,16 @@ class ServiceError(Exception):
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
         self.status = status
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether there is a reply that says that nothing was done."""
+        return _REFUSALS <= self.status < _FAILURES
+
+    @property
+    def is_away(self) -> bool:
+        """Whether there is no reply, or one of a service that cannot answer now."""
+        return not self.status or self.status >= _FAILURES
 
 
 class _EveryReply(urllib.request.HTTPErrorProcessor):

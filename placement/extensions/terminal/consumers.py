@@ -9,7 +9,7 @@ from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import seconds, table
 
 Document = Mapping[str, Any]
-HEADER = ("consumer", "type", "project", "user", "since", "until", "provider", "resources")
+COLUMNS = ("consumer", "type", "project", "user", "since", "until", "provider", "resources")
 
 
 def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
@@ -21,15 +21,20 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
     for consumer in consumers:
         facts = tuple(consumer[name] for name in ("uuid", "type", "project", "user", "since"))
         facts = (*facts, seconds(consumer.get("expires_at")))
-        for uuid, held in consumer["allocations"].items():
-            resources = ", ".join(f"{amount} {name}" for name, amount in held["resources"].items())
-            yield *facts, held["name"] or uuid, resources
+        for held in holdings(consumer["allocations"]):
+            yield *facts, *held
             if not everywhere:
                 facts = ("",) * len(facts)
 
 
-def lines(consumers: Sequence[Document], style: Style) -> Iterator[str]:
+def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each provider of which something is held, or its uuid if it has none, and the amounts."""
+    for uuid, held in allocations.items():
+        yield held["name"] or uuid, ", ".join(f"{amount} {name}" for name, amount in held["resources"].items())
+
+
+def lines(document: Document, style: Style) -> Iterator[str]:
     """Yield the lines that show consumers."""
-    if not consumers:
+    if not document["consumers"]:
         yield "No consumer."
-    yield from table(HEADER, list(rows(consumers)), style)
+    yield from table(COLUMNS, list(rows(document["consumers"])), style)

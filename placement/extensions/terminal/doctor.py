@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,13 @@ from placement.extensions.terminal.style import Style
 Document = Mapping[str, Any]
 #: The most places of a finding that are shown.
 _SHOWN = 20
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``doctor``."""
+    parser.add_argument(
+        "--check", action="append", default=[], metavar="<name>", help="make this check only; may be repeated"
+    )
 
 
 def is_well(document: Document) -> bool:

@@ -7,18 +7,22 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from placement.cmd.text_table import plain
 from placement.extensions.terminal import filters
+from placement.extensions.terminal.answer import Answer, Document
 from placement.extensions.terminal.client import Client, ServiceError
 from placement.extensions.terminal.style import Style
-from placement.extensions.terminal.tables import seconds
+from placement.extensions.terminal.tables import folded, seconds, width
 
-Document = Mapping[str, Any]
-#: The columns of ``facts``.
-HEADER = ("time", "who", "request", "what", "changes")
+#: What ``rows`` and the lines say of an event, in this order.
+COLUMNS = ("time", "who", "what", "changes", "request")
+_GAP, _INDENT = "  ", "    "
+#: Changes whose values are uuids of providers or nodes.
+_REFERENCES = ("parent", "root", "parent_node")
 _CONDITIONS = ("provider", "only", "consumer", "project", "kind", "since")
 #: Events that one page can have, and seconds that a request can wait.
 _LONGEST_PAGE, _LONGEST_WAIT = 1000, 60
@@ -26,7 +30,6 @@ _LONGEST_PAGE, _LONGEST_WAIT = 1000, 60
 _MARGIN = 10
 #: Seconds until a service is asked again that was away, or had no place for a request that waits.
 _PAUSE = 1.0
-_FAILURES = 500
 
 
 def add_events(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +89,7 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
         try:
             document = client.get("/events", query)
         except ServiceError as error:
-            if not (arguments.follow and first and (not error.status or error.status >= _FAILURES)):
+            if not (arguments.follow and first and error.is_away):
                 raise
             if not is_away:
                 notice(f"{error}  It is asked again.")
@@ -152,45 +155,59 @@ def _stories(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Do
 
 
 def lines(found: Iterator[Document], style: Style) -> Iterator[str]:
-    """Yield a line for each event: when, who, what."""
+    """Yield a line for each event: when, who, what; in a terminal that is too narrow for it, several."""
     event = None
     for event in found:
-        at, who, request, what, changes = map(plain, fact(event))
-        yield "  ".join(
-            filter(None, (style.dim(at), style.bold(who), f"{what}:" if changes else what, changes, style.dim(request)))
-        )
+        yield from _lines(row(event), style)
     if event is None:
         yield "No event."
 
 
-def json_lines(found: Iterator[Document]) -> Iterator[str]:
-    """Yield a line with the document of each event."""
-    return map(json.dumps, found)
+def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
+    at, who, what, changes, request = map(plain, cells)
+    if changes:
+        what += ":"
+    one = style.width is None or width(_GAP.join(filter(None, (at, who, what, changes, request)))) <= style.width
+    parts = [style.dim(at), style.bold(who), what]
+    if one:
+        yield _GAP.join(filter(None, (*parts, changes, style.dim(request))))
+        return
+    yield _GAP.join(parts)
+    for text, shown in ((changes, str), (request, style.dim)):
+        yield from map(shown, folded(_INDENT + text, style.width or 0) if text else ())
 
 
-def facts(found: Iterator[Document]) -> Iterator[tuple[object, ...]]:
+def answer(found: Iterator[Document]) -> Answer:
+    """Return the answer that some events are: a line for each, as soon as it is there."""
+    return Answer(map(json.dumps, found), partial(lines, found))
+
+
+def rows(found: Iterator[Document]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each event."""
-    return map(fact, found)
+    return map(row, found)
 
 
-def fact(event: Document) -> tuple[str, str, str, str, str]:
+def row(event: Document) -> tuple[str, str, str, str, str]:
     """Return the columns of an event."""
     request = event["request"] or {}
     return (
         seconds(event["at"]) or "",
         request.get("user") or request.get("api") or "unknown",
-        request.get("route", ""),
         _what(event),
         ", ".join(_changes(event)),
+        request.get("route", ""),
     )
 
 
 def _what(event: Document) -> str:
     """Return which object was created, deleted or changed."""
-    named = event["name"] or event["uuid"]
-    if event["uuid"] and event["name"]:
-        named = f"{event['name']} ({event['uuid']})"
-    return f"{event['kind'].replace('_', ' ')} {named} {_verb(event)}"
+    name = event["name"] if event["name"] != event["uuid"] else None  # that of a machine is its uuid
+    return f"{event['kind'].replace('_', ' ')} {name or _named(event, event['uuid'])} {_verb(event)}"
+
+
+def _named(event: Document, uuid: str) -> str:
+    """Return the name of a provider or a node that an event mentions, or its uuid if the service knows none."""
+    return str(event["names"].get(uuid, uuid))
 
 
 def _verb(event: Document) -> str:
@@ -209,10 +226,13 @@ def _changes(event: Document) -> Iterator[str]:
         if name == "allocations":
             side = "for" if event["kind"] == "provider" else "on"
             for uuid, amounts in value.items():
-                yield from (f"{class_} {_pair(pair)} {side} {uuid}" for class_, pair in amounts.items())
+                other = _named(event, uuid)
+                yield from (f"{class_} {_pair(pair)} {side} {other}" for class_, pair in amounts.items())
         elif name in ("traits", "aggregates"):
             yield from (f"{name} +{each}" for each in value.get("added", ()))
             yield from (f"{name} -{each}" for each in value.get("removed", ()))
+        elif name in _REFERENCES:
+            yield f"{name} {_pair([uuid and _named(event, uuid) for uuid in value])}"
         elif name == "consumers":
             pass  # those that came and went are in the allocations
         elif name != "name" or None not in value or _verb(event) == "changed":

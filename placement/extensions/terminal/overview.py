@@ -9,10 +9,13 @@ from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import name_of, table
 
 Document = Mapping[str, Any]
+COLUMNS = ("provider", "class", "used", "capacity", "free", "state", "traits")
+#: The state of an inventory of which more is used than its capacity; that of others is empty.
+_OVER = "over"
 
 
 def rows(providers: Sequence[Document], *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield provider, class, used, capacity, free and traits: a row for each inventory.
+    """Yield a row for each inventory.
 
     Args:
         providers: Those of the document; a tree begins with its root, and is not interrupted.
@@ -25,7 +28,7 @@ def rows(providers: Sequence[Document], *, everywhere: bool = False) -> Iterator
         name, traits = indent + name_of(provider), ", ".join(provider["traits"])
         for resource_class, inventory in provider["inventories"].items() or [("", {})]:
             amounts = (inventory.get("used"), inventory.get("capacity"), inventory.get("free"))
-            yield name, resource_class, *amounts, traits
+            yield name, resource_class, *amounts, _state(inventory), traits
             if not everywhere:
                 name, traits = "", ""
 
@@ -35,16 +38,16 @@ def _depth(provider: Document, depths: Mapping[str, int]) -> int:
     return 0 if provider["parent"] is None else depths.get(provider["parent"]["uuid"], -1) + 1
 
 
-HEADER = ("provider", "class", "used", "capacity", "free", "traits")
+def _state(inventory: Document) -> str:
+    return _OVER if inventory and inventory["used"] > inventory["capacity"] else ""
 
 
-def lines(providers: Sequence[Document], style: Style) -> Iterator[str]:
+def lines(document: Document, style: Style) -> Iterator[str]:
     """Yield the lines that show providers."""
-    if not providers:
+    if not document["providers"]:
         yield "No provider."
-    yield from table(HEADER, list(rows(providers)), style, bad=_is_over_committed)
+    yield from table(COLUMNS, list(rows(document["providers"])), style, bad=_is_over)
 
 
-def _is_over_committed(row: Sequence[Any]) -> bool:
-    _, resource_class, used, capacity, _, _ = row
-    return bool(resource_class) and used > capacity
+def _is_over(row: Sequence[Any]) -> bool:
+    return bool(row[COLUMNS.index("state")] == _OVER)

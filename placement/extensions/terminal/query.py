@@ -88,21 +88,21 @@ class _Group(argparse.Action):
 def query_string(query: str, terms: Iterable[Term] = ()) -> str:
     """Return the query string of a query as a person types it, and of what options add to it.
 
-    >>> query_string("limit=1", [Term("resources", "resources", "VCPU:4"), Term("resources", "resources", "DISK_GB:1")])
-    'limit=1&resources=VCPU:4,DISK_GB:1'
+    >>> query_string("resources=VCPU:4&limit=1", [Term("resources", "resources", "DISK_GB:1")])
+    'resources=VCPU:4,DISK_GB:1&limit=1'
     """
-    pairs: list[tuple[str, str]] = []
-    places: dict[str, int] = {}
+    pairs = [part for part in quote(query.lstrip("?"), _AS_TYPED, errors=_BYTES).split("&") if part]
+    places = {part.partition("=")[0]: at for at, part in enumerate(pairs) if "=in:" not in part}
     for name, parameter, value in terms:
+        pair = urlencode({name: value}, safe=":,!", errors=_BYTES)
         joined = parameter in _JOINED and not value.startswith("in:")
         if joined and name in places:
-            pairs[places[name]] = (name, f"{pairs[places[name]][1]},{value}")
+            pairs[places[name]] += f",{pair.partition('=')[2]}"
             continue
         if joined:
             places[name] = len(pairs)
-        pairs.append((name, value))
-    of_options = urlencode(pairs, safe=":,!", errors=_BYTES)
-    return "&".join(part for part in (quote(query.lstrip("?"), _AS_TYPED, errors=_BYTES), of_options) if part)
+        pairs.append(pair)
+    return "&".join(pairs)
 
 
 def _resource(text: str) -> str:

@@ -15,8 +15,13 @@ from placement.extensions.terminal.client import Pairs
 from placement.extensions.terminal.style import Style
 
 Document = Mapping[str, Any]
+
 #: Consumers in one request: its line stays below 8,000 bytes, the most that some web servers take.
 _MOST = 150
+
+
+class Declined(Exception):
+    """The answer to the question is no; the text says that nothing was done."""
 
 
 def add_release(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +34,7 @@ def add_release(parser: argparse.ArgumentParser) -> None:
 
 def release(
     delete: Callable[[Pairs], Document], pages: filters.Pages, arguments: argparse.Namespace, style: Style
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     """Release the consumers that the arguments name, or, after a question, those that they choose.
 
     After the question those are released that it has shown, and no others.
@@ -41,10 +46,10 @@ def release(
         style: That of stderr, where the question is.
 
     Returns:
-        ``released``, ``missing`` and ``complete`` of all replies, and whether it was a ``dry_run``; None if the answer
-        is no.
+        ``released``, ``missing`` and ``complete`` of all replies, and whether it was a ``dry_run``.
 
     Raises:
+        Declined: The answer is no.
         UsageError: Nothing says which consumers, or there is no terminal for the question.
     """
     named, conditions = arguments.named, filters.conditions(arguments)
@@ -55,7 +60,7 @@ def release(
             raise UsageError("There is no terminal for the question whether to release: use --yes, or --dry-run.")
         found = filters.consumers(pages, arguments)
         if found and not _agreed(found, style):
-            return None
+            raise Declined("Nothing was released.")
         named, conditions = [consumer["uuid"] for consumer in found], []
     queries = [conditions] if conditions else [_by_name(named[at : at + _MOST]) for at in range(0, len(named), _MOST)]
     document: dict[str, Any] = {"released": [], "missing": [], "complete": True, "dry_run": arguments.dry_run}
@@ -92,7 +97,7 @@ def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argpa
 
 def _agreed(found: Sequence[Document], style: Style) -> bool:
     """Show consumers with what they hold, and return whether the answer to the question is yes."""
-    sys.stderr.writelines(f"{line}\n" for line in consumers.lines(found, style))
+    sys.stderr.writelines(f"{line}\n" for line in consumers.lines({"consumers": found}, style))
     count = len(found)
     sys.stderr.write(f"Release {'this consumer' if count == 1 else f'these {count} consumers'}? [y/N] ")
     sys.stderr.flush()

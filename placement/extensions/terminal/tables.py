@@ -45,8 +45,8 @@ def table(
     align: list[Callable[[str, int], str]] = [_at_right if number else _at_left for number in numbers]
 
     def lines(texts: Sequence[str]) -> Iterator[str]:
-        folded = [_folded(text, wide) for text, wide in zip(texts, widths, strict=True)]
-        for parts in itertools.zip_longest(*folded, fillvalue=""):
+        pieces = [folded(text, wide) for text, wide in zip(texts, widths, strict=True)]
+        for parts in itertools.zip_longest(*pieces, fillvalue=""):
             yield _GAP.join(align[at](part, widths[at]) for at, part in enumerate(parts)).rstrip()
 
     yield from map(style.bold, lines(header))
@@ -108,10 +108,10 @@ def _records(header: Sequence[str], rows: Sequence[Sequence[str]], style: Style)
             yield ""
         for name, text in zip(header, row, strict=True):
             if text:
-                yield from _folded(f"{name}: {text.strip()}", max(style.width or 0, _NARROWEST))
+                yield from folded(f"{name}: {text.strip()}", max(style.width or 0, _NARROWEST))
 
 
-def _folded(text: str, most: int) -> list[str]:
+def folded(text: str, most: int) -> list[str]:
     """Return the text in lines of at most this width; each has the indentation of the first."""
     if width(text) <= most:
         return [text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,11 +11,12 @@ from placement import errors
 from placement.db.database import Database
 from placement.extensions.v1 import signals
 from placement.extensions.v1.failures import PositionLost
-from placement.extensions.v1.history import event, recorder
+from placement.extensions.v1.history import event, names, recorder
 from placement.extensions.v1.history.event import Event, EventFilter, EventPage
 from placement.extensions.v1.history.watch import INTERVAL, EventWatch
 from placement.extensions.v1.schemas import event as schema
 from placement.http.response import encode
+from placement.index.live import LiveIndex
 
 #: The media type of a stream.
 EVENT_STREAM = "text/event-stream"
@@ -33,6 +34,8 @@ class Following:
     """A reader of events: which of them, and how many at once."""
 
     database: Database
+    #: Has the names of the providers that are there.
+    index: LiveIndex
     wanted: EventFilter
     limit: int
 
@@ -41,13 +44,15 @@ class Following:
         return recorder.of(self.database).read(event.newest)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
-        """Return the next events, of all that is committed; raises PositionLost."""
+        """Return the next events, of all that is committed, and the names of what they mention; raises PositionLost."""
         work = partial(event.page, wanted=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
         try:
-            return recorder.of(self.database).read(work)
+            page = recorder.of(self.database).read(work)
         except PositionLost:
             signals.position_lost()
             raise
+        known = names.known(self.database, self.index.current(), page.events) if page.events else {}
+        return page._replace(names=known)
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
         """Return the next events; if there are none, wait for one, if there is a place among those that wait."""
@@ -123,7 +128,7 @@ class Stream:
         try:
             while True:
                 if self._page.events:
-                    yield b"".join(map(_message, self._page.events))
+                    yield b"".join(_message(one, self._page.names) for one in self._page.events)
                     said = time.monotonic()
                 now = time.monotonic()
                 if now - said >= _HEARTBEAT:
@@ -141,12 +146,12 @@ class Stream:
         yield _alive(self._page)
 
 
-def _message(one: Event) -> bytes:
+def _message(one: Event, known: Mapping[str, str]) -> bytes:
     """Return an event as a message; its JSON has no line breaks."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
         one.mark.encode(),
         one.kind.encode(),
-        encode(schema.document(one)),
+        encode(schema.document(one, known)),
     )
 
 

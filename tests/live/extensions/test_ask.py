@@ -83,8 +83,8 @@ def test_a_capacity(ask):
     assert done.returncode == 0, done.stderr
     first, *_, last = done.stdout.splitlines()
     assert first == "This fits exactly 15 times."
-    assert last.split() == [RACK, "15"]
-    assert ["host2", "8", "VCPU"] in rows(done)
+    assert last.split() == ["aggregate", RACK, "15"]
+    assert ["tree", "host2", "8", "VCPU"] in rows(done)
 
 
 def test_an_explanation(ask):
@@ -93,7 +93,9 @@ def test_an_explanation(ask):
     refused = ask("explain", "resources=VCPU:400")
     assert (refused.returncode, refused.stderr) == (1, "")
     assert "VCPU" in refused.stdout.splitlines()[0]
-    assert "Rules, in the order in which they narrow:" in refused.stdout
+    assert ["amount", "resources=VCPU:400", "16", "in", "the", "way:"] in [
+        line.split()[:6] for line in refused.stdout.splitlines()
+    ]
     document = json.loads(ask("explain", "resources=VCPU:400", "--json").stdout)
     assert document["found"] == 0
     assert document["summary"] == refused.stdout.splitlines()[0]
@@ -166,7 +168,7 @@ def test_a_service_that_refuses_ends_with_3(ask):
 
 def test_an_overview_is_trees(ask):
     found = rows(ask("overview"))
-    assert found[0] == ["provider", "class", "used", "capacity", "free", "traits"]
+    assert found[0] == ["provider", "class", "used", "capacity", "free", "state", "traits"]
     assert found[1] == ["host1", "MEMORY_MB", "0", "4096", "4096"]
     assert found[2] == ["host1-numa0", "VCPU", "4", "16", "12", "HW_NUMA_ROOT"]
     assert ask("overview").stdout.splitlines()[2].startswith("  host1-numa0 ")
@@ -174,6 +176,32 @@ def test_an_overview_is_trees(ask):
     assert [row[0] for row in rows(ask("overview", "--sort", "used:VCPU", "--limit", "1"))[1:2]] == ["host1"]
     assert ask("overview", "--over-committed").stdout == "No provider.\n"
     assert "410 Gone" in ask("overview", "--at", "1980-01-01").stderr
+
+
+def test_an_inventory_of_which_too_much_is_used_is_marked(backend, environment):
+    """In every overview, with and without colours."""
+    with ask_process.loaded(backend, "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]") as service:
+        headers = {"X-Auth-Token": "admin"}
+        claim = {"consumer": SERVER, "consumer_type": "JOB", "project_id": "red", "user_id": "ada"}
+        claim["query"] = "resources=VCPU:4&in_tree=host1"
+        found = requests.post(
+            f"{service.url}/v1/claims", json={"requests": [claim]}, headers=headers, timeout=PATIENCE
+        ).json()
+        [(host, held)] = found["results"][0]["allocations"].items()
+        inventory = {"resource_provider_generation": held["generation"], "inventories": {"VCPU": {"total": 2}}}
+        url = f"{service.url}/resource_providers/{host}/inventories"
+        assert requests.put(url, json=inventory, headers=headers, timeout=PATIENCE).status_code == 200
+        environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin", "TERM": "xterm"}
+        environment.pop("NO_COLOR", None)
+        row = "host1     VCPU      4         2     0  over"
+        for option in ([], ["--over-committed"]):
+            done = preloaded.service().run([*ASK, "overview", *option], environment)
+            assert [line for line in done.stdout.splitlines() if "over" in line] == [row]
+            _, written = ask_process.in_terminal([*ASK, "overview", *option], environment, 100)
+            assert f"\x1b[31m{row}\x1b[0m\n" in written
+        assert (
+            "host2     VCPU      0         8     8" in preloaded.service().run([*ASK, "overview"], environment).stdout
+        )
 
 
 def test_consumers_and_what_they_hold(ask):
@@ -200,7 +228,7 @@ def test_a_terminal_gets_colours_and_its_width(service, environment):
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     words = [*ASK, "overview"]
-    for columns, first in ((40, "provider: host1"), (56, "provider    class      used  capacity  free  traits")):
+    for columns, first in ((40, "provider: host1"), (63, "provider    class      used  capacity  free  state  traits")):
         code, written = ask_process.in_terminal(words, environment, columns)
         plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
         assert (code, plain.splitlines()[0]) == (0, first), written
@@ -235,8 +263,8 @@ class TestOpenStack:
         [
             (
                 "-f csv --quote minimal",
-                "provider,class,used,capacity,free,traits\nhost1,MEMORY_MB,0,4096,4096,\n"
-                "host1-numa0,VCPU,4,16,12,HW_NUMA_ROOT\nhost1-numa1,VCPU,0,16,16,HW_NUMA_ROOT\n",
+                "provider,class,used,capacity,free,state,traits\nhost1,MEMORY_MB,0,4096,4096,,\n"
+                "host1-numa0,VCPU,4,16,12,,HW_NUMA_ROOT\nhost1-numa1,VCPU,0,16,16,,HW_NUMA_ROOT\n",
             ),
             ("-f value -c provider -c free", "host1 4096\nhost1-numa0 12\nhost1-numa1 16\n"),
             ("-f value -c free --sort-column free --sort-descending", "4096\n16\n12\n"),

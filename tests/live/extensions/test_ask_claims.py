@@ -77,7 +77,7 @@ def new():
 
 def test_a_claim_prints_what_it_takes_and_where(ask):
     header, (consumer, outcome, *place) = rows(ask("claim", "resources=VCPU:4", *OWNER))
-    assert header == ["consumer", "outcome", "until", "provider", "resources"]
+    assert header == ["consumer", "outcome", "until", "provider", "resources", "why"]
     assert (outcome, place[1:]) == ("claimed", ["4", "VCPU"])
     assert held(ask) == {(consumer, place[0], ("VCPU", 4))}
 

@@ -99,18 +99,18 @@ def test_the_history_of_a_provider_that_is_gone_is_printed(service):
     done = ask(service, "history", "rack/host1")
     assert done.returncode == 0, done.stderr
     created, deleted = done.stdout.splitlines()
-    assert f"admin  provider rack/host1 ({one}) created" in created
+    assert "admin  provider rack/host1 created" in created
     assert "POST /resource_providers" in created
-    assert f"provider rack/host1 ({one}) deleted" in deleted
+    assert "provider rack/host1 deleted" in deleted
     newest = ask(service, "history", one, "--newest", "--limit", "1", "--json")
     assert json.loads(newest.stdout)["generation"] == [0, None]
 
 
 def test_events_are_printed_to_the_end(service):
-    one = create(service, "host1")
+    create(service, "host1")
     done = ask(service, "events", "--provider", "host1")
     assert done.returncode == 0, done.stderr
-    assert [one in line for line in done.stdout.splitlines()] == [True]
+    assert ["provider host1 created" in line for line in done.stdout.splitlines()] == [True]
 
 
 @pytest.mark.parametrize(

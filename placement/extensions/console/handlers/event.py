@@ -79,7 +79,7 @@ def follow(req: Request) -> Reply:
     """Wait for an event after a position, if there is a place among those that wait; show the newest events."""
     given = _given(req)
     wanted = _wanted(req, given)
-    Following(req.database, wanted, 1).wait(given.pop("position", None), _WAIT)
+    Following(req.database, req.index, wanted, 1).wait(given.pop("position", None), _WAIT)
     return pages.show(req, "event_rows.html", **_newest(req, wanted, given))
 
 
@@ -94,7 +94,7 @@ def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
 
 def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[str, Any]:
     """Return what the rows of events show: those before a mark, or the newest."""
-    following = Following(req.database, wanted, ROWS)
+    following = Following(req.database, req.index, wanted, ROWS)
     # First the position, so that what happens meanwhile is waited for in vain at most.
     position = following.start(schema.NOW)
     after = given.get("after")

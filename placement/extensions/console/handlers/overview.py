@@ -130,5 +130,5 @@ def _changes(req: Request) -> list[Story] | None:
     """Return what changed last; None for those who may not see it."""
     if not req.may(event_schema.RULE):
         return None
-    page = Following(req.database, EventFilter(), _EVENTS).page(None, newest_first=True)
+    page = Following(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
     return stories(page.events, named_snapshot(req), req.now())[:_CHANGES]

@@ -17,7 +17,7 @@ class ExplainCandidates(AskingForPlaces):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/explain", self.query_of(parsed_args))
         self.fits = explain.fits(document)
-        return explain.FACTS, list(explain.facts(document))
+        return explain.COLUMNS, list(explain.rows(document, everywhere=True))
 
 
 class CountCandidates(AskingForPlaces):
@@ -31,4 +31,4 @@ class CountCandidates(AskingForPlaces):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/capacity", self.query_of(parsed_args) + capacity.parameters(parsed_args))
         self.fits = capacity.fits(document)
-        return capacity.FACTS, list(capacity.facts(document))
+        return capacity.COLUMNS, list(capacity.rows(document))

@@ -38,7 +38,7 @@ class ClaimAllocations(Asking):
                 raise
             raise exceptions.CommandError(f"{error}  {claiming.repetition(parsed_args, body)}") from error
         self.granted = claims.granted(document)
-        return claims.FACTS, list(claims.facts(claims.results(document)))
+        return claims.COLUMNS, list(claims.rows(claims.results(document), everywhere=True))
 
 
 class ExtendClaim(Asking):
@@ -51,7 +51,7 @@ class ExtendClaim(Asking):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.send("POST", f"/claims/{parsed_args.consumer}/extend", "", claiming.extend(parsed_args))
-        return claims.FACTS, list(claims.facts([document]))
+        return claims.COLUMNS, list(claims.rows([document], everywhere=True))
 
 
 class ReleaseAllocations(Asking):
@@ -63,9 +63,10 @@ class ReleaseAllocations(Asking):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        released = releasing.release(self._delete, self.pages, parsed_args, Style())
-        if released is None:
-            raise exceptions.CommandError("Nothing was released.")
+        try:
+            released = releasing.release(self._delete, self.pages, parsed_args, Style())
+        except releasing.Declined as error:
+            raise exceptions.CommandError(str(error)) from error
         return claims.RELEASED, list(claims.released(released))
 
     def _delete(self, query: Pairs) -> Document:

@@ -18,7 +18,7 @@ class ShowOverview(Asking):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = filters.overview(self.pages, parsed_args)
-        return overview.HEADER, list(overview.rows(found, everywhere=True))
+        return overview.COLUMNS, list(overview.rows(found, everywhere=True))
 
 
 class ListConsumers(Asking):
@@ -31,7 +31,7 @@ class ListConsumers(Asking):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = filters.consumers(self.pages, parsed_args)
-        return consumers.HEADER, list(consumers.rows(found, everywhere=True))
+        return consumers.COLUMNS, list(consumers.rows(found, everywhere=True))
 
 
 class ShowHistory(Asking):
@@ -43,4 +43,4 @@ class ShowHistory(Asking):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        return events.HEADER, list(events.facts(events.history(self.pages, parsed_args)))
+        return events.COLUMNS, list(events.rows(events.history(self.pages, parsed_args)))

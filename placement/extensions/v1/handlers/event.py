@@ -32,7 +32,7 @@ def list_events(req: Request) -> Reply:
     """List the events that meet every condition, in their order; wait for them, or stream them."""
     parameters = req.parameters
     following = Following(
-        req.database, schema.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL))
+        req.database, req.index, schema.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL))
     )
     after = following.start(_last_event(req) or parameters.get("after"))
     if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:
@@ -42,7 +42,7 @@ def list_events(req: Request) -> Reply:
     else:
         seconds = int(parameters.get("wait", 0))
         page = following.wait(after, seconds) if seconds else following.page(after)
-        reply = ok({"events": [schema.document(one) for one in page.events], "position": page.mark})
+        reply = ok({"events": [schema.document(one, page.names) for one in page.events], "position": page.mark})
     reply.modified = NOW
     return reply
 

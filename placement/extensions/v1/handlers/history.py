@@ -24,14 +24,14 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the pat
 
     is_present = req.read(lambda db: subject.is_present(db, uuid))
     uuids = schema.told_of(req.index.current(), uuid, req.parameters)
-    page = Following(req.database, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
+    page = Following(req.database, req.index, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
     following = next_page(req, f"/history/{uuid}", page.mark if page.more else None)
     document = {
         "uuid": uuid,
         "present": is_present,
-        "events": [schema.document(one) for one in page.events],
+        "events": [schema.document(one, page.names) for one in page.events],
         "next": following,
     }
     return ok(document, modified=NOW)

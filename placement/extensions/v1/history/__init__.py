@@ -5,6 +5,7 @@ notes              the notes of a transaction as rows of events
 tables             the tables
 order              the order of events
 event              events with who caused them, page by page
+names              the names of what events mention
 subject            what the history is asked about
 watch              waiting for events
 pruning            the removal of old events and samples

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -96,6 +97,8 @@ class EventPage(NamedTuple):
     mark: str
     #: Whether there are events beyond it.
     more: bool
+    #: The names of what the events mention, by uuid, as far as they are known.
+    names: Mapping[str, str] = {}
 
 
 def newest(db: Reading) -> tuple[int, str]:

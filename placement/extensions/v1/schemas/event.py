@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from placement.db.writes.notes import PROVIDER
 from placement.extensions.v1.failures import InvalidEventFilter, UnknownProvider
-from placement.extensions.v1.history import subject
+from placement.extensions.v1.history import names, subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas import numeral, paging
 from placement.extensions.v1.schemas.date import DATE, moment
@@ -28,6 +29,7 @@ from placement.schemas.declarations import (
     string,
 )
 from placement.schemas.document import Parameters, Query
+from placement.schemas.reply_types import by_uuid
 from placement.schemas.success import ok
 from placement.schemas.validator import LENIENT
 from placement.uuids import spellings
@@ -82,6 +84,7 @@ EVENT = Object(
     Field("changes", Object(additional=ANYTHING), required=True),
     Field("project", _TEXT, required=True),
     Field("request", OrNull(Object(additional=string())), required=True),
+    Field("names", by_uuid(string()), required=True),
 )
 LIST_REPLIES = ok(
     Object(Field("events", Array(EVENT), required=True), Field("position", string(), required=True)),
@@ -143,8 +146,12 @@ def told_of(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tuple[str,
     return tuple(snapshot.provider(each).uuid for each in scope(snapshot, slot, parameters))
 
 
-def document(event: Event) -> dict[str, Any]:
-    """Return an event."""
+def document(event: Event, known: Mapping[str, str]) -> dict[str, Any]:
+    """Return an event.
+
+    Args:
+        known: Names of providers and nodes, by uuid.
+    """
     return {
         "position": event.mark,
         "at": precise(event.at),
@@ -155,4 +162,5 @@ def document(event: Event) -> dict[str, Any]:
         "changes": event.changes,
         "project": event.project,
         "request": event.request,
+        "names": {uuid: known[uuid] for uuid in names.mentioned(event) if uuid in known},
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +16,7 @@ from placement import errors
 from placement.db.writes import notes as events_of
 from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.following import Following, Stream
-from placement.extensions.v1.history import event, subject, watch
+from placement.extensions.v1.history import event, names, subject, watch
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -51,7 +53,7 @@ def generations(found):
 
 def test_a_history_without_events_has_a_position(database):
     page = read(database)
-    assert page == ([], 0, event.ORIGIN, False)
+    assert page[:4] == ([], 0, event.ORIGIN, False)
     chain(database, key(1), 1)
     assert generations(read(database, after=page.mark).events) == [(0, 1)]
 
@@ -185,6 +187,35 @@ def test_of_a_name_the_node_goes_first_that_has_it(database):
     assert database.read(lambda db: subject.named(db, "machine")) == key(1)
 
 
+def test_a_machine_is_named_as_its_node_is(database):
+    """The name of its provider is its uuid; a node without a name is left out."""
+    nodes = Nodes(database)
+    machine, nameless = nodes.node("machine"), nodes.node(None)
+    service = placement(database)
+    named = [one["names"] for one in service("GET", f"/v1/history/{machine}").body["events"]]
+    assert {"provider", "node"} <= {one["kind"] for one in service("GET", f"/v1/history/{machine}").body["events"]}
+    assert all(names == {machine: "machine"} for names in named)
+    assert all(one["names"] == {} for one in service("GET", f"/v1/history/{nameless}").body["events"])
+
+
+def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
+    monkeypatch.setattr(names, "_AT_ONCE", 2)
+    nodes = Nodes(database)
+    created = {nodes.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
+    assert database.read(names.of_nodes, [*created, key(1)]) == created == database.read(names.of_nodes)
+
+
+def test_what_events_mention_is_named_in_a_stream(database):
+    service = placement(database)
+    for name in ("host", "other"):
+        assert service("POST", "/resource_providers", 39, {"uuid": key(len(name)), "name": name}).status == 200
+    with contextlib.closing(Stream(Following(database, LiveIndex(database), ALL, 100), None)) as stream:
+        pieces = iter(stream)
+        next(pieces)
+        messages = re.findall(rb"^data: (.*)", next(pieces), re.MULTILINE)
+    assert [json.loads(message)["names"] for message in messages] == [{key(4): "host"}, {key(5): "other"}]
+
+
 def test_the_first_page_about_what_is_gone_may_have_no_events(database, monkeypatch):
     """It looks at two events, and those of the provider are later ones."""
     monkeypatch.setattr(event, "WINDOW", 2)
@@ -241,7 +272,7 @@ def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypat
     wanted = EventFilter(kinds=("consumer",))
     reached = read(database, wanted)
     assert (reached.number, reached.more) == (2, True)
-    with contextlib.closing(Stream(Following(database, wanted, 100), None)) as stream:
+    with contextlib.closing(Stream(Following(database, LiveIndex(database), wanted, 100), None)) as stream:
         pieces = iter(stream)
         assert next(pieces).startswith(b"retry")
         with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
@@ -262,7 +293,7 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
 ):
     monkeypatch.setattr(database.recorder.watch, "most", 0)
     chain(database, key(1), 2)
-    following = Following(database, ALL, 100)
+    following = Following(database, LiveIndex(database), ALL, 100)
     some = following.wait(None, 60)
     nothing = following.wait(some.mark, 60)
     assert ([one.uuid for one in some.events], nothing.events) == ([key(1)] * 2, [])
@@ -270,7 +301,10 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
         assert [following.wait(None, 60), following.wait(some.mark, 60)] == [some, nothing]
         with contextlib.closing(Stream(following, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
-        for asked in (lambda: following.page(some.mark), lambda: Following(database, ALL, 99).wait(some.mark, 60)):
+        for asked in (
+            lambda: following.page(some.mark),
+            lambda: Following(database, LiveIndex(database), ALL, 99).wait(some.mark, 60),
+        ):
             with pytest.raises(errors.Failure):
                 asked()
 
@@ -279,7 +313,7 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
     watch = database.recorder.watch
     monkeypatch.setattr(watch, "most", 1)
     chain(database, key(1), 1)
-    following = Following(database, ALL, 100)
+    following = Following(database, LiveIndex(database), ALL, 100)
     mark = following.wait(None, 60).mark
     assert watch.enter()
     nothing = following.wait(mark, 60)
@@ -291,7 +325,7 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
 
 def test_requests_that_were_woken_read_in_turn(database):
     chain(database, key(1), 1)
-    following = Following(database, ALL, 100)
+    following = Following(database, LiveIndex(database), ALL, 100)
     page = following.first(event.ORIGIN)
     woken = page._replace(number=0, mark=event.ORIGIN)
     assert following.next(woken, time.monotonic() + PATIENCE) == page

@@ -33,8 +33,10 @@ def document(count, at_most):
 )
 def test_a_count_is_shown_with_what_it_is_at_most(count, at_most, line):
     found = document(count, at_most)
-    assert list(capacity.lines(found, Style())) == [line, "Because."]
-    assert dict(zip(capacity.FACTS, next(capacity.facts(found)), strict=True))["at_most"] == at_most
+    first, _, header, total = capacity.lines(found, Style())
+    assert (first, header.split()) == (line, [*capacity.COLUMNS])
+    assert total.endswith("  Because.")
+    assert dict(zip(capacity.COLUMNS, next(capacity.rows(found)), strict=True))["at_most"] == at_most
 
 
 def test_options_are_parameters():

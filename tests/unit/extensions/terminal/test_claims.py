@@ -33,12 +33,12 @@ def test_a_claim_is_a_row_for_each_provider():
     document = {"results": [TAKEN], "claimed": 1}
     assert claims.granted(document)
     assert shown(document) == [
-        "consumer outcome until provider resources",
+        "consumer outcome until provider resources why",
         "c1 claimed 2026-11-22T13:00:00Z host1 4 VCPU, 512 MEMORY_MB",
         f"{CARD} 1 PGPU",
     ]
     known = ("c1", "claimed", "2026-11-22T13:00:00Z")
-    assert list(claims.facts([TAKEN])) == [
+    assert list(claims.rows([TAKEN], everywhere=True)) == [
         (*known, "host1", "4 VCPU, 512 MEMORY_MB", ""),
         (*known, CARD, "1 PGPU", ""),
     ]
@@ -50,19 +50,18 @@ def test_refusals_have_their_reasons_once_and_what_would_help():
         "obstacle": None,
         "relaxations": [{"text": "without A", "query": "resources=B", "found": 2}],
     }
-    document = {
-        "results": [TAKEN, refused("c2", explanation=help_), refused("c3"), refused("c4", "Held.")],
-        "claimed": 1,
-    }
+    results = [TAKEN, refused("c2", explanation=help_), refused("c3"), refused("c4", "Held.")]
+    document = {"results": results, "claimed": 1}
     assert not claims.granted(document)
     lines = shown(document)
     assert lines[0] == "1 of 4 requests are granted."
-    assert lines[4:7] == ["c2 refused", "c3 refused", "c4 refused"]
-    assert lines[7:] == [
-        *("", "Why:", "requests reason", "2 Nothing fits: x.", "1 Held."),
+    assert lines[4:] == [
+        *("c2 refused Nothing fits: x.", "c3 refused", "c4 refused Held."),
         *("", "What would help:", "change candidates query", "without A 2 resources=B"),
     ]
-    assert list(claims.facts([refused("c4", "Held.")])) == [("c4", "refused", None, None, None, "Held.")]
+    assert [row[-1] for row in claims.rows(results, everywhere=True)] == [
+        *("", "", "Nothing fits: x.", "Nothing fits: x.", "Held.")
+    ]
 
 
 def test_a_dry_run_says_so_and_shows_the_room():

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from placement.extensions.terminal import main
+from placement.extensions.terminal import commands
 from placement.extensions.v1.api import TABLE
 from placement.version_history import OLDEST
 from tests.docs.test_complete import properties
 
 TEXT = (Path(__file__).parents[4] / "docs/extensions/ask.rst").read_text()
-(COMMANDS,) = (action.choices for action in main._parser()._actions if isinstance(action, argparse._SubParsersAction))
+(COMMANDS,) = (
+    action.choices for action in commands.parser()._actions if isinstance(action, argparse._SubParsersAction)
+)
 #: The route of each command.
 ROUTES = {
     "explain": ("GET", "/explain"),

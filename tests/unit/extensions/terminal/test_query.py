@@ -31,6 +31,9 @@ def parsed(*words):
         (["--required", "A", "--required", "in:B,C", "--required", "D"], "required=A,D&required=in:B,C"),
         (["--member-of", "a", "--member-of", "in:b,c"], "member_of=a&member_of=in:b,c"),
         (["limit=1", "--resource", "VCPU=4"], "limit=1&resources=VCPU:4"),
+        (["resources=VCPU:4&limit=1", "--resource", "DISK_GB=1"], "resources=VCPU:4,DISK_GB:1&limit=1"),
+        (["required=in:A,B", "--required", "C"], "required=in:A,B&required=C"),
+        (["resources1=VCPU:4", "--resource", "DISK_GB=1"], "resources1=VCPU:4&resources=DISK_GB:1"),
         (["--group", "1", "--resource", "VCPU=4", "--required", "A"], "resources1=VCPU:4&required1=A"),
         (
             ["--resource", "DISK_GB=1", "--group", "gpu", "--resource", "PGPU=1", "--group", "nic", "--in-tree", "x"],

@@ -1,0 +1,64 @@
+"""What a command answers: its document as JSON, or lines, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from placement.cmd.text_table import plain
+from placement.extensions.terminal.style import Style
+
+PROG = "placement-ask"
+#: Exit codes; the last are those of a program that SIGINT and SIGPIPE end.
+DONE, REFUSED, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
+
+Document = Mapping[str, Any]
+
+
+class Answer(NamedTuple):
+    """What a command shows.
+
+    Attributes:
+        json: The lines of its document.
+        lines: Yields the lines for a person.
+        code: The exit code.
+    """
+
+    json: Iterable[str]
+    lines: Callable[[Style], Iterator[str]]
+    code: int = DONE
+
+    @classmethod
+    def of(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
+        """Return the answer that one document is.
+
+        Args:
+            lines: Yields the lines that show it to a person.
+        """
+        return cls(_pretty(document), partial(lines, document), code)
+
+
+def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
+    """Print an answer; return the exit code.
+
+    Args:
+        as_json: Whether to print its document.
+        follows: Whether its lines come over time, and each is printed at once.
+    """
+    for line in answer.json if as_json else answer.lines(Style.of(sys.stdout, os.environ)):
+        print(line, flush=follows)
+    sys.stdout.flush()
+    return answer.code
+
+
+def say(sentence: str) -> None:
+    """Print a sentence on stderr."""
+    print(f"{PROG}: {plain(' '.join(sentence.split()))}", file=sys.stderr)
+
+
+def _pretty(document: Any) -> Iterator[str]:
+    yield json.dumps(document, indent=2)

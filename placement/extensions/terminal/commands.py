@@ -1,0 +1,148 @@
+"""The commands of placement-ask: their options, and what each asks and answers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from placement import package
+from placement.extensions.terminal import (
+    address,
+    capacity,
+    claiming,
+    claims,
+    consumers,
+    doctor,
+    events,
+    explain,
+    filters,
+    overview,
+    query,
+    releasing,
+)
+from placement.extensions.terminal.address import UsageError
+from placement.extensions.terminal.answer import DONE, PROG, REFUSED, Answer, Document, say
+from placement.extensions.terminal.client import Client, Pairs, ServiceError
+from placement.extensions.terminal.style import Style
+
+Ask = Callable[[Client, argparse.Namespace], Answer]
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; of what it parses, ``ask`` returns the answer."""
+    found = argparse.ArgumentParser(
+        prog=PROG,
+        description="Ask a Placement service why, how many, what and who; claim and release.",
+        allow_abbrev=False,
+    )
+    found.add_argument("--version", action="version", version=package.version())
+    commands = found.add_subparsers(title="commands", required=True, metavar="<command>")
+
+    def add(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=does, description=does, allow_abbrev=False)
+        command.add_argument("--json", action="store_true", help="print the document of the service")
+        command.set_defaults(ask=ask)
+        address.add_arguments(command)
+        return command
+
+    _add_questions(add)
+    claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
+    claiming.add_extend(add("extend", _extend, "When a claim ends."))
+    releasing.add_release(add("release", _release, "Give back all that consumers hold."))
+    return found
+
+
+def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> None:
+    query.add_arguments(add("explain", _explain, "Why a query finds candidates, or none; exit code 1 for none."))
+    counting = add("capacity", _capacity, "How many times a query could be placed; exit code 1 for none.")
+    query.add_arguments(counting)
+    capacity.add_options(counting)
+    filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
+    filters.add_consumers(add("consumers", _consumers, "Who holds what."))
+    events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
+    story = add("history", _history, "What has happened to one provider, node or consumer.")
+    events.add_history(story)
+    events.add_follow(story)
+    doctor.add_options(
+        add("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
+    )
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+
+def _explain(client: Client, arguments: argparse.Namespace) -> Answer:
+    document = client.get("/explain", _query(arguments))
+    return Answer.of(document, explain.lines, DONE if explain.fits(document) else REFUSED)
+
+
+def _capacity(client: Client, arguments: argparse.Namespace) -> Answer:
+    document = client.get("/capacity", _query(arguments) + capacity.parameters(arguments))
+    return Answer.of(document, capacity.lines, DONE if capacity.fits(document) else REFUSED)
+
+
+def _overview(client: Client, arguments: argparse.Namespace) -> Answer:
+    return Answer.of({"providers": filters.overview(client.pages, arguments)}, overview.lines)
+
+
+def _consumers(client: Client, arguments: argparse.Namespace) -> Answer:
+    return Answer.of({"consumers": filters.consumers(client.pages, arguments)}, consumers.lines)
+
+
+def _events(client: Client, arguments: argparse.Namespace) -> Answer:
+    return events.answer(events.events(client, arguments, say))
+
+
+def _history(client: Client, arguments: argparse.Namespace) -> Answer:
+    if arguments.follow and arguments.newest:
+        raise UsageError("--follow and --newest do not go together.")
+    if arguments.follow:
+        return events.answer(events.history_and_more(client, arguments, say))
+    return events.answer(events.history(client.stories, arguments))
+
+
+def _doctor(client: Client, arguments: argparse.Namespace) -> Answer:
+    document = client.get("/doctor", urlencode([("check", name) for name in arguments.check]))
+    return Answer.of(document, doctor.lines, DONE if doctor.is_well(document) else REFUSED)
+
+
+def _query(arguments: argparse.Namespace) -> str:
+    text = query.query_string(arguments.query, arguments.terms)
+    if not text:
+        raise UsageError('There is no query: give one, such as "resources=VCPU:4", or use --resource.')
+    return text
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
+    owner = {"project_id": os.environ.get("OS_PROJECT_ID"), "user_id": os.environ.get("OS_USER_ID")}
+    body = claiming.claim(arguments, {name: value for name, value in owner.items() if value}, client.claim_of)
+    query, has = ("dry_run=true", "dry_run") if arguments.dry_run else ("", "results")
+    try:
+        document = client.send("POST", "/claims", query, body, has=has)
+    except ServiceError as error:
+        if arguments.dry_run or error.is_refusal:
+            raise
+        raise ServiceError(f"{error}  {claiming.repetition(arguments, body)}", error.status) from error
+    return Answer.of(document, claims.lines, DONE if claims.granted(document) else REFUSED)
+
+
+def _extend(client: Client, arguments: argparse.Namespace) -> Answer:
+    body = claiming.extend(arguments)
+    document = client.send("POST", f"/claims/{arguments.consumer}/extend", body=body, has="consumer")
+    return Answer.of(document, claims.claim_lines)
+
+
+def _release(client: Client, arguments: argparse.Namespace) -> Answer:
+    has = "dry_run" if arguments.dry_run else "released"
+
+    def delete(query: Pairs) -> Document:
+        return client.send("DELETE", "/claims", urlencode(query), has=has)
+
+    document = releasing.release(delete, client.pages, arguments, Style.of(sys.stderr, os.environ))
+    return Answer.of(document, claims.released_lines)

@@ -1,0 +1,96 @@
+"""``openstack`` and placement-ask show the same columns for the same command (docs: ask)."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+import uuid
+from importlib import metadata
+
+import pytest
+import requests
+
+from tests import ask_process, preloaded, servers
+from tests.ask_process import ASK
+from tests.children import PATIENCE
+from tests.docs.blocks import PAGES
+
+# What a client shows does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+#: The commands of openstack that placement-ask has, too, and its command.
+PAIRS = dict(re.findall(r"^``openstack ([a-z ]+)`` +``placement-ask (\w+)``$", PAGES["docs/extensions/ask.rst"], re.M))
+CONSUMER, OTHER = (str(uuid.UUID(int=number)) for number in (1, 2))
+#: The arguments of each command of placement-ask.
+ARGUMENTS = {
+    "explain": "--resource VCPU=400",
+    "capacity": "--resource VCPU=1",
+    "overview": "",
+    "consumers": "",
+    "history": "host1",
+    "claim": f"--consumer {CONSUMER} --resource VCPU=1 --project red --user ada",
+    "extend": f"{CONSUMER} 2h",
+    "release": OTHER,
+}
+HOSTS = "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]"
+
+
+@pytest.fixture(scope="module")
+def service(backend):
+    """A service with two hosts and a claim."""
+    with ask_process.loaded(backend, HOSTS) as found:
+        request = {"consumer": CONSUMER, "consumer_type": "JOB", "project_id": "red", "user_id": "ada"}
+        body = {"requests": [{**request, "query": "resources=VCPU:1"}]}
+        headers = {"X-Auth-Token": "admin"}
+        done = requests.post(f"{found.url}/v1/claims", json=body, headers=headers, timeout=PATIENCE)
+        assert done.status_code == 200, done.text
+        yield found
+
+
+@pytest.fixture
+def ask(service):
+    """Runs placement-ask: the lines that it prints."""
+
+    def run(*words):
+        environment = {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+        done = preloaded.service().run([*ASK, *words], environment)
+        assert done.stderr == ""
+        return done.stdout.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def openstack(service, openstack_command):
+    """Runs a command of openstack: the rows that it prints, the first of which is the header."""
+    identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
+
+    def run(*words):
+        done = openstack_command([*identity, *words, "-f", "csv"])
+        assert done.stderr == ""
+        return [*csv.reader(done.stdout.splitlines())]
+
+    return run
+
+
+def test_the_commands_that_both_have_are_those_of_the_page(backend):
+    points = metadata.entry_points(group="openstack.placement.v1")
+    ours = {point.name for point in points if ".extensions.terminal." in point.value}
+    assert {command.replace(" ", "_") for command in PAIRS} == ours
+    assert {*PAIRS.values()} == ARGUMENTS.keys()
+
+
+@pytest.mark.parametrize("command", PAIRS)
+def test_both_show_the_same_columns(command, ask, openstack):
+    """The table of placement-ask has the same header; events are lines without one, of the same cells in that order."""
+    own = PAIRS[command]
+    words = shlex.split(ARGUMENTS[own])
+    header, *rows = openstack(*command.split(), *words)
+    printed = ask(own, *words)
+    assert rows
+    if own == "history":
+        for cells, line in zip(rows, printed, strict=True):
+            assert re.fullmatch(":?  ".join(map(re.escape, filter(None, cells))), line)
+    else:
+        assert [line.split() for line in printed].count(header) == 1
