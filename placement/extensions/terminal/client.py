@@ -29,6 +29,7 @@ _FIELDS = {
     "/capacity": "count",
     "/overview": "providers",
     "/consumers": "consumers",
+    "/usage": "classes",
     "/events": "events",
     "/doctor": "findings",
 }

@@ -22,6 +22,7 @@ from placement.extensions.terminal import (
     overview,
     query,
     releasing,
+    usage,
 )
 from placement.extensions.terminal.address import UsageError
 from placement.extensions.terminal.answer import DONE, PROG, REFUSED, Answer, Document, say
@@ -62,6 +63,7 @@ def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
     capacity.add_options(counting)
     filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add("consumers", _consumers, "Who holds what."))
+    usage.add_options(add("usage", _usage, "What was used of each resource class over time."))
     events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
     story = add("history", _history, "What has happened to one provider, node or consumer.")
     events.add_history(story)
@@ -90,6 +92,10 @@ def _overview(client: Client, arguments: argparse.Namespace) -> Answer:
 
 def _consumers(client: Client, arguments: argparse.Namespace) -> Answer:
     return Answer.of({"consumers": filters.consumers(client.pages, arguments)}, consumers.lines)
+
+
+def _usage(client: Client, arguments: argparse.Namespace) -> Answer:
+    return Answer.of(client.get("/usage", urlencode(usage.parameters(arguments))), usage.lines)
 
 
 def _events(client: Client, arguments: argparse.Namespace) -> Answer:

@@ -85,7 +85,7 @@ def overview(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, A
         pages: Asks the service; raises what it raises.
         arguments: Those of ``add_overview``.
     """
-    pairs = [*_pairs(arguments, _OVERVIEW), *([("over_committed", "1")] if arguments.over_committed else [])]
+    pairs = [*parameters_of(arguments, _OVERVIEW), *([("over_committed", "1")] if arguments.over_committed else [])]
     if arguments.limit is None:
         found = pages("/overview", pairs)
     else:
@@ -108,9 +108,14 @@ def consumers(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, 
 
 def conditions(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """Return which consumers the arguments of ``add_consumers`` choose, as parameters of a query; without the limit."""
-    return _pairs(arguments, _CONSUMERS)
+    return parameters_of(arguments, _CONSUMERS)
 
 
-def _pairs(arguments: argparse.Namespace, names: Mapping[str, str]) -> list[tuple[str, str]]:
+def parameters_of(arguments: argparse.Namespace, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the arguments that are given as parameters of a query.
+
+    Args:
+        names: The parameters by the names of the options' values.
+    """
     found = ((parameter, getattr(arguments, name)) for name, parameter in names.items())
-    return [(parameter, value) for parameter, value in found if value is not None]
+    return [(parameter, str(value)) for parameter, value in found if value is not None]

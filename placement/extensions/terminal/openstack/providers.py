@@ -1,11 +1,16 @@
-"""openstack resource provider overview, openstack resource provider consumers, openstack resource provider history"""
+"""openstack resource provider overview, openstack resource provider consumers, openstack resource provider history,
+openstack resource usage history
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+from urllib.parse import urlencode
 
-from placement.extensions.terminal import consumers, events, filters, overview
+from placement.extensions.terminal import consumers, events, filters, overview, usage
 from placement.extensions.terminal.openstack.commands import Asking, Rows
+from placement.extensions.terminal.style import Style
 
 
 class ShowOverview(Asking):
@@ -32,6 +37,19 @@ class ListConsumers(Asking):
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = filters.consumers(self.pages, parsed_args)
         return consumers.COLUMNS, list(consumers.rows(found, everywhere=True))
+
+
+class ShowUsage(Asking):
+    """Show what was used of each resource class over time, of all resource providers together."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        usage.add_options(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        document = self.get("/usage", urlencode(usage.parameters(parsed_args)))
+        return usage.COLUMNS, list(usage.rows(document, Style.of(self.app.stdout, os.environ)))
 
 
 class ShowHistory(Asking):

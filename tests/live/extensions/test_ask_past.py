@@ -1,0 +1,134 @@
+"""placement-ask overview --at and usage: what was there and what was used, asked of a running service (docs: ask)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import subprocess
+
+import pytest
+import requests
+import sqlalchemy as sa
+
+from placement.extensions.v1.history.tables import event_order, events, usage_samples
+from tests import ask_process, preloaded, running, servers
+from tests.ask_process import ASK
+from tests.children import PATIENCE
+from tests.made import opened
+
+# What a client shows does not depend on the kind of database.
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+HOST, CONSUMER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
+HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+
+
+@pytest.fixture
+def service(database_url):
+    with running.embedded(database_url) as found:
+        send(found, "POST", "/resource_providers", {"uuid": HOST, "name": "host1"})
+        inventories = {"VCPU": {"total": 16}}
+        path = f"/resource_providers/{HOST}/inventories"
+        send(found, "PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
+        yield found
+
+
+def send(service, method, path, body=None):
+    done = requests.request(method, f"{service.url}{path}", json=body, headers=HEADERS, timeout=PATIENCE)
+    assert done.ok, done.text
+    return done
+
+
+def claim(service):
+    owner = {"project_id": "red", "user_id": "ann", "consumer_generation": None, "consumer_type": "JOB"}
+    send(service, "PUT", f"/allocations/{CONSUMER}", {"allocations": {HOST: {"resources": {"VCPU": 4}}}, **owner})
+
+
+@pytest.fixture
+def environment(service):
+    return {**ask_process.environment(), "OS_ENDPOINT": service.url, "OS_TOKEN": "admin"}
+
+
+@pytest.fixture
+def ask(environment):
+    def run(*words, **variables):
+        return preloaded.client().run([*ASK, *words], {**environment, **variables})
+
+    return run
+
+
+def used(done):
+    assert done.returncode == 0, done.stderr
+    return [line.split()[2] for line in done.stdout.splitlines()[1:]]
+
+
+def test_an_overview_of_a_date_shows_what_was_there_then(service, ask):
+    claim(service)
+    [*_, claimed] = requests.get(f"{service.url}/v1/events", headers=HEADERS, timeout=PATIENCE).json()["events"]
+    send(service, "DELETE", f"/allocations/{CONSUMER}")
+    assert used(ask("overview")) == ["0"]
+    assert used(ask("overview", "--at", claimed["at"])) == ["4"]
+
+
+def test_an_overview_of_an_age_shows_what_was_there_then(service, ask, database_url):
+    with opened(database_url) as database, database.engine.begin() as connection:
+        for table in (events, event_order):
+            for (at,) in connection.execute(sa.select(table.c.at).distinct()).all():
+                earlier = at - datetime.timedelta(hours=2)
+                connection.execute(sa.update(table).where(table.c.at == at).values(at=earlier))
+    claim(service)
+    assert used(ask("overview")) == ["4"]
+    assert used(ask("overview", "--at", "1h")) == ["0"]
+    unknown = ask("overview", "--at", "3h")
+    assert (unknown.returncode, unknown.stdout) == (3, "")
+    assert "410 Gone" in unknown.stderr
+
+
+@pytest.fixture
+def samples(service, database_url):
+    """What was used a day ago, in the hours since then, and now: of a class that is there, and of one that is gone."""
+    claim(service)
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
+    rows = [("VCPU", 30, 16, 1), ("VCPU", 23, 16, 16), ("VCPU", 12, 16, 8), ("VCPU", 1, 16, 2), ("OLD", 2, 4, 5)]
+    with opened(database_url) as database, database.engine.begin() as connection:
+        for name, hours, capacity, amount in rows:
+            at = now - datetime.timedelta(hours=hours)
+            row = {"resource_class": name, "at": at, "capacity": capacity, "used": amount}
+            connection.execute(sa.insert(usage_samples).values(row))
+
+
+def rows(done):
+    assert done.returncode == 0, done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def test_the_usage_of_each_class(samples, ask):
+    period, header, old, vcpu = rows(ask("usage", PYTHONIOENCODING="utf-8"))
+    assert (period[0], period[2], len(period)) == ("From", "to", 4)
+    assert header == ["class", "used", "capacity", "percent", "least", "most", "trend"]
+    assert old == ["OLD", "5", "4", "125", "5", "5", "█"]
+    *numbers, trend = vcpu
+    assert numbers == ["VCPU", "4", "16", "25", "2", "16"]
+    assert (len(trend), trend[0], trend[15], trend[-2:]) == (24, "█", "▅", "▂▃")
+
+
+def test_the_usage_that_is_chosen(samples, ask):
+    def shown(*words):
+        _, _, *found = rows(ask("usage", *words))
+        return [row[:6] for row in found]
+
+    assert shown("--class", "VCPU", "--from", "2d") == [["VCPU", "4", "16", "25", "1", "16"]]
+    assert shown("--from", "2d", "--to", "13h") == [["VCPU", "16", "16", "100", "1", "16"]]
+    assert shown("--class", "VCPU", "--limit", "1") == [["VCPU", "4", "16", "25", "2", "4"]]
+    assert len(json.loads(ask("usage", "--json", "--class", "VCPU").stdout)["classes"]["VCPU"]) == 4
+    assert ask("usage", "--from", "3d", "--to", "2d").stdout == "No usage is known.\n"
+    wrong = ask("usage", "--class", "NOTHING")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(("encoding", "trend"), [("utf-8", True), ("ascii", False)])
+def test_a_trend_is_for_outputs_that_can_show_it(samples, environment, encoding, trend):
+    words = [*ASK, "usage", "--class", "VCPU"]
+    environment["PYTHONIOENCODING"] = encoding
+    done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, check=True)
+    assert (" █" in done.stdout.decode(encoding), "?" in done.stdout.decode(encoding)) == (trend, False)
