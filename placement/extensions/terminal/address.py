@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--insecure", action="store_true", help="do not verify the certificate of the service")
     group.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=_TIMEOUT,
         metavar="<seconds>",
         help="how long the service may be silent (default: %(default)s)",
@@ -93,7 +93,8 @@ def find(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Servi
     )
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Parse a number of seconds, for argparse."""
     try:
         value = float(text)
     except ValueError:

@@ -23,6 +23,7 @@ from placement.extensions.terminal import (
     query,
     releasing,
     usage,
+    watching,
 )
 from placement.extensions.terminal.address import UsageError
 from placement.extensions.terminal.answer import DONE, PROG, REFUSED, Answer, Document, say
@@ -57,19 +58,25 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> None:
-    query.add_arguments(add("explain", _explain, "Why a query finds candidates, or none; exit code 1 for none."))
-    counting = add("capacity", _capacity, "How many times a query could be placed; exit code 1 for none.")
+    def add_watched(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
+        command = add(name, ask, does)
+        watching.add_option(command)
+        return command
+
+    explaining = add_watched("explain", _explain, "Why a query finds candidates, or none; exit code 1 for none.")
+    query.add_arguments(explaining)
+    counting = add_watched("capacity", _capacity, "How many times a query could be placed; exit code 1 for none.")
     query.add_arguments(counting)
     capacity.add_options(counting)
-    filters.add_overview(add("overview", _overview, "All providers, with what they have and what is used."))
-    filters.add_consumers(add("consumers", _consumers, "Who holds what."))
-    usage.add_options(add("usage", _usage, "What was used of each resource class over time."))
+    filters.add_overview(add_watched("overview", _overview, "All providers, with what they have and what is used."))
+    filters.add_consumers(add_watched("consumers", _consumers, "Who holds what."))
+    usage.add_options(add_watched("usage", _usage, "What was used of each resource class over time."))
     events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
     story = add("history", _history, "What has happened to one provider, node or consumer.")
     events.add_history(story)
     events.add_follow(story)
     doctor.add_options(
-        add("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
+        add_watched("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
     )
 
 

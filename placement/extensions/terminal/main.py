@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 
-from placement.extensions.terminal import address, answer, commands
+from placement.extensions.terminal import address, answer, commands, watching
 from placement.extensions.terminal.address import UsageError
 from placement.extensions.terminal.answer import INTERRUPTED, REFUSED, SERVICE, UNREAD, USAGE
 from placement.extensions.terminal.client import Client, ServiceError
@@ -28,7 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # names may have characters that the encoding of the terminal lacks
     try:
         service = address.find(arguments, os.environ)
-        found = arguments.ask(Client(service), arguments)
+        ask = partial(arguments.ask, Client(service), arguments)
+        if getattr(arguments, "watch", None):
+            watching.check(arguments)
+            watching.watch(ask, arguments.watch)
+        found = ask()
         return answer.show(found, as_json=arguments.json, follows=getattr(arguments, "follow", False))
     except UsageError as error:
         return _failed(str(error), USAGE)

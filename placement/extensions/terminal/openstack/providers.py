@@ -8,7 +8,7 @@ import argparse
 import os
 from urllib.parse import urlencode
 
-from placement.extensions.terminal import consumers, events, filters, overview, usage
+from placement.extensions.terminal import consumers, event_lines, events, filters, overview, usage
 from placement.extensions.terminal.openstack.commands import Asking, Rows
 from placement.extensions.terminal.style import Style
 
@@ -61,4 +61,4 @@ class ShowHistory(Asking):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        return events.COLUMNS, list(events.rows(events.history(self.pages, parsed_args)))
+        return event_lines.COLUMNS, list(event_lines.rows(events.history(self.pages, parsed_args)))
