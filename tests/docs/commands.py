@@ -40,7 +40,7 @@ _OTHERS = {
         "head",
         "htpasswd",
     ),
-    *("install", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "pg_basebackup", "pg_dump"),
+    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "pg_basebackup", "pg_dump"),
     *("pg_restore", "pkill", "psql", "sed", "socat", "sqlite3", "unset", "useradd", "uwsgi"),
 }
 _SETUP = configparser.ConfigParser()
@@ -71,9 +71,11 @@ def check(text: str) -> None:
         if program not in _PROGRAMS:
             raise WrongCommand(f"{program} is not known to tests/docs/commands.py: {shlex.join(words)}")
         try:
-            with contextlib.redirect_stderr(io.StringIO()) as said:
+            with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.redirect_stdout(io.StringIO()):
                 _PROGRAMS[program](words[1:])
         except (SystemExit, cfg.Error, ValueError, argparse.ArgumentTypeError) as error:
+            if isinstance(error, SystemExit) and not error.code:
+                continue  # it prints something and ends
             raise WrongCommand(f"{shlex.join(words)}\n{said.getvalue() or error}") from error
 
 

@@ -105,6 +105,7 @@ RUN = (
     Runs("shell", "docs/upgrade.rst", "tests/live/test_comparing.py"),
     # Extensions
     Runs("console", "docs/extensions/ask.rst", _EXTENSIONS),
+    Runs("shell", "docs/extensions/ask.rst", "tests/live/extensions/test_ask_completion.py", "--print-completion"),
     Runs("shell", "docs/extensions/ask.rst", _EXTENSIONS),
     Runs("console", "docs/extensions/doctor.rst", _EXTENSIONS),
     Runs("yaml", "docs/extensions/load.rst", _EXTENSIONS),

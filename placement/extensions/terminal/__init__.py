@@ -14,7 +14,8 @@
     events, event_lines                        what has changed, and what comes
     openstack                                  commands of ``openstack``, which show the same rows
     extension                                  what the client adds to the service
+    completion                                 the scripts with which shells complete its words
     tables, style                              tables as wide as the terminal, colours
 
-It needs the standard library alone, and uses the API below /v1 and no other.
+It needs the standard library alone, but for the scripts of shells, and uses the API below /v1 and no other.
 """

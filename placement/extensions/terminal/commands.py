@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from typing import Any, NoReturn
 from urllib.parse import urlencode
 
 from placement import package
@@ -30,6 +31,8 @@ from placement.extensions.terminal.answer import DONE, PROG, REFUSED, Answer, Do
 from placement.extensions.terminal.client import Client, Pairs, ServiceError
 from placement.extensions.terminal.style import Style
 
+#: Those for which there is a script.
+SHELLS = ("bash", "zsh", "fish")
 Ask = Callable[[Client, argparse.Namespace], Answer]
 
 
@@ -41,6 +44,13 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     found.add_argument("--version", action="version", version=package.version())
+    found.add_argument(
+        "--print-completion",
+        action=_PrintCompletion,
+        choices=SHELLS,
+        metavar="<shell>",
+        help=f"print the script with which a shell completes commands and options: {', '.join(SHELLS)}",
+    )
     commands = found.add_subparsers(title="commands", required=True, metavar="<command>")
 
     def add(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
@@ -55,6 +65,16 @@ def parser() -> argparse.ArgumentParser:
     claiming.add_extend(add("extend", _extend, "When a claim ends."))
     releasing.add_release(add("release", _release, "Give back all that consumers hold."))
     return found
+
+
+class _PrintCompletion(argparse.Action):
+    """Prints the script of a shell, and ends the program."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, _option: str | None = None) -> NoReturn:
+        from placement.extensions.terminal import completion  # its library is slow to import
+
+        sys.stdout.write(completion.script(parser, shell))
+        parser.exit()
 
 
 def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> None:
