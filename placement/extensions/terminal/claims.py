@@ -47,8 +47,14 @@ def rows(found: Sequence[Document], *, everywhere: bool = False) -> Iterator[tup
                 known = ("",) * len(known)
 
 
-def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show a reply to POST /v1/claims."""
+def lines(document: Document, style: Style, before: Sequence[Document] = ()) -> Iterator[str]:
+    """Yield the lines that show a reply to POST /v1/claims.
+
+    Args:
+        document: The reply.
+        style: How they are shown.
+        before: Claims as they were before the request, which have the names of what it would give back.
+    """
     found = results(document)
     refused = [result for result in found if result["outcome"] == _REFUSED]
     if "dry_run" in document:
@@ -58,7 +64,7 @@ def lines(document: Document, style: Style) -> Iterator[str]:
         yield style.bad(summary) if refused else style.good(summary)
     yield from table(COLUMNS, list(rows(found)), style, bad=lambda row: row[1] == _REFUSED)
     yield from _relaxations(refused, style)
-    yield from _room(document.get("room", {}), _names(found), style)
+    yield from _room(document.get("room", {}), _names([*before, *found]), style)
 
 
 def claim_lines(document: Document, style: Style) -> Iterator[str]:
@@ -103,8 +109,8 @@ def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
 
 def _names(found: Sequence[Document]) -> dict[str, str]:
     """Return the names of the providers that results mention, by uuid."""
-    held = [(uuid, of.get("name")) for result in found for uuid, of in result.get("allocations", {}).items()]
-    return {uuid: name for uuid, name in held if name}
+    allocations = [result.get("allocations", {}) for result in found]
+    return {uuid: name for held in allocations for uuid, (name, _) in zip(held, holdings(held), strict=True)}
 
 
 def _room(rooms: Mapping[str, Document], names: Mapping[str, str], style: Style) -> Iterator[str]:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import urlencode
 
@@ -154,7 +155,13 @@ def _query(arguments: argparse.Namespace) -> str:
 
 def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
     owner = {"project_id": os.environ.get("OS_PROJECT_ID"), "user_id": os.environ.get("OS_USER_ID")}
-    body = claiming.claim(arguments, {name: value for name, value in owner.items() if value}, client.claim_of)
+    before: list[Document] = []
+
+    def claim_of(consumer: str) -> Document:
+        before.append(client.claim_of(consumer))
+        return before[-1]
+
+    body = claiming.claim(arguments, {name: value for name, value in owner.items() if value}, claim_of)
     query, has = ("dry_run=true", "dry_run") if arguments.dry_run else ("", "results")
     try:
         document = client.send("POST", "/claims", query, body, has=has)
@@ -162,7 +169,7 @@ def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
         if arguments.dry_run or error.is_refusal:
             raise
         raise ServiceError(f"{error}  {claiming.repetition(arguments, body)}", error.status) from error
-    return Answer.of(document, claims.lines, DONE if claims.granted(document) else REFUSED)
+    return Answer.of(document, partial(claims.lines, before=before), DONE if claims.granted(document) else REFUSED)
 
 
 def _extend(client: Client, arguments: argparse.Namespace) -> Answer:

@@ -28,9 +28,12 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
 
 
 def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each provider of which something is held, or its uuid if it has none, and the amounts."""
+    """Yield each provider of which something is held, and the amounts: the name of its node, its own, or its uuid."""
     for uuid, held in allocations.items():
-        yield held["name"] or uuid, ", ".join(f"{amount} {name}" for name, amount in held["resources"].items())
+        yield (
+            held.get("node") or held["name"] or uuid,
+            ", ".join(f"{amount} {name}" for name, amount in held["resources"].items()),
+        )
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from placement import errors
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1 import claiming
 from placement.extensions.v1.claims.claim_record import held_claim, held_claims
 from placement.extensions.v1.failures import NothingHeld
+from placement.extensions.v1.history import names
 from placement.extensions.v1.schemas import claim as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -28,6 +31,8 @@ def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
     results = claiming.carry_out(req)
     document = schema.results(results)
+    with contextlib.suppress(errors.Failure):  # what is claimed is claimed, also if the names cannot be read
+        names.add_nodes(req.database, (each.get("allocations", {}) for each in document["results"]))
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
         return ok(document)
@@ -47,7 +52,7 @@ def _check_uuid(_req: Request, consumer: str) -> None:
 @endpoint(policy="placement:v1:claims:show", check_path=_check_uuid, replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer: str) -> Reply:
     """Show what a consumer holds, and when that ends."""
-    return _present(req.read(lambda db: held_claim(db, consumer)), consumer)
+    return _present(req, req.read(lambda db: held_claim(db, consumer)), consumer)
 
 
 @endpoint(
@@ -72,11 +77,13 @@ def extend(req: Request, consumer: str) -> Reply:
             raise Collision
         return held
 
-    return _present(req.write(work), consumer)
+    return _present(req, req.write(work), consumer)
 
 
-def _present(held: Holding | None, consumer: str) -> Reply:
+def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
     """Return the reply about a consumer; raises NothingHeld if it holds nothing."""
     if held is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))
-    return ok(schema.document(held), modified=NOW)
+    document = schema.document(held)
+    names.add_nodes(req.database, (document["allocations"],))
+    return ok(document, modified=NOW)

@@ -1,8 +1,9 @@
-"""The names of the providers and nodes that events mention by their uuids."""
+"""The names of the providers and nodes that events and claims mention by their uuids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -42,6 +43,21 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
     if nameless and subject.tables_of_extensions():
         found |= database.read(of_nodes, nameless)
     return found
+
+
+def add_nodes(database: Database, allocations: Iterable[Mapping[str, dict[str, Any]]]) -> None:
+    """Add ``node``, its name, to what is held of a machine, whose provider has its uuid as the name.
+
+    Args:
+        database: Where the nodes are; it is read only if there may be one.  Raises DatabaseUnavailable or DatabaseBusy.
+        allocations: Those of documents: by the uuid of the provider, with its ``name``.
+    """
+    machines = [(uuid, held) for each in allocations for uuid, held in each.items() if held["name"] in (None, uuid)]
+    if machines and subject.tables_of_extensions():
+        found = database.read(of_nodes, [*{uuid for uuid, _ in machines}])
+        for uuid, held in machines:
+            if uuid in found:
+                held["node"] = found[uuid]
 
 
 def mentioned(event: Event) -> Iterator[str]:

@@ -106,6 +106,7 @@ _ALLOCATIONS = by_uuid(
         Field("name", nullable(string()), required=True),
         Field("resources", AMOUNTS, required=True),
         Field("generation", _NUMBER, required=True),
+        Field("node", string()),
     )
 )
 _MAPPINGS = Array(Object(PatternField(_SUFFIX, Array(string()))))

@@ -44,7 +44,11 @@ _HOLDER = Object(
     Field("provider", NAMED, required=True),
     Field("resources", AMOUNTS, required=True),
 )
-_HELD = Object(Field("name", nullable(string()), required=True), Field("resources", AMOUNTS, required=True))
+_HELD = Object(
+    Field("name", nullable(string()), required=True),
+    Field("resources", AMOUNTS, required=True),
+    Field("node", string()),
+)
 _CONSUMER = Object(
     *_fields(string(), "uuid", "type"),
     *_OWNER,

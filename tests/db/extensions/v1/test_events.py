@@ -16,7 +16,7 @@ from placement import errors
 from placement.db.writes import notes as events_of
 from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.following import Following, Stream
-from placement.extensions.v1.history import event, names, subject, watch
+from placement.extensions.v1.history import event, subject, watch
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -196,13 +196,6 @@ def test_a_machine_is_named_as_its_node_is(database):
     assert {"provider", "node"} <= {one["kind"] for one in service("GET", f"/v1/history/{machine}").body["events"]}
     assert all(names == {machine: "machine"} for names in named)
     assert all(one["names"] == {} for one in service("GET", f"/v1/history/{nameless}").body["events"])
-
-
-def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
-    monkeypatch.setattr(names, "_AT_ONCE", 2)
-    nodes = Nodes(database)
-    created = {nodes.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
-    assert database.read(names.of_nodes, [*created, key(1)]) == created == database.read(names.of_nodes)
 
 
 def test_what_events_mention_is_named_in_a_stream(database):

@@ -6,6 +6,7 @@ from placement.extensions.terminal import claims
 from placement.extensions.terminal.style import Style
 
 HOST, CARD = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11", "6a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
+OTHER = "7a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
 TAKEN = {
     "consumer": "c1",
     "status": 200,
@@ -74,6 +75,21 @@ def test_a_dry_run_says_so_and_shows_the_room():
     assert lines[0] == "Dry run: nothing was written."
     assert lines[-3:] == ["provider class used capacity free", "host1 VCPU 5 8 3", "unknown VGPU 1 1 0"]
     assert not claims.granted({"dry_run": {"status": 409, "body": {"results": [refused("c1")]}}, "room": {}})
+
+
+def test_the_room_of_what_would_be_given_back_has_the_name_that_was_held():
+    body = {"results": [TAKEN], "claimed": 1}
+    room = {OTHER: {"VCPU": {"capacity": 8, "used": 0, "free": 8}}}
+    before = [{"allocations": {OTHER: {"name": "host2", "resources": {"VCPU": 4}, "generation": 1}}}]
+    document = {"dry_run": {"status": 200, "headers": {}, "body": body}, "room": room}
+    *_, last = claims.lines(document, Style(), before)
+    assert last.split() == ["host2", "VCPU", "0", "8", "8"]
+
+
+def test_a_machine_has_the_name_of_its_node():
+    held = {HOST: {"name": HOST, "node": "node1", "resources": {"CUSTOM_BM": 1}, "generation": 1}}
+    (row,) = claims.rows([{**TAKEN, "allocations": held}])
+    assert row[3:5] == ("node1", "1 CUSTOM_BM")
 
 
 def test_a_claim_of_itself():
