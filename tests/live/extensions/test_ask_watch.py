@@ -8,6 +8,7 @@ import pty
 import re
 import signal
 import subprocess
+import threading
 
 import pytest
 import requests
@@ -42,9 +43,12 @@ def create(service, name):
 @contextlib.contextmanager
 def watching(environment, *words, **streams):
     with subprocess.Popen([*ASK, *words], env=environment, text=True, **streams) as process:
+        watchdog = threading.Timer(PATIENCE, process.kill)  # it would go on if what is expected did not come
+        watchdog.start()
         try:
             yield process
         finally:
+            watchdog.cancel()
             process.kill()
 
 

@@ -14,9 +14,8 @@ from placement.version_history import OLDEST
 from tests.docs.test_complete import properties
 
 TEXT = (Path(__file__).parents[4] / "docs/extensions/ask.rst").read_text()
-(COMMANDS,) = (
-    action.choices for action in commands.parser()._actions if isinstance(action, argparse._SubParsersAction)
-)
+ACTIONS = commands.parser()._actions
+(COMMANDS,) = (action.choices for action in ACTIONS if isinstance(action, argparse._SubParsersAction))
 #: The route of each command.
 ROUTES = {
     "explain": ("GET", "/explain"),
@@ -94,3 +93,8 @@ def test_a_command_is_described_with_its_options(name):
     assert [option for option in sorted(options(name) - {"--help"}) if option not in TEXT] == []
     for action in COMMANDS[name]._actions:
         assert not action.choices or f"``{action.option_strings[0]} {'|'.join(action.choices)}``" in TEXT
+
+
+def test_the_shells_whose_completion_is_printed_are_described():
+    (action,) = (action for action in ACTIONS if "--print-completion" in action.option_strings)
+    assert f"``--print-completion {'|'.join(action.choices)}``" in TEXT
