@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from placement.extensions.v1 import lookup
+from placement.extensions.v1.history import usage_shares
+from placement.extensions.v1.history.usage_shares import Dimension
 from placement.extensions.v1.overview import usage
 from placement.extensions.v1.schemas import usage as schema
 from placement.http.endpoint import endpoint
@@ -12,7 +14,7 @@ from placement.http.response import NOW, Reply, ok
 
 @endpoint(policy="placement:v1:usage:show", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Show what all providers together had of each class over time, and what was used of it."""
+    """Show what all providers together had of each class over time, and what was used of it, also by project."""
     parameters = req.parameters
     since, until, present = schema.period(parameters, req.now())
     named = parameters.get("class")
@@ -21,4 +23,7 @@ def show(req: Request) -> Reply:
     if not found:
         # A class that is gone may have samples; one that never was has none.
         lookup.resource_class(req.index.current(), named)
-    return ok(schema.document(found), modified=NOW)
+    by, shares = parameters.get("by"), None
+    if by is not None:
+        shares = req.read(lambda db: usage_shares.between(db, Dimension(by), since, until, most, named))
+    return ok(schema.document(found, shares), modified=NOW)

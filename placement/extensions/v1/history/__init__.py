@@ -9,5 +9,7 @@ names              the names of what events mention
 subject            what the history is asked about
 watch              waiting for events
 pruning            the removal of old events and samples
-usage_samples      how much of each class is used, every ten minutes
+sampling           the usage, every ten minutes
+usage_samples      how much of each class is used
+usage_shares       how much of it the largest projects and aggregates use
 """

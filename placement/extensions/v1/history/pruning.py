@@ -1,4 +1,4 @@
-"""Removal of old events, from the lowest position up, and of old usage samples (docs/adr/0042).
+"""Removal of old events, from the lowest position up, and of old usage samples and shares (docs/adr/0042).
 
 The newest transaction stays with its events, so that no position is used twice.
 """
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from placement.db.schema.clock import CLOCK
 from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
-from placement.extensions.v1.history.tables import event_order, events, usage_samples
+from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
 
 #: How many transactions' events one transaction removes: few, because requests wait the milliseconds that it takes.
 BATCH = 100
@@ -46,7 +46,8 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
     """
     now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
     before = now - retention
-    db.execute(_DELETE_SAMPLES, {"before": before})
+    for delete in _DELETE_SAMPLES:
+        db.execute(delete, {"before": before})
     newest = db.execute(NEWEST_POSITION).first()
     if newest is None:
         return Pruned()
@@ -91,4 +92,6 @@ _DELETE_EVENTS = sa.delete(events).where(
     events.c.writer_id == sa.bindparam("writer"), events.c.seq <= sa.bindparam("last")
 )
 _DELETE_ORDER = sa.delete(event_order).where(event_order.c.position <= sa.bindparam("last"))
-_DELETE_SAMPLES = sa.delete(usage_samples).where(usage_samples.c.at < sa.bindparam("before"))
+_DELETE_SAMPLES = tuple(
+    sa.delete(table).where(table.c.at < sa.bindparam("before")) for table in (usage_samples, usage_shares)
+)

@@ -21,7 +21,7 @@ from placement.db.shared_run import SharedRun
 from placement.db.upkeep.sweep import Swept
 from placement.db.writes import retry
 from placement.extensions.v1 import signals
-from placement.extensions.v1.history import event, order, pruning, usage_samples
+from placement.extensions.v1.history import event, order, pruning, sampling
 from placement.extensions.v1.history.notes import EventNotes
 from placement.extensions.v1.history.tables import events
 from placement.extensions.v1.history.watch import EventWatch
@@ -146,7 +146,7 @@ class EventHistory:
     def _sample(self) -> None:
         """Take the sample of the current interval; without it a chart has a gap, but nothing else suffers."""
         try:
-            usage_samples.take(self._database)
+            sampling.take(self._database)
         except Exception as error:
             LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
 

@@ -65,4 +65,22 @@ usage_samples = sa.Table(
     sa.Column("used", sa.BigInteger, nullable=False),
 )
 
-TABLES = (events, event_order, usage_samples)
+# What the largest projects and aggregates held of each class when a sample was taken.
+usage_shares = sa.Table(
+    "usage_shares",
+    metadata,
+    # That of the sample.
+    precise("at", primary_key=True, nullable=False),
+    # What the name is of: "project" or "aggregate".
+    sa.Column("dimension", sa.String(16), primary_key=True, nullable=False),
+    sa.Column("resource_class", sa.String(255), primary_key=True, nullable=False),
+    # The place in the order of the usage, from 0 for the largest.  The name is not unique by every collation.
+    sa.Column("place", sa.Integer, primary_key=True, nullable=False, autoincrement=False),
+    # The project, or the uuid of the aggregate.
+    sa.Column("name", exact(255), nullable=False),
+    # Null for a project.
+    sa.Column("capacity", sa.BigInteger, nullable=True),
+    sa.Column("used", sa.BigInteger, nullable=False),
+)
+
+TABLES = (events, event_order, usage_samples, usage_shares)

@@ -1,8 +1,4 @@
-"""Usage samples: what all providers together have of each class, and how much of it is used, every ten minutes.
-
-They are for charts of the past (docs/adr/0042).  The time of a sample is the beginning of its interval, by the
-database's clock, so that each interval has one sample, whichever process takes it.
-"""
+"""Usage samples: what all providers together have of each class, and how much of it is used, every ten minutes."""
 
 from __future__ import annotations
 
@@ -15,15 +11,11 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
-from placement.db.database import Database
-from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import allocations, inventories, resource_classes
-from placement.db.writes.transaction import Reading, Transaction
+from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_samples
 from placement.objects import capacity
 
-#: The time between two samples.
-INTERVAL = datetime.timedelta(minutes=10)
 #: The largest capacity that is stored; absurd ratios give more.
 _LARGEST = 2**62
 
@@ -60,10 +52,8 @@ class UsageSample:
                 spans, and only the last sample of each is returned.
             resource_class: The name of the only class; None for all.
         """
+        shown = moments_between(db, since, until, most, resource_class)
         condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
-        period = sa.and_(_S.at >= since, _S.at < until, condition)
-        moments = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
-        shown = spread(moments, since, (until - since) / most) if len(moments) > most else moments
         rows = db.execute(
             sa.select(usage_samples).where(_S.at.in_(shown), condition).order_by(_S.resource_class, _S.at)
         )
@@ -73,6 +63,16 @@ class UsageSample:
         return found
 
 
+def moments_between(
+    db: Reading, since: datetime.datetime, until: datetime.datetime, most: int, resource_class: str | None
+) -> Sequence[datetime.datetime]:
+    """Return when the samples were taken that ``UsageSample.between`` returns."""
+    condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
+    period = sa.and_(_S.at >= since, _S.at < until, condition)
+    moments = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
+    return spread(moments, since, (until - since) / most) if len(moments) > most else moments
+
+
 def spread(
     moments: Sequence[datetime.datetime], since: datetime.datetime, span: datetime.timedelta
 ) -> list[datetime.datetime]:
@@ -80,40 +80,14 @@ def spread(
     return [*{(moment - since) // span: moment for moment in moments}.values()]
 
 
-# --- taking them -----------------------------------------------------------------------------------------------------
+# --- the present -----------------------------------------------------------------------------------------------------
 
 
-def take(database: Database) -> None:
-    """Insert the sample of the current interval, unless there is one; raises like ``Database.write``."""
-    at = beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
-    if database.read(lambda db: _has_sample(db, at)):
-        return
-    # Read outside the write: on SQLite, all other writes would wait for the sums.
-    rows = database.read(lambda db: _present(db, at))
-
-    def insert(db: Transaction) -> None:
-        # If two processes insert it at once, one collides, runs again, and finds the other's.
-        if rows and not _has_sample(db, at):
-            db.execute(sa.insert(usage_samples), rows)
-
-    database.write(insert)
-
-
-def _has_sample(db: Reading, at: datetime.datetime) -> bool:
-    return db.execute(sa.select(_S.at).where(_S.at == at).limit(1)).first() is not None
-
-
-def beginning(moment: datetime.datetime) -> datetime.datetime:
-    """Return the beginning of the interval that a moment (naive, UTC) is in."""
-    return moment - (moment - datetime.datetime.min) % INTERVAL
-
-
-def _present(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a sample of the current usage: one for each class with an inventory or an allocation."""
+def present_rows(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a sample of the present usage: one for each class with an inventory or an allocation."""
     capacities: defaultdict[str, float] = defaultdict(float)
     for row in db.execute(_INVENTORIES):
-        whole = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
-        capacities[row.name] += whole * row.number
+        capacities[row.name] += capacity_of(row)
     used = {row.name: int(row.used) for row in db.execute(_USED)}
     samples = ((name, UsageSample.of_sums(at, capacities[name], used.get(name, 0))) for name in {**capacities, **used})
     return [
@@ -121,13 +95,19 @@ def _present(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
     ]
 
 
+def capacity_of(row: Any) -> float:
+    """Return the capacity of equal inventories: a row with the columns ``EQUAL``, and their ``number``."""
+    whole: float = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio)) * row.number
+    return whole
+
+
 _I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
-# Most inventories of a class are equal, so equal ones are grouped.
-_EQUAL = (_I.total, _I.reserved, _I.allocation_ratio)
+#: Most inventories of a class are equal, so equal ones are grouped.
+EQUAL = (_I.total, _I.reserved, _I.allocation_ratio)
 _INVENTORIES = (
-    sa.select(_C.name, *_EQUAL, sa.func.count().label("number"))
+    sa.select(_C.name, *EQUAL, sa.func.count().label("number"))
     .join_from(inventories, resource_classes, _C.id == _I.resource_class_id)
-    .group_by(_C.name, *_EQUAL)
+    .group_by(_C.name, *EQUAL)
 )
 _USED = (
     sa.select(_C.name, sa.func.sum(_A.used).label("used"))

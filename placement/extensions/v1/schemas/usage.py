@@ -9,6 +9,7 @@ from typing import Any
 from placement.errors import Violation
 from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.history.usage_samples import UsageSample
+from placement.extensions.v1.history.usage_shares import Dimension, Shares, UsageShare
 from placement.extensions.v1.schemas import numeral
 from placement.extensions.v1.schemas.date import DATE, moment
 from placement.schemas.dates import date
@@ -23,9 +24,10 @@ _DAY = datetime.timedelta(days=1)
 
 SHOW = Query(
     Object(
-        Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age: 7d. Usually a day."),
-        Field("until", DATE, text="Before this date (UTC), or longer ago than this age. Usually the present."),
+        Field("from", DATE, text="Not before this date (UTC), or not longer ago than this age: 7d. Usually a day."),
+        Field("to", DATE, text="Before this date (UTC), or longer ago than this age. Usually the present."),
         Field("class", IDENTIFIER, text="Of this resource class only."),
+        Field("by", string(enum=[*Dimension]), text="Also what the largest projects, or aggregates, used of it."),
         Field(
             "limit",
             numeral.up_to(1000),
@@ -33,12 +35,15 @@ SHOW = Query(
         ),
     )
 )
-_SAMPLE = Object(
-    Field("at", string(format="date-time"), required=True),
-    Field("capacity", integer(minimum=0), required=True),
-    Field("used", integer(), required=True),
+_AT, _USED = Field("at", string(format="date-time"), required=True), Field("used", integer(), required=True)
+_SAMPLE = Object(_AT, Field("capacity", integer(minimum=0), required=True), _USED)
+_SHARE = Object(
+    Field("name", string(), required=True),
+    Field("samples", Array(Object(_AT, Field("capacity", integer(minimum=0)), _USED)), required=True),
 )
-REPLIES = ok(Object(Field("classes", by_class(Array(_SAMPLE)), required=True)))
+REPLIES = ok(
+    Object(Field("classes", by_class(Array(_SAMPLE)), required=True), Field("shares", by_class(Array(_SHARE))))
+)
 
 
 def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime, bool]:
@@ -51,19 +56,25 @@ def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.dat
     Raises:
         InvalidField: There is no such date, or the period ends before it begins.
     """
-    given, named = parameters.get("until"), parameters.get("since")
-    until = now if given is None else moment("until", given, lambda: now)
-    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("since", named, lambda: now)
+    given, named = parameters.get("to"), parameters.get("from")
+    until = now if given is None else moment("to", given, lambda: now)
+    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("from", named, lambda: now)
     if since >= until:
-        raise InvalidField(Violation("until", f"is {date(until)}", f"a time after since, {date(since)}"))
+        raise InvalidField(Violation("to", f"is {date(until)}", f"a time after from, {date(since)}"))
     return since, until, until >= now
 
 
-def document(classes: Mapping[str, Sequence[UsageSample]]) -> dict[str, Any]:
-    """Return samples by class."""
-    return {
-        "classes": {
-            name: [{"at": date(each.at), "capacity": each.capacity, "used": each.used} for each in samples]
-            for name, samples in classes.items()
+def document(classes: Mapping[str, Sequence[UsageSample]], shares: Shares | None) -> dict[str, Any]:
+    """Return samples by class, and shares by class if there are any."""
+    made: dict[str, Any] = {"classes": {name: [_sample(each) for each in samples] for name, samples in classes.items()}}
+    if shares is not None:
+        made["shares"] = {
+            resource_class: [{"name": name, "samples": [_sample(each) for each in found]} for name, found in of.items()]
+            for resource_class, of in shares.items()
         }
-    }
+    return made
+
+
+def _sample(each: UsageSample | UsageShare) -> dict[str, Any]:
+    capacity = {} if each.capacity is None else {"capacity": each.capacity}
+    return {"at": date(each.at), **capacity, "used": each.used}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from placement.db.feed import USAGE
-from placement.extensions.v1.history.tables import event_order, usage_samples
+from placement.extensions.v1.history.tables import event_order, usage_samples, usage_shares
 from tests.db.scenario_requests import FULL, HOST, OTHER, claim
 from tests.db.scenarios import Call, Write
 
@@ -130,4 +130,4 @@ MALFORMED = (
 )
 
 #: Who reads events puts them in order.
-HOUSEKEEPING = (event_order, usage_samples)
+HOUSEKEEPING = (event_order, usage_samples, usage_shares)

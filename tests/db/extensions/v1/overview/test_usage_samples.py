@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db import feed
 from placement.db.schema.tables import allocations, inventories, provider_changes, resource_providers
-from placement.extensions.v1.history import usage_samples as samples
+from placement.extensions.v1.history import sampling
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.tables import event_order, events, usage_samples
 from placement.index.live import LiveIndex
@@ -170,7 +170,7 @@ def test_several_processes_take_one_sample(database):
 
 def take_elsewhere(url):
     with opened(url) as other:
-        samples.take(other)
+        sampling.take(other)
 
 
 def test_nothing_is_sampled_where_the_history_is_off(database):
@@ -219,4 +219,4 @@ def test_maintenance_does_not_maintain_what_it_writes_itself(database, monkeypat
 
 @pytest.mark.parametrize("moment", ["2026-11-23T18:30:00", "2026-11-23T18:39:59.999999"])
 def test_an_interval_begins_at_ten_minutes(moment):
-    assert samples.beginning(datetime.datetime.fromisoformat(moment)).isoformat() == "2026-11-23T18:30:00"
+    assert sampling.beginning(datetime.datetime.fromisoformat(moment)).isoformat() == "2026-11-23T18:30:00"
