@@ -1,0 +1,125 @@
+"""The cloud of ``placement-serve --demo``: what stands at the end, and the day behind it."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+
+import pytest
+
+from placement import deploy
+from placement.extensions.loading import demo
+from tests import caller, servers, web
+from tests.made import opened
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+#: Classes of which some is used all day.
+CLASSES = {"CUSTOM_LARGE", "DISK_GB", "MEMORY_MB", "PGPU", "SRIOV_NET_VF", "VCPU"}
+
+
+@pytest.fixture(scope="module")
+def filled(module_database_url):
+    """Calls the service of the demonstration."""
+    return demonstration(module_database_url)
+
+
+def demonstration(url):
+    """Fill an empty database, and return what calls its service."""
+    connection = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
+    application = deploy.loadapp(web.configuration(baremetal__enabled=True, **connection))
+    with opened(url) as database:
+        demo.fill(database, application)
+    return caller.inside(application)
+
+
+def get(call, path):
+    reply = call("GET", path, 39)
+    assert reply.status == 200, reply.body
+    return reply.body
+
+
+def moment(text):
+    return datetime.datetime.fromisoformat(text.removesuffix("Z"))
+
+
+def everything(call):
+    """Return all events, the oldest first."""
+    found, after = [], ""
+    while True:
+        page = get(call, f"/v1/events?limit=1000{after}")
+        found += page["events"]
+        if not page["events"] or len(found) > 10_000:
+            return found
+        after = f"&after={page['position']}"
+
+
+def used_at(call, at):
+    """Return what was used of VCPU at a moment, by the events since."""
+    providers = get(call, f"/v1/overview?at={at}")["providers"]
+    return sum(each["inventories"].get("VCPU", {}).get("used", 0) for each in providers)
+
+
+def test_the_cloud_at_the_end_is_the_one_that_documents_show(filled):
+    assert get(filled, "/v1/overview?over_committed=1")["providers"][0]["name"] == "compute-03"
+    consumers = get(filled, "/v1/consumers?limit=1000")["consumers"]
+    assert len(consumers) > 200
+    assert {each["type"] for each in consumers} >= {"INSTANCE", "TRAINING"}
+    out = get(filled, "/v1/overview?root=compute-16")["providers"]
+    assert "COMPUTE_STATUS_DISABLED" in out[0]["traits"]
+    assert sum(each["consumers"] for each in out) == 0
+
+
+def test_it_has_a_sample_of_each_ten_minutes_of_a_day(filled):
+    found = get(filled, "/v1/usage?from=2d&by=project&limit=1000")
+    assert found["classes"].keys() == CLASSES
+    for samples in found["classes"].values():
+        times = [moment(each["at"]) for each in samples[:-1]]
+        assert len(times) == 145
+        assert {later - earlier for earlier, later in itertools.pairwise(times)} == {datetime.timedelta(minutes=10)}
+        assert times[-1] <= moment(samples[-1]["at"])
+    assert {each["name"] for each in found["shares"]["VCPU"]} == {
+        *("webshop", "research", "analytics", "platform", "games")
+    }
+
+
+def test_the_load_falls_at_night_and_rises_in_the_morning(filled):
+    used = [each["used"] for each in get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]]
+    evening, night, end = used[0], min(used), used[-1]
+    assert night < 0.7 * evening
+    assert evening < 0.8 * end
+    assert 60 < used.index(night) < 100
+
+
+def test_a_sample_is_what_the_events_say_of_its_moment(filled):
+    samples = get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"]
+    for each in samples[:145:24]:
+        assert used_at(filled, each["at"]) == each["used"]
+
+
+def test_events_are_of_the_day_and_in_order_and_those_of_today_come_after_them(filled):
+    end = moment(get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][-2]["at"])
+    told = everything(filled)
+    times = [moment(each["at"]) for each in told]
+    assert times == sorted(times)
+    assert end - datetime.timedelta(hours=26) < times[0] < end - datetime.timedelta(hours=24)
+    assert times[-1] <= end
+    # Requests one after the other, not all at a few moments.
+    assert len(set(times)) > 400
+    born = {each["uuid"]: each["at"] for each in told if each["kind"] == "consumer"}
+    since = {each["uuid"]: moment(each["since"]) for each in get(filled, "/v1/consumers?limit=1000")["consumers"]}
+    assert all(at <= moment(born[uuid]) for uuid, at in since.items())
+    assert min(since.values()) < end - datetime.timedelta(hours=24)
+    created = filled("POST", "/resource_providers", 39, {"name": "later"})
+    assert created.status == 200
+    assert end < moment(everything(filled)[-1]["at"])
+
+
+def test_it_is_the_same_each_time(filled, database_url):
+    def shares(call):
+        found = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
+        return {
+            name: {each["name"]: [sample["used"] for sample in each["samples"]] for each in of}
+            for name, of in found.items()
+        }
+
+    assert shares(demonstration(database_url)) == shares(filled)
