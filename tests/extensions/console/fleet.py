@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from placement.db.schema.tables import utcnow
-from placement.extensions.v1.history.tables import usage_samples
+from placement.extensions.v1.history.tables import usage_samples, usage_shares
 from tests import web
 from tests.made import opened
 
@@ -115,3 +115,31 @@ def sample(url: str) -> None:
     with opened(url) as database:
         database.write(lambda db: db.execute(sa.delete(usage_samples)))
         database.write(lambda db: db.execute(sa.insert(usage_samples), rows))
+
+
+#: An aggregate with shares of the usage, and how many hours of them there are.
+SHARED_AGGREGATE = "c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111"
+SHARED_HOURS = 6
+
+
+def whole_hour(ago: int) -> datetime.datetime:
+    """Return a whole hour of the past, of which ``sample`` has samples."""
+    return utcnow().replace(minute=0, second=0, microsecond=0) - ago * datetime.timedelta(hours=1)
+
+
+def share(url: str) -> None:
+    """Insert shares of VCPU in the last hours: of a project that uses ever more, one that is gone, and an aggregate."""
+    names = ("dimension", "place", "name", "capacity", "used")
+    rows = [
+        {"at": whole_hour(ago), "resource_class": "VCPU", **dict(zip(names, values, strict=True))}
+        for ago in range(1, SHARED_HOURS + 1)
+        for values in (
+            ("project", 0, "blue", None, 70 - 10 * ago),
+            ("project", 1, HOSTILE, None, 5),
+            ("aggregate", 0, SHARED_AGGREGATE, 100, 40),
+        )
+        if ago > 1 or values[2] == "blue"
+    ]
+    with opened(url) as database:
+        database.write(lambda db: db.execute(sa.delete(usage_shares)))
+        database.write(lambda db: db.execute(sa.insert(usage_shares), rows))

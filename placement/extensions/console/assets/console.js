@@ -101,7 +101,8 @@ const ours = (url) => url.origin === location.origin && (url.pathname + "/").sta
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
   if (!token() || !link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  const url = new URL(link.href);
+  // Not link.href, which is an object where the link is in a picture.
+  const url = new URL(link.getAttribute("href"), location.href);
   if (!ours(url) || link.getAttribute("href").startsWith("#")) return;
   event.preventDefault();
   show(url.href);

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
+from typing import Any
 
+from placement import errors
 from placement.extensions.console import pages
-from placement.extensions.console.views.usage_chart import UsageChart
+from placement.extensions.console.views.query_form import without_blanks
+from placement.extensions.console.views.usage_chart import charts_of
+from placement.extensions.console.views.usage_choice import PERIODS, UsageChoice
+from placement.extensions.v1.history import usage_shares
+from placement.extensions.v1.history.usage_shares import Dimension, Shares
 from placement.extensions.v1.overview import usage
+from placement.extensions.v1.schemas.date import DATE
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
@@ -14,35 +20,45 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: The periods that can be chosen, with their lengths in days.
-_PERIODS = {"day": 1, "week": 7, "month": 30}
 #: Samples of a picture; those of a day are all that there are.
 _SAMPLES = 150
+#: Moments of a picture that lead to the state then: of one class alone, and of each of several.
+_POINTS, _FEW_POINTS = 24, 12
 
 _SHOW = Query(
     Object(
-        Field("period", string(enum=[*_PERIODS]), since=OLDEST),
+        Field("period", string(enum=[*PERIODS]), since=OLDEST),
         Field("class", string(maxLength=255), since=OLDEST),
+        Field("by", string(enum=[*Dimension]), since=OLDEST),
+        Field("from", DATE, since=OLDEST),
+        Field("to", DATE, since=OLDEST),
     )
 )
 
 
-@endpoint(policy="placement:v1:usage:show", query=_SHOW, negotiates=False)
+@endpoint(policy="placement:v1:usage:show", negotiates=False)
 def show(req: Request) -> Reply:
-    """Show what was used of each class, or of one, over a day, a week or a month."""
-    period, chosen = req.parameters.get("period", "day"), req.parameters.get("class")
-    until = req.now()
-    since = until - datetime.timedelta(days=_PERIODS[period])
-    found = usage.over_time(req, since, until, _SAMPLES, resource_class=chosen)
-    return pages.show(
-        req,
-        "usage.html",
-        page="usage",
-        periods=[*_PERIODS],
-        period=period,
-        chosen=chosen or "",
-        charts=[UsageChart(name, samples, since, until) for name, samples in found.items()],
-        since=since,
-        until=until,
-        records=req.conf.history.enabled,
-    )
+    """Show what was used of each class, or of one, over a period, also by project or by aggregate."""
+    given = dict(without_blanks(req.pairs()))
+    choice = UsageChoice.of(given)
+    shown: dict[str, Any] = {
+        "page": "usage",
+        "periods": [*PERIODS],
+        "choice": choice,
+        "chosen": choice.resource_class,
+        "records": req.conf.history.enabled,
+    }
+    try:
+        _SHOW.validate(given.items(), OLDEST)
+        since, until, present = choice.bounds(req.now())
+    except errors.BadRequest as refused:
+        return pages.show(req, "usage.html", 400, sentence=refused.line, charts=[], **shown)
+    named = choice.resource_class or None
+    found = usage.over_time(req, since, until, _SAMPLES, resource_class=named, present=present)
+    shares: Shares = {}
+    if choice.by:
+        by = Dimension(choice.by)
+        shares = req.read(lambda db: usage_shares.between(db, by, since, until, _SAMPLES, named))
+    charts = charts_of(found, shares, since, until)
+    points = _POINTS if named else _FEW_POINTS
+    return pages.show(req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **shown)

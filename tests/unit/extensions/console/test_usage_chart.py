@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 
-from placement.extensions.console.views.usage_chart import UsageChart
+import pytest
+
+from placement.extensions.console.views.usage_chart import UsageChart, charts_of
 from placement.extensions.v1.history.usage_samples import UsageSample
+from placement.extensions.v1.history.usage_shares import UsageShare
 
 START = datetime.datetime(2026, 11, 23)
 HOUR = datetime.timedelta(hours=1)
@@ -38,3 +42,100 @@ def test_nothing_leaves_the_picture():
 
 def test_a_class_of_which_there_is_nothing_has_a_picture():
     assert chart((0, 0, 0), (10, 0, 0)).used_line == "0.0,200.0 1000.0,200.0"
+
+
+# --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def shares(**used):
+    """Return shares, by name, with what was used at hour 0, 1, 2..."""
+    return {
+        name: [UsageShare(name, START + hour * HOUR, amount) for hour, amount in enumerate(amounts)]
+        for name, amounts in used.items()
+    }
+
+
+def charts(**classes):
+    """Return the charts of a page with shares by class; the total of each class is 10 of 1000."""
+    samples = [UsageSample(START + hour * HOUR, 1000, 10) for hour in range(3)]
+    return charts_of(dict.fromkeys(classes, samples), classes, START, START + 10 * HOUR)
+
+
+def test_each_share_is_a_line_and_the_largest_of_them_reaches_the_top():
+    [drawn] = charts(VCPU=shares(red=(0, 50, 100), blue=(20, 20, 20)))
+    assert [(line.name, line.points) for line in drawn.lines] == [
+        ("red", "0.0,200.0 100.0,100.0 200.0,0.0"),
+        ("blue", "0.0,160.0 100.0,160.0 200.0,160.0"),
+    ]
+    [red, blue] = drawn.lines
+    assert (red.last.used, red.least, red.most, blue.least) == (100, 0, 100, 20)
+
+
+def test_a_capacity_that_is_far_away_is_not_drawn_beside_lines():
+    [far] = charts(VCPU=shares(red=(333, 1, 1)))
+    [near] = charts(VCPU=shares(red=(334, 1, 1)))
+    [alone] = charts(VCPU={})
+    assert [(each.shows_capacity, each.top) for each in (far, near, alone)] == [
+        (False, 333),
+        (True, 1000),
+        (True, 1000),
+    ]
+
+
+def test_only_the_largest_are_drawn():
+    [drawn] = charts(VCPU=shares(**{f"project{number}": (99 - number,) for number in range(20)}))
+    assert [line.name for line in drawn.lines] == [f"project{number}" for number in range(8)]
+    assert [line.colour for line in drawn.lines] == [*range(8)]
+
+
+def test_a_name_has_one_colour_on_a_page():
+    first, second = charts(VCPU=shares(red=(9,), blue=(8,)), PGPU=shares(blue=(9,), green=(8,)))
+    assert {line.name: line.colour for line in first.lines} == {"red": 0, "blue": 1}
+    assert {line.name: line.colour for line in second.lines} == {"blue": 1, "green": 2}
+
+
+def test_more_names_than_colours_share_them_but_not_in_one_picture():
+    several = [shares(**{f"{letter}{number}": (9,) for number in range(8)}) for letter in "ab"]
+    for drawn in charts(VCPU=several[0], PGPU=several[1]):
+        assert [line.colour for line in drawn.lines] == [*range(8)]
+
+
+def test_the_fullest_class_comes_first():
+    samples = {name: [UsageSample(START, 10, used)] for name, used in (("VCPU", 3), ("PGPU", 9), ("VGPU", 5))}
+    assert [each.resource_class for each in charts_of(samples, {}, START, START + HOUR)] == ["PGPU", "VGPU", "VCPU"]
+
+
+# --- points ----------------------------------------------------------------------------------------------------------
+
+
+def test_points_are_spread_over_the_picture_and_their_bands_cover_it():
+    drawn = chart(*((hour / 10, 100, hour) for hour in range(100)))
+    found = drawn.points(5)
+    assert [point.at for point in found] == [START + hour / 10 * HOUR for hour in (19, 39, 59, 79, 99)]
+    assert found[0].left == 0
+    for one, other in itertools.pairwise(found):
+        assert one.left + one.width == pytest.approx(other.left)
+        assert one.left <= one.x <= one.left + one.width
+    assert found[-1].left + found[-1].width == 100
+
+
+def test_a_point_has_the_height_of_each_line_and_says_its_amount():
+    [drawn] = charts(MEMORY_MB=shares(red=(0, 2048), blue=(1024,)))
+    first, second, third = drawn.points(10)
+    assert first.marks == [(0, 100.0), (1, 50.0)]
+    assert first.sentence.replace("\N{NARROW NO-BREAK SPACE}", " ") == "red 0 MiB, blue 1 GiB"
+    assert second.marks == [(0, 0.0)]
+    assert third.marks == []
+
+
+def test_the_present_is_no_point():
+    assert [point.at for point in chart((5, 9, 9), (10, 9, 9)).points(10)] == [START + 5 * HOUR]
+
+
+# --- axes ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_axes_are_marked():
+    drawn = chart((0, 200, 0), (10, 200, 100))
+    assert drawn.amounts == [("0", 100.0), ("50", 75.0), ("100", 50.0), ("150", 25.0), ("200", 0.0)]
+    assert drawn.moments == [("03:00", 30.0), ("06:00", 60.0), ("09:00", 90.0)]

@@ -1,0 +1,124 @@
+"""The pages of the usage: by project and by aggregate, for a period that is chosen, and with links to the past."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from tests import servers, web
+from tests.extensions.console import fleet
+from tests.extensions.console.fleet import SHARED_AGGREGATE, SHARED_HOURS, whole_hour
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+
+@pytest.fixture(scope="module")
+def shared(app, uuids, module_database_url):
+    """The application, with shares of VCPU in the last hours."""
+    fleet.share(module_database_url)
+    return app
+
+
+def page(app, query, status=200):
+    reply = web.ask(app, "GET", f"/console/usage{query}")
+    assert reply.status_int == status, reply.text
+    return reply.text
+
+
+def legend(text):
+    """Return the rows of the legend: the name, the number of the colour, and the amounts."""
+    table = text.partition("legend-table")[2].partition("</table>")[0]
+    rows = re.findall(r'<th scope="row">.*?class="line-(\d)".*?<a href="([^"]*)">(.*?)</a></th>(.*?)</tr>', table)
+    return [
+        (re.sub("<.*?>", "", name), int(colour), re.findall(r'class="number">([^<]*)', cells))
+        for colour, _, name, cells in rows
+    ]
+
+
+def test_the_usage_by_project_has_a_line_for_each_the_largest_first(shared):
+    text = page(shared, "?by=project&class=VCPU")
+    assert legend(text) == [
+        ("blue", 0, ["60", "10", "60"]),
+        (str(html.escape(fleet.HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"), 1, ["5", "5", "5"]),
+    ]
+    lines = dict(re.findall(r'<polyline class="line-(\d)" points="([^"]*)"', text))
+    assert [len(lines[number].split()) for number in "01"] == [SHARED_HOURS, SHARED_HOURS - 1]
+    heights = [float(point.partition(",")[2]) for point in lines["0"].split()]
+    assert heights == sorted(heights, reverse=True)
+    assert 'class="capacity" points' in text
+
+
+def test_the_usage_by_aggregate_has_what_each_has(shared):
+    assert legend(page(shared, "?by=aggregate&class=VCPU")) == [(SHARED_AGGREGATE, 0, ["40", "100", "40", "40"])]
+
+
+def test_where_nothing_is_known_by_project_the_total_is_shown(shared):
+    text = page(shared, "?by=project&class=VCPU&from=3d&to=2d")
+    assert "Nothing is known by project in this period: what is drawn is the total." in text
+    assert 'class="edge" points=' in text
+
+
+def test_the_table_of_a_class_has_a_column_for_each_line(shared):
+    table = page(shared, "?by=project&class=VCPU").partition("<summary>Table</summary>")[2]
+    [heads] = re.findall("<thead>(.*?)</thead>", table)
+    assert [html.unescape(each) for each in re.findall(r'class="number">(.*?)</th>', heads)] == [
+        *("Used", "Capacity", "blue", fleet.HOSTILE)
+    ]
+    cells = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in re.findall("<tr>(.*?)</tr>", table)]
+    assert [row[2:] for row in cells if row][1:4] == [["60", ""], ["50", "5"], ["40", "5"]]
+
+
+def test_points_and_rows_lead_to_the_state_then(shared):
+    text = page(shared, "?by=project&class=VCPU")
+    plot, _, table = text.partition("<summary>Table</summary>")
+    points = re.findall(r'<a href="/console/\?at=([^"]*)&amp;class=VCPU" aria-label="([^"]*)"><title>', plot)
+    assert 10 < len(points) <= 24
+    names = dict(points)
+    moment = whole_hour(SHARED_HOURS - 1)
+    assert names[f"{moment.isoformat()}Z"].startswith(f"{moment.isoformat(' ', 'minutes')} UTC: blue 20, ")
+    rows = re.findall(r'<a href="/console/\?at=([^"]*)&amp;class=VCPU">', table)
+    assert {at for at, _ in points} < set(rows)
+
+
+def test_several_classes_have_few_points(shared):
+    text = page(shared, "?by=project&period=week")
+    assert 6 < text.count("/?at=") <= 12
+
+
+def test_a_choice_keeps_the_others(shared):
+    text = html.unescape(page(shared, "?by=project&class=VCPU&from=6h&to=1h"))
+    assert 'href="/console/usage?period=week&class=VCPU&by=project"' in text
+    assert 'href="/console/usage?class=VCPU&by=aggregate&from=6h&to=1h"' in text
+    assert 'href="/console/usage?by=project&from=6h&to=1h">All classes' in text
+    assert '<input type="hidden" name="class" value="VCPU">' in text
+    assert 'name="from" value="6h"' in text
+    assert 'aria-current="true">By project' in text
+    assert 'aria-current="true">Day' not in text
+
+
+def test_a_period_of_the_past_is_chosen_with_dates(shared):
+    text = page(shared, f"?class=VCPU&from={whole_hour(4).isoformat()}&to={whole_hour(2).isoformat()}")
+    times = re.findall(r"/\?at=([^&]*)Z", text.partition("<summary>Table</summary>")[2])
+    assert times == [whole_hour(hour).isoformat() for hour in (3, 4)]
+
+
+def test_empty_fields_of_the_form_choose_nothing(shared):
+    assert 'aria-current="true">Day' in page(shared, "?class=VCPU&by=&from=&to=+")
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("from=yesterday", "from is"),
+        ("to=2026-02-30", "to is 2026-02-30; a date in UTC"),
+        ("from=1h&to=2h", "to is"),
+        ("by=user", "by is"),
+        ("period=century", "period is"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_beside_the_form(shared, query, sentence):
+    text = page(shared, f"?{query}", 400)
+    assert sentence in re.search(r'role="alert">(.*?)</p>', text)[1]
+    assert '<button type="submit"' in text
