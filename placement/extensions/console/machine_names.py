@@ -12,7 +12,11 @@ from placement.index.snapshot import Snapshot
 
 def named_snapshot(req: Request) -> Snapshot:
     """Return the present snapshot, with the names of machines (docs: console)."""
-    snapshot = req.index.current()
+    return with_machine_names(req, req.index.current())
+
+
+def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot in which providers that are machines have the names of these."""
     return _with_names(snapshot, req.read(names.of_nodes)) if subject.tables_of_extensions() else snapshot
 
 

@@ -17,7 +17,8 @@ _RULE = "placement:v1:history:show"
 ROWS = 20
 
 #: The parameter of a page with a timeline: the mark of the page before.
-QUERY = Query(Object(Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)))
+AFTER = Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)
+QUERY = Query(Object(AFTER))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from tests import children, identity, running, servers
-from tests.extensions.console import chromium
+from tests.extensions.console import chromium, fleet
 from tests.extensions.console.conftest import console
 from tests.extensions.console.fleet import CONSUMER, GONE_CONSUMER, HOSTILE, send
 from tests.run_length import LONG
@@ -663,3 +663,80 @@ def test_a_form_of_another_page_writes_nothing(open_page, with_passwords):
         page.get_by_role("button").click()
     assert sent.value.status == 403
     assert requests.get(nodes, auth=("ann", "s3cret"), timeout=60).json() == {"nodes": []}
+
+
+# --- the usage, and the past ---
+
+
+@pytest.fixture(scope="module")
+def shared(module_database_url, uuids):
+    """Shares of the usage, by project and by aggregate."""
+    fleet.share(module_database_url)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "/usage?by=project",
+            "/usage?by=project&class=VCPU",
+            "/usage?by=aggregate&class=VCPU",
+            "/usage?from=yesterday",
+        ),
+        *("/?at={then}", "/providers/cn1?at={then}", "/?at=30d"),
+    ],
+)
+def test_axe_finds_nothing_in_the_usage_and_the_past_and_they_fit_each_width(open_page, shared, app, path):
+    newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
+    page = open_page(path.format(then=newest), reduced_motion="reduce")
+    page.wait_for_load_state("networkidle")
+    unfold(page)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page) == []
+        photograph(page, f"{re.sub(r'[^a-z]+', '-', path)}-{scheme}")
+    assert_fits_each_width(page)
+
+
+def test_a_point_of_a_line_leads_to_the_past_with_the_keyboard(open_page, shared, app):
+    page = open_page("/usage?by=project&class=VCPU")
+    point = page.locator(".plot a").last
+    at = point.get_attribute("href").partition("at=")[2].partition("&")[0]
+    assert at.replace("T", " ").startswith(point.get_attribute("aria-label").partition(" UTC")[0])
+    point.focus()
+    assert page.evaluate("getComputedStyle(document.activeElement.querySelector('circle')).opacity") == "1"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?at=*")
+    # The samples of the tests are older than the first event.
+    wait_for_heading(page, "Gone")
+
+
+#: The class and the colour of each line of the pictures, or of each key of the legend.
+COLOURS = """(tag) => [...document.querySelectorAll(`${tag}[class^="line-"]`)]
+    .map((each) => [each.getAttribute("class"), getComputedStyle(each).stroke]).sort()"""
+
+
+def test_each_line_and_its_key_have_one_colour(open_page, shared):
+    page = open_page("/usage?by=project&class=VCPU")
+    lines, keys = (page.evaluate(COLOURS, tag) for tag in ("polyline", "line"))
+    assert lines == keys
+    assert len({colour for _, colour in lines}) == 2
+
+
+def test_a_point_is_followed_with_a_token(open_page, by_token, keystone):
+    page = open_page("/usage?class=VCPU&period=week", f"{by_token.url}/console")
+    signed_in(page, keystone.token("operator", "mine"))
+    wait_for_heading(page, "Usage of VCPU")
+    page.locator(".plot a").first.click()
+    wait_for_heading(page, "Gone")
+
+
+def test_the_heat_map_of_the_past_leads_to_providers_then(open_page, shared, app):
+    newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
+    page = open_page(f"/?at={newest}")
+    canvas = page.locator("canvas")
+    canvas.wait_for()
+    canvas.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"/providers/.*at={newest}$"))

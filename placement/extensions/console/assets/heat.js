@@ -123,7 +123,7 @@ export async function start(element) {
   function open() {
     if (chosen < 0) return;
     const link = document.createElement("a");
-    link.href = element.dataset.link + encodeURIComponent(hosts.uuids[chosen]);
+    link.href = element.dataset.link + encodeURIComponent(hosts.uuids[chosen]) + element.dataset.then;
     element.append(link);
     link.click();
     link.remove();

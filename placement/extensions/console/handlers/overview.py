@@ -6,7 +6,7 @@ import datetime
 from typing import Any
 
 from placement.checks.finding import Severity
-from placement.extensions.console import pages
+from placement.extensions.console import pages, past
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
 from placement.extensions.console.views.story import Story, stories
@@ -42,14 +42,16 @@ _BY_CLASS = Query(
     Object(
         Field("class", string(maxLength=255), since=OLDEST),
         Field("group", string(maxLength=255), since=OLDEST),
+        past.AT,
     )
 )
 
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def show(req: Request) -> Reply:
-    """Show the cloud: what needs action, sums by class, how full hosts are, what changed last."""
-    snapshot = named_snapshot(req)
+    """Show the cloud, now or then: what needs action, sums by class, how full hosts are, what changed last."""
+    at = past.moment_of(req)
+    snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     totals = cloud.by_pressure(cloud.totals(snapshot))
     chosen = _chosen(req, [level.resource_class for level in totals])
     levels = cloud.host_levels(snapshot, chosen)
@@ -57,10 +59,11 @@ def show(req: Request) -> Reply:
         req,
         "overview.html",
         page="overview",
+        at=at,
         providers=len(snapshot),
         trees=snapshot.forest.all_roots.count,
         totals=totals,
-        charts=_charts(req),
+        charts=_charts(req, at),
         chosen=chosen,
         groupings=cloud.groupings(snapshot),
         grouping=req.parameters.get("group", ""),
@@ -70,16 +73,17 @@ def show(req: Request) -> Reply:
         emptiest=levels.emptiest(_ROWS),
         over=cloud.over_committed(snapshot, _NAMED),
         disabled=cloud.disabled_in_use(snapshot, _NAMED),
-        ending=_ending(req),
-        may_examine=req.may("placement:v1:doctor"),
-        changes=_changes(req),
+        ending=_ending(req) if at is None else 0,
+        may_examine=at is None and req.may("placement:v1:doctor"),
+        changes=_changes(req) if at is None else None,
     )
 
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def list_hosts(req: Request) -> Reply:
     """List all hosts that have a class by group and name, with capacity and usage in parallel lists: the heat map."""
-    snapshot = named_snapshot(req)
+    at = past.moment_of(req)
+    snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     grouping = req.parameters.get("group", "")
     levels = cloud.host_levels(snapshot, _chosen(req, cloud.class_names(snapshot)), grouping)
     return ok({
@@ -112,13 +116,13 @@ def _tenths(counts: list[int]) -> list[tuple[str, int, float]]:
     return [(label, count, round(100 * count / most, 1)) for label, count in zip(_TENTHS, counts, strict=True)]
 
 
-def _charts(req: Request) -> dict[str, Any]:
-    """Return the last day of each class, by name; nothing for those who may not see it."""
+def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
+    """Return the last day of each class until a moment or now, by name; nothing for those who may not see it."""
     if not req.may("placement:v1:usage:show"):
         return {}
-    now = req.now()
-    found = usage.over_time(req, now - _DAY, now, _POINTS)
-    return {name: UsageChart(name, samples, now - _DAY, now) for name, samples in found.items() if len(samples) > 1}
+    end = at or req.now()
+    found = usage.over_time(req, end - _DAY, end, _POINTS, present=at is None)
+    return {name: UsageChart(name, samples, end - _DAY, end) for name, samples in found.items() if len(samples) > 1}
 
 
 def _ending(req: Request) -> int:

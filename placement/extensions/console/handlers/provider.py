@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections import defaultdict
 from collections.abc import Iterable
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ import orjson
 
 from placement.db.writes.notes import PROVIDER
 from placement.db.writes.transaction import Reading
-from placement.extensions.console import dry_runs, pages, timeline
+from placement.extensions.console import dry_runs, pages, past, timeline
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import search, tree
 from placement.extensions.console.views.cloud import class_names, named
@@ -84,12 +85,16 @@ def list_providers(req: Request) -> Reply:
     )
 
 
-@endpoint(policy="placement:v1:providers:show", query=timeline.QUERY, negotiates=False)
+@endpoint(policy="placement:v1:providers:show", query=Query(Object(timeline.AFTER, past.AT)), negotiates=False)
 def show(req: Request, ident: str) -> Reply:
     """Show a provider: its tree, traits, aggregates, what it shares with whom, who holds what in the tree, its history.
 
-    Of one that is gone its history is shown, to those who may see that.
+    Of one that is gone its history is shown, to those who may see that.  Of a past time its tree, traits and aggregates
+    are shown, to those who may see the overview of that time.
     """
+    at = past.moment_of(req)
+    if at is not None:
+        return _page_of_past(req, ident, at)
     if lookup.find(named_snapshot(req), ident) is None:
         return _page_of_history(req, ident)
     return _page_of(req, ident)
@@ -147,6 +152,24 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         consumers_in_tree=in_tree,
         serving_count=len(serving),
         served_count=len(served),
+    )
+
+
+def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
+    req.authorize("placement:v1:overview:show")
+    state = past.state_of(req, at)
+    slot = lookup.of_path(state.snapshot, ident)
+    drawn = tree.draw(state.snapshot, slot)
+    uuid = state.snapshot.provider(slot).uuid
+    members = [state.snapshot.provider(each) for each in state.snapshot.forest.tree(state.snapshot.provider(slot).root)]
+    return pages.show(
+        req,
+        "provider_then.html",
+        page="providers",
+        at=at,
+        provider=next(each for each in drawn.providers if each.uuid == uuid),
+        drawn=drawn,
+        consumers={member.uuid: state.consumers[member.id] for member in members},
     )
 
 

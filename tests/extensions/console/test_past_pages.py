@@ -1,0 +1,130 @@
+"""Pages of a past time: the overview and a provider as they were."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from placement.db.schema.tables import utcnow
+from tests import servers, web
+from tests.extensions.console.conftest import console
+from tests.extensions.console.fleet import ADMIN, provider, send
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+CLAIM = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a0aa"
+
+
+@pytest.fixture(scope="module")
+def then(app, uuids):
+    """A moment after which 16 VCPU of cn1 were claimed, cn1 got a trait, and a host was made: a date."""
+    newest = send(app, "GET", "/v1/events?limit=1000")["events"][-1]["at"]
+    while f"{utcnow().isoformat(timespec='milliseconds')}000Z" <= newest:
+        pass
+    owner = {"project_id": "red", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
+    held = {uuids["cn1-numa1"]: {"resources": {"VCPU": 16}}}
+    send(app, "PUT", f"/allocations/{CLAIM}", {"allocations": held, **owner})
+    path = f"/resource_providers/{uuids['cn1']}"
+    generation = send(app, "GET", path)["generation"]
+    traits = {"resource_provider_generation": generation, "traits": ["COMPUTE_STATUS_DISABLED"]}
+    send(app, "PUT", f"{path}/traits", traits)
+    provider(app, "later", VCPU=4)
+    return newest
+
+
+def page(app, path, status=200):
+    reply = web.ask(app, "GET", f"/console{path}")
+    assert reply.status_int == status, reply.text
+    return reply.text
+
+
+def used(text, resource_class):
+    """Return what the row of a class says of what is used."""
+    row = next(row for row in re.findall("<tr.*?</tr>", text, re.DOTALL) if f">{resource_class}</a>" in row)
+    return re.search("<b>(.*?)</b> of (.*?)<", row).groups()
+
+
+def test_the_overview_then_has_what_was_used_then(app, then):
+    assert used(page(app, f"/?at={then}"), "VCPU") == ("64", "140")
+    assert used(page(app, "/"), "VCPU") == ("80", "144")
+
+
+def test_the_overview_then_says_so_and_leads_to_the_present(app, then):
+    text = page(app, f"/?at={then}&class=VCPU")
+    [banner] = re.findall('<p class="past".*?</p>', text)
+    assert "As it was at" in banner
+    assert then.partition(".")[0].replace("T", " ") in banner
+    assert '<a href="/console/?class=VCPU">Show the present</a>' in banner
+    assert 'class="past"' not in page(app, "/")
+
+
+def test_what_is_only_known_of_the_present_is_left_out(app, then):
+    present, past = page(app, "/"), page(app, f"/?at={then}")
+    for part in ("data-findings", "Changed last"):
+        assert part in present
+        assert part not in past
+
+
+def test_links_lead_to_the_same_moment(app, then):
+    text = html.unescape(page(app, f"/?at={then}&class=VCPU"))
+    addresses = re.findall(r'(?:href|data-heat)="(/console/(?:\?|providers/|hosts|usage\?)[^"]*)"', text)
+    leading = [address for address in addresses if address != "/console/?class=VCPU"]
+    assert len(leading) > 8
+    assert {bool(re.search(f"[?&](at|to)={then}", address)) for address in leading} == {True}
+    assert f'data-then="?at={then}"' in text
+
+
+def test_the_heat_map_then_has_the_hosts_then(app, then):
+    def hosts(query):
+        found = web.ask(app, "GET", f"/console/hosts?class=VCPU{query}", ADMIN).json
+        return dict(zip(found["names"], zip(found["used"], found["disabled"], strict=True), strict=True))
+
+    assert hosts(f"&at={then}")["cn1"] == (48, False)
+    assert hosts("")["cn1"] == (64, True)
+    assert "later" in hosts("")
+    assert "later" not in hosts(f"&at={then}")
+
+
+def test_a_provider_then_has_what_it_had(app, uuids, then):
+    text = page(app, f"/providers/cn1?at={then}")
+    assert 'class="past"' in text
+    assert f'href="/console/providers/{uuids["cn1"]}">Show the present' in text
+    assert f'href="/console/providers/{uuids["cn1-numa1"]}?at={then}"' in text
+    assert "COMPUTE_STATUS_DISABLED" not in text
+    assert "0 here, at most 1 in the tree" in text
+    assert "COMPUTE_STATUS_DISABLED" in page(app, "/providers/cn1")
+
+
+def test_a_provider_that_was_not_there_then_is_not_found(app, then):
+    page(app, "/providers/later")
+    assert "later" in page(app, f"/providers/later?at={then}", 404)
+
+
+def test_an_age_names_a_moment_and_the_future_is_the_present(app, then):
+    for path in ("/?at=2999-01-01", "/?at=0s", "/providers/cn1?at=2999-01-01"):
+        assert 'class="past"' not in page(app, path)
+
+
+@pytest.mark.parametrize("path", ["/", "/hosts", "/providers/cn1"])
+@pytest.mark.parametrize(
+    ("at", "status", "sentence"),
+    [
+        ("2001-01-01", 410, "The history does not reach back to that time: it begins with"),
+        ("30d", 410, "The history does not reach back to that time: it begins with"),
+        ("yesterday", 400, "a date in UTC, for example"),
+        ("2026-02-30", 400, "a date in UTC, for example"),
+        ("", 400, "a date in UTC, for example"),
+    ],
+)
+def test_a_moment_that_cannot_be_shown_is_refused_with_the_reason(app, then, path, at, status, sentence):
+    assert sentence in page(app, f"{path}?at={at}", status)
+
+
+def test_a_provider_then_needs_the_right_to_see_the_overview(module_database_url, then, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('"placement:v1:overview:show": "!"\n')
+    app = console(module_database_url, oslo_policy__policy_file=str(policy))
+    page(app, "/providers/cn1")
+    page(app, f"/providers/cn1?at={then}", 403)
