@@ -26,7 +26,7 @@ ROWS = 50
 _WAIT = 25
 #: The filters of the form besides the kind: parameter, label, hint.
 _FILTERS = (
-    ("provider", "Provider", "name or uuid, also of one that is gone"),
+    ("provider", "Provider", "name or uuid"),
     ("consumer", "Consumer", "uuid"),
     ("project", "Project of the consumer", ""),
 )

@@ -26,7 +26,7 @@ from placement.version_history import OLDEST
 
 #: The class that is shown first, where it exists.
 _FIRST = "VCPU"
-_ROWS, _CHANGES = 8, 10
+_ROWS, _CHANGES = 6, 8
 #: Events of which the last changes are made: a claim has several, one of many consumers some hundred.
 _EVENTS = 300
 #: Providers that the line of what needs action names.
@@ -36,7 +36,7 @@ _SOON = 3600
 _DAY = datetime.timedelta(days=1)
 #: Points of the line of a class over its last day.
 _POINTS = 72
-_TENTHS = (*(f"up to {tenth * 10} %" for tenth in range(1, 11)), "over 100 %")
+_TENTHS = ("under 10 %", *(f"{tenth * 10}\N{EN DASH}{tenth * 10 + 9} %" for tenth in range(1, 9)), "90\N{EN DASH}100 %", "over 100 %")
 
 _BY_CLASS = Query(
     Object(

@@ -20,10 +20,9 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: Samples of a picture; those of a day are all that there are.
-_SAMPLES = 150
-#: Moments of a picture that lead to the state then: of one class alone, and of each of several.
-_POINTS, _FEW_POINTS = 24, 12
+#: Samples of a picture, and moments of it that lead to the state then: of one class alone, which has all of a day, and
+#: of each of several.
+_ALONE, _AMONG_OTHERS = (150, 24), (72, 12)
 
 _SHOW = Query(
     Object(
@@ -54,11 +53,11 @@ def show(req: Request) -> Reply:
     except errors.BadRequest as refused:
         return pages.show(req, "usage.html", 400, sentence=refused.line, charts=[], **shown)
     named = choice.resource_class or None
-    found = usage.over_time(req, since, until, _SAMPLES, resource_class=named, present=present)
+    most, points = _ALONE if named else _AMONG_OTHERS
+    found = usage.over_time(req, since, until, most, resource_class=named, present=present)
     shares: Shares = {}
     if choice.by:
         by = Dimension(choice.by)
-        shares = req.read(lambda db: usage_shares.between(db, by, since, until, _SAMPLES, named))
+        shares = req.read(lambda db: usage_shares.between(db, by, since, until, most, named))
     charts = charts_of(found, shares, since, until)
-    points = _POINTS if named else _FEW_POINTS
     return pages.show(req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **shown)

@@ -34,17 +34,32 @@ class ClassLevel:
         """Whether more is used than the capacity allows."""
         return self.used > self.capacity
 
-    # --- the bar: used from the left, reserved at the right, all in percent of the width ---
+    # --- the bar, in percent of its width: used from the left, reserved at the right.  Where more is used than the
+    # --- capacity, the whole bar is what is used, and what is over follows after the capacity. ---
 
     @property
     def reserved_width(self) -> float:
         """The part that is reserved, of all that there is."""
-        return _percent(self.reserved, self.total)
+        return 0.0 if self.is_over else _percent(self.reserved, self.total)
 
     @property
     def used_width(self) -> float:
-        """The part that is used; all that is not reserved where more is used than the capacity."""
-        return round(_percent(self.used, self.capacity) * (100 - self.reserved_width) / 100, 2)
+        """The part that is used and within the capacity."""
+        if self.is_over:
+            return _percent(self.capacity, self.used)
+        return self._width(self.used)
+
+    @property
+    def over_width(self) -> float:
+        """The part that is used beyond the capacity."""
+        return round(100 - self.used_width, 2) if self.is_over else 0.0
+
+    def taken_width(self, amount: int) -> float:
+        """Return the part that an amount would take of what is free."""
+        return 0.0 if self.is_over else round(min(self._width(amount), 100 - self.reserved_width - self.used_width), 2)
+
+    def _width(self, amount: int) -> float:
+        return round(_percent(amount, self.capacity) * (100 - self.reserved_width) / 100, 2)
 
     @property
     def percent(self) -> int:

@@ -47,7 +47,7 @@ def find_slots(wanted: Wanted, snapshot: Snapshot) -> list[int]:
         found &= snapshot.with_trait(wanted.trait)
     if wanted.aggregate:
         found &= snapshot.in_aggregate(wanted.aggregate)
-    slots = found.slots().tolist()
+    slots: list[int] = found.slots().tolist()
     if wanted.resource_class:
         class_id = snapshot.class_ids.get(wanted.resource_class)
         slots = [slot for slot in slots if class_id in snapshot.provider(slot).classes]
@@ -87,7 +87,7 @@ def _used_parts(snapshot: Snapshot, resource_class: str) -> list[float]:
     for column in snapshot.columns.values() if named_only is None else [named_only]:
         held = column.inventories()
         parts[held.slots] = np.maximum(parts[held.slots], held.used / np.maximum(held.capacity, 1))
-    return parts.tolist()  # type: ignore[no-any-return]
+    return parts.tolist()
 
 
 def row(snapshot: Snapshot, slot: int) -> Row:

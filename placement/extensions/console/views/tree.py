@@ -52,6 +52,8 @@ class DrawnTree:
     root: Named
     providers: tuple[DrawnProvider, ...]
     omitted: int
+    #: Whether the root gets no new servers.
+    is_disabled: bool
 
 
 def draw(snapshot: Snapshot, slot: int, most: int = MOST) -> DrawnTree:
@@ -97,7 +99,8 @@ def _drawn(
                 groups=groups.get(slot, ()),
             )
         )
-    return DrawnTree(named(snapshot, root), tuple(lines), len(snapshot.forest.tree(root)) - len(lines))
+    omitted = len(snapshot.forest.tree(root)) - len(lines)
+    return DrawnTree(named(snapshot, root), tuple(lines), omitted, DISABLED in snapshot.provider(root).traits)
 
 
 def _with_depth(snapshot: Snapshot, root: int) -> Iterator[tuple[int, int]]:

@@ -24,6 +24,16 @@ def number(amount: int) -> str:
     return f"{amount:,}".replace(",", _SPACE)
 
 
+def scale(resource_class: str) -> tuple[int, int]:
+    """Return how many units the amounts of a class can have, and how many of one make the next; (1, 1) without."""
+    found = _units_of(resource_class)
+    return (1, 1) if found is None else (len(found[0]), found[1])
+
+
+def _units_of(resource_class: str) -> tuple[tuple[str, ...], int] | None:
+    return next((units for name, units in _UNITS if name.fullmatch(resource_class)), None)
+
+
 def in_units(amount: int, resource_class: str) -> str:
     """Return an amount of a class with its unit, in three digits or more; without a unit where the class has none."""
     found = _units_of(resource_class)
@@ -41,13 +51,3 @@ def in_units(amount: int, resource_class: str) -> str:
 def amount_of(amount: int, resource_class: str) -> str:
     """Return an amount with what it is of, for a sentence: "4 VCPU", "500 GiB disk"."""
     return f"{in_units(amount, resource_class)} {_WORDS.get(resource_class, resource_class)}"
-
-
-def scale(resource_class: str) -> tuple[int, int]:
-    """Return how many units the amounts of a class can have, and how many of one make the next; (1, 1) without."""
-    found = _units_of(resource_class)
-    return (1, 1) if found is None else (len(found[0]), found[1])
-
-
-def _units_of(resource_class: str) -> tuple[tuple[str, ...], int] | None:
-    return next((units for name, units in _UNITS if name.fullmatch(resource_class)), None)
