@@ -189,10 +189,10 @@ def test_the_overview_sums_each_class(app, uuids):
 
 def test_hosts_are_shown_by_the_class_that_was_chosen(app, uuids):
     text = page(app, "/?class=DISK_GB")
-    assert "1 host by DISK_GB</h2>" in text
+    assert "DISK_GB on 1 host</h2>" in text
     fullest = text.partition('<h2 id="fullest">')[2].partition("</section>")[0]
     assert re.findall(r"<a [^>]*>([^<]*)</a>", fullest) == ["pool"]
-    assert "2 hosts by VCPU</h2>" in page(app, "/")
+    assert "VCPU on 2 hosts</h2>" in page(app, "/")
 
 
 def test_the_overview_names_what_needs_attention(app, uuids):
@@ -214,6 +214,7 @@ def test_the_heat_map_has_each_host_once_with_its_whole_tree(app, uuids):
         "capacity": [12, 128],
         "used": [16, 48],
         "disabled": [True, False],
+        "over": [True, False],
         "groups": [["", 2]],
     }
     grouped = web.ask(app, "GET", "/console/hosts?class=VCPU&group=aggregate").json
@@ -315,10 +316,8 @@ def test_a_search_that_makes_no_sense_is_refused(app, query):
 
 def test_a_tree_is_drawn_with_bars_depth_and_sharing(app, uuids):
     text = page(app, f"/providers/{uuids['cn1-numa0']}")
-    rows = re.findall(
-        r'<tr( class="here")?>\s*<th scope="row" class="depth-(\d)">.*?<a [^>]*>([^<]*)</a>', text, re.DOTALL
-    )
-    assert [(depth, bool(here), name) for here, depth, name in rows] == [
+    rows = re.findall(r'<tr class="depth-(\d)( here)?">\s*<th scope="row">.*?<a [^>]*>([^<]*)</a>', text, re.DOTALL)
+    assert [(depth, bool(here), name) for depth, here, name in rows] == [
         ("0", False, "cn1"),
         ("1", True, "cn1-numa0"),
         ("2", False, "cn1-numa0-gpu"),
@@ -446,7 +445,7 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
         f"pool gave 500 GiB disk to consumer {CONSUMER[:8]}",
         "Provider pool changed: aggregates added c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111",
         "Provider pool changed: traits added MISC_SHARES_VIA_AGGREGATE",
-        "Provider pool changed: new inventory of DISK_GB total 10 000, reserved 0",
+        "Provider pool changed: new inventory of DISK_GB total 9.77 TiB, reserved 0 GiB",
         "Provider pool created",
     ]
     assert f"Given to {CONSUMER}: DISK_GB 500" in found[2]
@@ -646,15 +645,15 @@ def test_a_period_that_there_is_not_is_refused(app):
 def test_the_doctor_shows_what_the_api_finds(app, uuids):
     found = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
     text = page(app, "/doctor")
-    shown = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> (\w+)</h2>\n<p>([^<]*)</p>', text)
+    shown = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w ]+)</h2>\n<p>([^<]*)</p>', text)
     assert [(severity, check, html.unescape(what)) for severity, check, what in shown] == [
-        (each["severity"], each["check"], each["what"]) for each in found["findings"]
+        (each["severity"], each["check"].replace("_", " ").capitalize(), each["what"]) for each in found["findings"]
     ]
     assert "over_commitment" in {each["check"] for each in found["findings"]}
     for each in found["findings"]:
         assert each["mend"] in words(text)
         assert ("What to do: " + each["mend"] in words(text)) is each["mend"].endswith(".")
-    over = text.partition("over_commitment</h2>")[2].partition("</section>")[0]
+    over = text.partition("Over commitment</h2>")[2].partition("</section>")[0]
     assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over
     for check in found["checks"]:
         assert check["name"] in text
@@ -664,13 +663,14 @@ def test_the_doctor_shows_what_the_api_finds(app, uuids):
 # --- queries ---
 
 
-def test_candidates_are_cards_on_the_drawn_tree(app, uuids):
+def test_candidates_say_what_they_take_of_which_provider(app, uuids):
     text = page(app, "/query?resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2")
     assert "2 candidates</h2>" in text
-    assert text.count('<li class="card">') == 2
-    card = text.partition('<li class="card">')[2].partition("</ol>")[0]
-    assert re.findall(r"takes (\d+)", card.partition('<li class="card">')[0]) == ["4", "1"]
-    assert "group 1" in card
+    first, second = (words(each) for each in text.split('<li class="candidate">')[1:])
+    assert "cn1-numa0 in cn1 group 1 VCPU 48 → 52 of 64" in first
+    assert "cn1-numa0-gpu in cn1 group 2 VGPU 0 → 1 of 4" in first
+    assert "cn1-numa1 in cn1 group 1 VCPU 0 → 4 of 64" in second
+    assert "The first 1 candidates</h2>" in page(app, "/query?resources=VCPU:1&limit=1")
     assert "allocation candidate list" in text  # which has no option for same_subtree
     assert "has no option" in text
 
@@ -780,7 +780,7 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
     links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]
     assert len(links) == len(explained["relaxations"])
     for link in links:
-        assert '<li class="card">' in page(app, link)
+        assert '<li class="candidate">' in page(app, link)
 
 
 def test_an_unknown_name_is_refused_with_what_is_spelled_nearly_the_same(app, uuids):
@@ -801,7 +801,7 @@ def test_a_count_of_hosts_that_are_all_disabled_says_why_it_is_none(database_url
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=4)
     text = page(app, "/query?resources=VCPU:1")
     assert "It fits 0 times: a claim avoids the hosts that have room</h2>" in text
-    assert '<span class="flag bad">disabled</span>' in text.partition('<li class="card">')[2]
+    assert '<span class="flag bad">disabled</span>' in text.partition('<li class="candidate">')[2]
 
 
 def test_the_count_may_be_of_jobs_with_several_copies(app, uuids):

@@ -172,7 +172,7 @@ def test_who_may_only_search_sees_neither_count_nor_explanation_nor_button(grant
     for headers, whole in ((reader, False), (reader | {"x-roles": "admin,reader"}, True)):
         found = web.ask(app, "GET", "/console/query?resources=VCPU:1", headers).text
         none = web.ask(app, "GET", "/console/query?resources=VCPU:4000", headers).text
-        assert '<li class="card">' in found
+        assert '<li class="candidate">' in found
         assert ("It fits" in found, "Try this claim" in found, "Rule by rule" in none) == (whole, whole, whole)
         assert ("Let the service choose" in found) is whole
         assert ("The obstacle is <code>" in none) is not whole

@@ -6,6 +6,7 @@ import { load } from "./session.js";
 const STEPS = 11;
 const GAPPED = 6; // pixels of a cell from which on there is a gap after it
 const TALLEST = 56; // pixels of a cell
+const TWO_LINES = 40; // pixels of a cell that has room for the level below the name
 const LABELLED = { width: 58, height: 20 }; // of a cell that has room for a name
 const MOST_TITLES = 40; // groups whose names are drawn
 
@@ -83,26 +84,46 @@ export async function start(element) {
   function fill(host) {
     const [x, y] = places[host], [width, height] = cell;
     pen.fillStyle = colours[steps[host]];
-    pen.fillRect(x, y, width - gap, height - gap);
+    // At whole pixels, so that no ground is seen between cells without a gap.
+    const [left, top] = [Math.round(x), Math.round(y)];
+    pen.fillRect(left, top, Math.round(x + width) - left - gap, Math.round(y + height) - top - gap);
+    if (hosts.disabled[host]) hatch(x, y, width - gap, height - gap);
     if (width >= LABELLED.width && height >= LABELLED.height) {
-      write(hosts.names[host], x + 5, y + height / 2 + 4, width - 10, inks[steps[host]]);
+      const level = height >= TWO_LINES;
+      write(hosts.names[host], x + 6, y + height / 2 + (level ? -3 : 4), width - 12, inks[steps[host]]);
+      if (level) write(`${percent(host)} %`, x + 6, y + height / 2 + 13, width - 12, inks[steps[host]]);
     }
-    if (hosts.disabled[host]) {
-      pen.strokeStyle = inks[steps[host]];
-      pen.lineWidth = 1;
-      pen.beginPath();
-      pen.moveTo(x, y + height - gap);
-      pen.lineTo(x + Math.min(width, height) - gap, y + Math.max(0, height - width));
-      pen.stroke();
+    if (hosts.over[host] && steps[host] < 10) frame(host, colours[10], 3);
+  }
+
+  const percent = (host) => Math.floor((100 * hosts.used[host]) / Math.max(hosts.capacity[host], 1));
+
+  function hatch(x, y, width, height) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(x, y, width, height);
+    pen.clip();
+    pen.strokeStyle = ink;
+    pen.globalAlpha = 0.25;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    for (let from = -height; from < width; from += 6) {
+      pen.moveTo(x + from, y + height);
+      pen.lineTo(x + from + height, y);
     }
+    pen.stroke();
+    pen.restore();
+  }
+
+  function frame(host, colour, thick) {
+    const [x, y] = places[host];
+    pen.strokeStyle = colour;
+    pen.lineWidth = thick;
+    pen.strokeRect(x + thick / 2, y + thick / 2, cell[0] - gap - thick, cell[1] - gap - thick); // inside of the cell
   }
 
   function mark(host) {
-    if (host < 0) return;
-    const [x, y] = places[host];
-    pen.strokeStyle = ink;
-    pen.lineWidth = 2;
-    pen.strokeRect(x + 1, y + 1, cell[0] - gap - 2, cell[1] - gap - 2); // inside of the cell
+    if (host >= 0) frame(host, ink, 2);
   }
 
   function choose(host) {
@@ -111,7 +132,7 @@ export async function start(element) {
     mark(host);
     chosen = host;
     const { used, capacity, names } = hosts;
-    tip.textContent = `${names[host]}: ${used[host]} of ${capacity[host]} ${hosts.resource_class} used${hosts.disabled[host] ? ", disabled" : ""}`;
+    tip.textContent = `${names[host]}: ${used[host]} of ${capacity[host]} ${hosts.resource_class} used${hosts.disabled[host] ? ", disabled" : ""}${hosts.over[host] ? ", over-committed" : ""}`;
   }
 
   function under(event) {
@@ -147,10 +168,10 @@ export async function start(element) {
   draw();
 }
 
-/** Return black or white, whichever is read better on a colour. */
+/** Return black or white, whichever has more contrast with a colour. */
 function readable(colour) {
-  const [red, green, blue] = colour.match(/[\d.]+/g).map(Number);
-  return red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#10151c" : "#ffffff";
+  const [red, green, blue] = colour.match(/[\d.]+/g).map((part) => (part / 255) ** 2.2);
+  return (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) ** 2 > 0.05 * 1.05 ? "#000000" : "#ffffff";
 }
 
 /** Return the colour of a step as the style sheet has it in the present theme. */

@@ -31,8 +31,8 @@ _FILTERS = (
     ("project", "Project", ""),
     ("user", "User", ""),
     ("type", "Type", "INSTANCE, or unknown"),
-    ("provider", "Holds something of", "name or uuid of a provider"),
-    ("class", "Holds something in", "resource class"),
+    ("provider", "On provider", "name or uuid"),
+    ("class", "Of class", "resource class"),
     ("older_than", "Older than", "30d, 12h or 2026-11-20"),
     ("newer_than", "Newer than", "1h"),
 )

@@ -36,7 +36,12 @@ _SOON = 3600
 _DAY = datetime.timedelta(days=1)
 #: Points of the line of a class over its last day.
 _POINTS = 72
-_TENTHS = ("under 10 %", *(f"{tenth * 10}\N{EN DASH}{tenth * 10 + 9} %" for tenth in range(1, 9)), "90\N{EN DASH}100 %", "over 100 %")
+_TENTHS = (
+    "under 10 %",
+    *(f"{tenth * 10}\N{EN DASH}{tenth * 10 + 9} %" for tenth in range(1, 9)),
+    "90\N{EN DASH}100 %",
+    "over 100 %",
+)
 
 _BY_CLASS = Query(
     Object(
@@ -93,6 +98,7 @@ def list_hosts(req: Request) -> Reply:
         "capacity": levels.capacity.tolist(),
         "used": levels.used.tolist(),
         "disabled": levels.is_disabled,
+        "over": levels.is_over,
         "groups": levels.groups,
     })  # fmt: skip
 

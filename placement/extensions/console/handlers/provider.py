@@ -15,7 +15,7 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.console import dry_runs, pages, past, timeline
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import search, tree
-from placement.extensions.console.views.cloud import class_names, named
+from placement.extensions.console.views.cloud import class_names, named, of_tree
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import NoSuchProvider
@@ -131,7 +131,7 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_among(db, [*members])
         return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), _HOLDERS)
 
-    counts, in_tree, held = req.read(work)
+    counts, in_all, held = req.read(work)
     may_try = req.may("placement:resource_providers:inventories:update")
     serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
     return pages.show(
@@ -142,6 +142,7 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         generation=int(snapshot.generations[slot]),
         ancestors=[named(snapshot, each) for each in reversed(snapshot.ancestry(slot)[1:])],
         drawn=drawn,
+        in_tree=of_tree(snapshot, root),
         consumers={members[provider_id]: count for provider_id, count in counts.items()},
         held=_by_provider(held.holders),
         serving=[named(snapshot, each) for each in serving[:_NAMED]],
@@ -149,7 +150,7 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         inventories=_inventories(req, uuid) if may_try else [],
         tried=tried,
         timeline=timeline.of(req, _told_of(below)),
-        consumers_in_tree=in_tree,
+        consumers_in_tree=in_all,
         serving_count=len(serving),
         served_count=len(served),
     )

@@ -16,6 +16,7 @@ from placement.extensions.console.views.query_form import Pairs, QueryForm, of_s
 from placement.extensions.v1 import query_text, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.sentence import PROPERTIES
 from placement.extensions.v1.pick.picker import Picker, PickRequest
 from placement.extensions.v1.pick.strategy import Preference
 from placement.extensions.v1.schemas import capacity, explanation, search
@@ -87,6 +88,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         "tried": tried,
         "choice": choice or ChoiceForm(),
         "preferences": [*Preference],
+        "reasons": {"absent": ("has none", "have none"), **PROPERTIES},
     }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from placement.extensions.console.views.level import ClassLevel
+from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.console.views.units import amount_of
 from placement.index.column import Column, Inventories
 from placement.index.snapshot import Snapshot
@@ -47,6 +47,8 @@ class HostLevels:
     capacity: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
     is_disabled: list[bool]
+    #: Whether more is used than there is, of any class, on some provider of the host.
+    is_over: list[bool]
     #: The name of each group, and how many of the hosts it has.
     groups: list[tuple[str, int]]
 
@@ -93,8 +95,20 @@ def totals(snapshot: Snapshot) -> list[ClassLevel]:
     return found
 
 
-#: The name by which hosts are grouped by their aggregates, and not by a trait with this beginning.
-AGGREGATE = "aggregate"
+def of_tree(snapshot: Snapshot, root: int) -> list[ClassLevel]:
+    """Return the sums over the providers of a tree, for each class that one of them has, by name."""
+    sums: dict[str, list[int]] = {}
+    for slot in snapshot.forest.tree(root):
+        for level in levels_of(snapshot, slot):
+            amounts = (level.total, level.reserved, level.capacity, level.used)
+            known = sums.setdefault(level.resource_class, [0] * len(amounts))
+            sums[level.resource_class] = [one + other for one, other in zip(known, amounts, strict=True)]
+    return [ClassLevel(name, *amounts) for name, amounts in sorted(sums.items())]
+
+
+#: The names by which hosts are grouped by their aggregates, or stand in the order of how full they are, and not by a
+#: trait with this beginning.
+AGGREGATE, FULLEST = "aggregate", "fullest"
 #: Said of a host that is in no group.
 _NO_GROUP = "none"
 
@@ -116,7 +130,7 @@ def groupings(snapshot: Snapshot) -> list[str]:
 def _group_of(snapshot: Snapshot, root: int, grouping: str) -> str:
     """Return the group of a host: of several, the first by name."""
     provider = snapshot.provider(root)
-    if not grouping:
+    if grouping in ("", FULLEST):
         return ""
     if grouping == AGGREGATE:
         return min(provider.aggregates, default=_NO_GROUP)
@@ -129,28 +143,39 @@ def host_levels(snapshot: Snapshot, resource_class: str, grouping: str = "") -> 
     """Return how full the hosts are in a class; no hosts if nothing has it.
 
     Args:
-        grouping: One of ``groupings``; empty for no groups.
+        grouping: One of ``groupings``; FULLEST or empty for no groups.
     """
     inventories = _inventories(snapshot, resource_class)
     roots = snapshot.forest.roots(inventories.slots)
     capacity = np.bincount(roots, np.floor(inventories.capacity), snapshot.size)
     used = np.bincount(roots, inventories.used, snapshot.size)
-    hosts = sorted(
-        (_group_of(snapshot, slot, grouping), named(snapshot, slot).name, slot) for slot in np.unique(roots).tolist()
+    # 0 for all, unless it is the order: the fullest first.
+    place = -used / np.maximum(capacity, 1) if grouping == FULLEST else np.zeros(snapshot.size)
+    ordered = sorted(
+        (_group_of(snapshot, slot, grouping), float(place[slot]), named(snapshot, slot).name, slot)
+        for slot in np.unique(roots).tolist()
     )
+    hosts = [(group, slot) for group, *_, slot in ordered]
     order = np.array([slot for *_, slot in hosts], dtype=np.intp)
+    over = {snapshot.provider(slot).root for slot in _over_committed(snapshot)}
     return HostLevels(
         resource_class,
         [named(snapshot, slot) for *_, slot in hosts],
         _integers(capacity[order]),
         _integers(used[order]),
         [DISABLED in snapshot.provider(slot).traits for *_, slot in hosts],
+        [slot in over for *_, slot in hosts],
         list(Counter(group for group, *_ in hosts).items()),
     )
 
 
 def over_committed(snapshot: Snapshot, examples: int) -> Attention:
     """Return the providers of which more is used than the capacity, in any class."""
+    return _attention(snapshot, _over_committed(snapshot), examples)
+
+
+def _over_committed(snapshot: Snapshot) -> dict[int, str]:
+    """Return by how much, in words, more is used of providers than the capacity, by slot."""
     over: dict[int, str] = {}
     for name in class_names(snapshot):
         column = snapshot.column(name) or Column.empty()
@@ -158,7 +183,7 @@ def over_committed(snapshot: Snapshot, examples: int) -> Attention:
             amounts = column.amounts(slot)
             by = f"{amount_of(int(amounts.used) - int(amounts.capacity), name)} over"
             over[slot] = f"{over[slot]}, {by}" if slot in over else by
-    return _attention(snapshot, over, examples)
+    return over
 
 
 def disabled_in_use(snapshot: Snapshot, examples: int) -> Attention:

@@ -11,7 +11,7 @@ from typing import Any
 
 from placement.db.writes.notes import CONSUMER, PROVIDER
 from placement.extensions.console.views.timeline import Pair, Thing, TimelineEntry, Words
-from placement.extensions.console.views.units import amount_of, number
+from placement.extensions.console.views.units import amount_of, in_units
 from placement.extensions.v1.history.event import NODE, Event
 from placement.index.snapshot import Snapshot
 
@@ -110,20 +110,20 @@ def _done(entry: TimelineEntry) -> Iterator[Part]:
     yield f"changed: {first.label[:1].lower()}{first.label[1:]}"
     if first.thing:
         yield first.thing
-    yield ", ".join([*first.names, *map(_pair, first.pairs)][:_VALUES])
+    yield ", ".join([*first.names, *(_pair(pair, first.resource_class) for pair in first.pairs)][:_VALUES])
     if others:
         yield f"and {others} more"
 
 
-def _pair(pair: Pair) -> str:
-    values = " → ".join(_value(value) for value in (pair.old, pair.new) if value is not None)
+def _pair(pair: Pair, resource_class: str) -> str:
+    values = " → ".join(_value(value, resource_class) for value in (pair.old, pair.new) if value is not None)
     return f"{pair.field} {values}".strip()
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, resource_class: str) -> str:
     if isinstance(value, Thing):
         return value.name
-    return number(value) if isinstance(value, int) else str(value)
+    return in_units(value, resource_class) if isinstance(value, int) else str(value)
 
 
 def _is_of_a_claim(event: Event) -> bool:

@@ -61,6 +61,8 @@ class Line:
     thing: Thing | None = None
     pairs: tuple[Pair, ...] = ()
     names: tuple[str, ...] = ()
+    #: That of an inventory; else empty.
+    resource_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,7 @@ class Words:
 def _inventory(change: tuple[str, Mapping[str, Sequence[Any]]]) -> Line:
     name, fields = change
     pairs = _pairs({column.replace("_", " "): pair for column, pair in fields.items()})
-    return Line(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs)
+    return Line(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs, resource_class=name)
 
 
 def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[Pair, ...]:

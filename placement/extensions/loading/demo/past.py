@@ -44,10 +44,9 @@ class PastDay:
         """
         self._move(self._shown, self._moment)
         while self._next_sample <= self._at(hour):
-            self._move(self._all.values(), self._moment)
             if self._database.recorder is not None:
                 self._database.recorder.maintain()
-                self._move(self._all.values(), self._next_sample)
+            self._move(self._all.values(), self._next_sample)
             self._next_sample += STEP
         self._moment = self._at(hour)
 

@@ -1,4 +1,4 @@
-"""Requests to the application, as an administrator sends them."""
+"""Requests to the application, with the roles of an administrator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import webob
 
 
 class Service:
-    """Sends requests to the application as an administrator."""
+    """Sends requests to the application with the roles of an administrator."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
@@ -20,10 +20,15 @@ class Service:
         request = webob.Request.blank(path, base_url="http://127.0.0.1", headers={"X-Auth-Token": "admin"})
         return bool(request.get_response(self._application).status_code != 404)
 
-    def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the document of the reply, None without one; raises RuntimeError if the request is refused."""
+    def send(self, method: str, path: str, body: Any = None, token: str = "admin") -> Any:
+        """Return the document of the reply, None without one; raises RuntimeError if the request is refused.
+
+        Args:
+            token: In whose name, as noauth2 has it: ``user:project``.
+        """
         request = webob.Request.blank(path, method=method, base_url="http://127.0.0.1")
-        request.headers["X-Auth-Token"] = "admin"
+        request.headers["X-Auth-Token"] = token
+        request.headers["X-Roles"] = "admin"
         request.headers["OpenStack-API-Version"] = "placement 1.39"
         request.headers["X-OpenStack-Ironic-API-Version"] = "latest"
         if body is not None:

@@ -1,4 +1,4 @@
-"""Sampling of the usage, every ten minutes, for charts of the past (docs/adr/0042).
+"""Sampling of the usage, every ten minutes, for charts of the past (docs/adr/0042, 0048).
 
 The time of a sample is the beginning of its interval, by the database's clock, so that each interval has one sample,
 whichever process takes it.

@@ -61,14 +61,14 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
         (
             "provider",
             {"inventories": {"VCPU": {"total": [8, 16], "max_unit": [8, 16]}}},
-            [Line("Inventory of VCPU", pairs=(Pair("total", 8, 16), Pair("max unit", 8, 16)))],
+            [Line("Inventory of VCPU", pairs=(Pair("total", 8, 16), Pair("max unit", 8, 16)), resource_class="VCPU")],
         ),
         (
             "provider",
             {"inventories": {"VCPU": {"total": [None, 16]}, "CUSTOM_A_B": {"total": [16, None]}}},
             [
-                Line("New inventory of VCPU", pairs=(Pair("total", None, 16),)),
-                Line("Inventory is gone of CUSTOM_A_B", pairs=(Pair("total", 16, None),)),
+                Line("New inventory of VCPU", pairs=(Pair("total", None, 16),), resource_class="VCPU"),
+                Line("Inventory is gone of CUSTOM_A_B", pairs=(Pair("total", 16, None),), resource_class="CUSTOM_A_B"),
             ],
         ),
         (

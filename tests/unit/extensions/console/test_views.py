@@ -21,9 +21,9 @@ from tests.world import Stock, World
         ((100, 0, 100, 50), 50.0, 0.0, 50),
         ((100, 20, 80, 40), 40.0, 20.0, 50),
         ((100, 20, 320, 320), 80.0, 20.0, 100),
-        ((100, 20, 80, 100), 80.0, 20.0, 125),
+        ((100, 20, 80, 100), 80.0, 0.0, 125),
         ((100, 100, 0, 0), 0.0, 100.0, 0),
-        ((100, 100, 0, 5), 0.0, 100.0, 100),
+        ((100, 100, 0, 5), 0.0, 0.0, 100),
         ((0, 0, 0, 0), 0.0, 0.0, 0),
         ((10, 20, 0, 0), 0.0, 100.0, 0),
         ((10, -5, 15, 15), 100.0, 0.0, 100),
@@ -32,7 +32,16 @@ from tests.world import Stock, World
 def test_a_bar_never_leaves_its_place(amounts, used, reserved, percent):
     level = ClassLevel("VCPU", *amounts)
     assert (level.used_width, level.reserved_width, level.percent) == (used, reserved, percent)
-    assert level.used_width + level.reserved_width <= 100
+    assert level.used_width + level.over_width + level.reserved_width <= 100
+    assert (level.over_width > 0) is level.is_over
+    for amount in (1, 30, 1000):
+        assert level.used_width + level.over_width + level.taken_width(amount) + level.reserved_width <= 100
+
+
+def test_a_bar_has_what_would_be_taken_after_what_is_used():
+    level = ClassLevel("VCPU", 100, 20, 80, 40)
+    assert [level.taken_width(amount) for amount in (20, 40, 100)] == [20.0, 40.0, 40.0]
+    assert ClassLevel("VCPU", 100, 20, 80, 81).taken_width(20) == 0.0
 
 
 def a_rack():
@@ -81,6 +90,13 @@ def test_hosts_are_grouped_by_aggregates_and_by_beginnings_of_traits_that_differ
     assert [host.name for host in by_aggregate.hosts] == ["h2", "h3", "h1", "h0"]
     assert by_aggregate.groups == [("a", 2), ("b", 1), ("none", 1)]
     assert cloud.host_levels(snapshot, "VCPU").groups == [("", 4)]
+
+
+def test_hosts_may_stand_in_the_order_of_how_full_they_are():
+    found = cloud.host_levels(a_rack(), "VCPU", cloud.FULLEST)
+    assert [host.name for host in found.hosts] == [f"h{tenth:02}" for tenth in reversed(range(12))]
+    assert found.groups == [("", 12)]
+    assert found.is_over == [True] + [False] * 11
 
 
 def test_classes_come_by_pressure():
