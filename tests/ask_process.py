@@ -11,9 +11,10 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from typing import Any
 
-from tests import running
+from tests import running, servers
 
 ASK = [sys.executable, "-m", "placement.extensions.terminal.main"]
 
@@ -21,6 +22,12 @@ ASK = [sys.executable, "-m", "placement.extensions.terminal.main"]
 def environment() -> dict[str, str]:
     """Return an environment without settings of a client."""
     return {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+
+
+def require_command(command: str) -> None:
+    """Raise Missing unless ``openstack`` finds this command of the package."""
+    if command.replace(" ", "_") not in metadata.entry_points(group="openstack.placement.v1").names:
+        raise servers.Missing("the entry points are not installed: pip install -e .")
 
 
 @contextlib.contextmanager

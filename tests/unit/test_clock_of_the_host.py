@@ -12,8 +12,9 @@ pytestmark = pytest.mark.xdist_group("sources")
 
 #: What asks for the time: names of modules or classes, and of functions of these.
 CLOCKS = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}, "time": {"time", "time_ns", "localtime", "gmtime"}}
-#: The modules that do: that of the function; what asks Nova for changes since then, with a margin; names of files.
-READERS = {"db/schema/tables", "extensions/orphans/nova", "middleware/profiler"}
+#: The modules that do: that of the function; what asks Nova for changes since then, with a margin; what
+#: says when it has looked; names of files.
+READERS = {"db/schema/tables", "extensions/orphans/nova", "extensions/terminal/watching", "middleware/profiler"}
 
 
 def read(module: ast.Module) -> set[str]:

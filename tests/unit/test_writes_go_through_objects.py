@@ -48,6 +48,8 @@ WRITERS = {
 REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed() else set()
 #: What writes the records of claims, under the locks of their consumers.
 RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed() else set()
+#: What moves the dates of the demonstration, before anything is served.
+DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
 #: The modules of placement/db that write: what writes any table, the feed, names, and upkeep.
 BELOW = {
     *("engine/compiled", "feed", "writes/expired_writers", "writes/names"),
@@ -124,7 +126,9 @@ def test_only_the_listed_modules_write_to_tables_of_the_core():
         if not (arguments and getattr(arguments[0], "id", "") in of_extensions)
         if not path.startswith("db/migrations/")
     }
-    assert writing == REPAIRS | RECORDS | {f"objects/{name}" for name in WRITERS} | {f"db/{name}" for name in BELOW}
+    assert writing == REPAIRS | RECORDS | DEMO | {f"objects/{name}" for name in WRITERS} | {
+        f"db/{name}" for name in BELOW
+    }
 
 
 def test_unchecked_writes_are_used_only_by_objects_that_check():

@@ -123,7 +123,8 @@ def _consumers(client: Client, arguments: argparse.Namespace) -> Answer:
 
 
 def _usage(client: Client, arguments: argparse.Namespace) -> Answer:
-    return Answer.of(client.get("/usage", urlencode(usage.parameters(arguments))), usage.lines)
+    document = client.get("/usage", urlencode(usage.parameters(arguments)))
+    return Answer.of(document, partial(usage.lines, by=arguments.by))
 
 
 def _events(client: Client, arguments: argparse.Namespace) -> Answer:

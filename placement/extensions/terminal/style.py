@@ -9,6 +9,8 @@ from typing import Self, TextIO
 
 #: From the lowest to the full one.
 BLOCKS = "▁▂▃▄▅▆▇█"
+#: Stands among blocks where nothing is known.
+UNKNOWN = " "
 
 
 @dataclass(frozen=True, slots=True)

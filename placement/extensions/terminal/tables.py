@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from placement.cmd.text_table import plain
-from placement.extensions.terminal.style import BLOCKS, Style
+from placement.extensions.terminal.style import BLOCKS, UNKNOWN, Style
 
 _GAP = "  "
 #: Texts are not folded below this; in a terminal that is too narrow for it, there is a line for each cell.
@@ -77,7 +77,7 @@ def width(text: str) -> int:
 def _is_whole(cell: object) -> bool:
     """Return whether a cell is not folded: a number, a uuid or blocks, of which a part says nothing."""
     text = "" if cell is None else str(cell)
-    return isinstance(cell, int | float) or {*text} <= {*BLOCKS} or _UUID.fullmatch(text) is not None
+    return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 
 
 def _fitted(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:

@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placement.extensions.terminal import filters
-from placement.extensions.terminal.style import BLOCKS, Style
+from placement.extensions.terminal.style import BLOCKS, UNKNOWN, Style
 from placement.extensions.terminal.tables import seconds, table
 
 Document = Mapping[str, Any]
-COLUMNS = ("class", "used", "capacity", "percent", "least", "most", "trend")
+_COLUMNS = ("used", "capacity", "percent", "least", "most", "trend")
 #: Characters of a trend.
 _TREND = 24
 #: The parameters of GET /v1/usage by the names of their options' values.
-_PARAMETERS = {"resource_class": "class", "begin": "since", "end": "until", "limit": "limit"}
+_PARAMETERS = {"resource_class": "class", "begin": "from", "end": "to", "by": "by", "limit": "limit"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--from", dest="begin", metavar="<when>", help="not before a date, or an age such as 7d (default: a day)"
     )
     options.add_argument("--to", dest="end", metavar="<when>", help="before a date or an age (default: now)")
+    options.add_argument("--by", choices=("project", "aggregate"), help="that of the largest projects or aggregates")
     options.add_argument(
         "--limit", type=filters.positive, metavar="<n>", help="this many samples of a class at most (default: 200)"
     )
@@ -38,36 +39,73 @@ def parameters(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     return filters.parameters_of(arguments, _PARAMETERS)
 
 
-def rows(document: Document, style: Style) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each class: the last usage, the least and the most of the period, and how it went.
+def columns(by: str | None) -> tuple[str, ...]:
+    """Return the names of the columns of ``rows``.
+
+    Args:
+        by: ``project`` or ``aggregate``; None for whole classes.
+    """
+    return ("class", by, *_COLUMNS) if by else ("class", *_COLUMNS)
+
+
+def rows(document: Document, by: str | None, style: Style) -> Iterator[tuple[Any, ...]]:
+    """Yield a row for each class or share: the last usage, the least and the most of the period, and how it went.
 
     Args:
         document: That of the service.
+        by: ``project`` or ``aggregate``; None for whole classes.
         style: Whether there are block characters; without them the trend is empty.
     """
-    for name, samples in document["classes"].items():
-        used = [sample["used"] for sample in samples]
-        capacity = samples[-1]["capacity"]
-        percent = round(100 * used[-1] / capacity) if capacity else None
-        yield name, used[-1], capacity, percent, min(used), max(used), _trend(samples) if style.blocks else ""
+    if by is None:
+        for name, samples in document["classes"].items():
+            yield name, *_row(samples, [sample["at"] for sample in samples], style)
+        return
+    for name, shares in document["shares"].items():
+        moments = sorted({sample["at"] for share in shares for sample in share["samples"]})
+        capacities = {sample["at"]: sample["capacity"] for sample in document["classes"].get(name, ())}
+        for share in shares:
+            # A project has no capacity of its own: it is compared with that of the class.
+            samples = [{"capacity": capacities.get(sample["at"], 0), **sample} for sample in share["samples"]]
+            yield name, share["name"], *_row(samples, moments, style)
 
 
-def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show the usage."""
-    found = list(rows(document, style))
+def lines(document: Document, style: Style, by: str | None = None) -> Iterator[str]:
+    """Yield the lines that show the usage, or with ``by`` that of projects or aggregates."""
+    found = list(rows(document, by, style))
     dates = [sample["at"] for samples in document["classes"].values() for sample in samples]
-    yield f"From {seconds(min(dates))} to {seconds(max(dates))}:" if dates else "No usage is known."
-    yield from table(COLUMNS, found, style, bad=lambda row: row[1] > row[2])
+    if not found:
+        yield f"No usage by {by} is known." if by and dates else "No usage is known."
+        return
+    yield f"From {seconds(min(dates))} to {seconds(max(dates))}:"
+    used, capacity = (columns(by).index(name) for name in ("used", "capacity"))
+    yield from table(columns(by), found, style, bad=lambda row: (row[used] or 0) > row[capacity])
 
 
-def _trend(samples: Sequence[Document]) -> str:
-    """Return how full a class was: a block for each of equal spans of time, by the last sample until its end."""
-    dates = [datetime.datetime.fromisoformat(sample["at"]) for sample in samples]
+def _row(samples: Sequence[Document], moments: Sequence[str], style: Style) -> tuple[Any, ...]:
+    """Return the cells of ``_COLUMNS``.
+
+    Args:
+        samples: Those that are known, in the order of time.
+        moments: When samples of the class were taken, in order.  Without one at the last of them the usage is not
+            known, and its cells are empty.
+        style: As for ``rows``.
+    """
+    used = [sample["used"] for sample in samples]
+    last = samples[-1]
+    now = last["used"] if last["at"] == moments[-1] else None
+    percent = None if now is None or not last["capacity"] else round(100 * now / last["capacity"])
+    return now, last["capacity"], percent, min(used), max(used), _trend(samples, moments) if style.blocks else ""
+
+
+def _trend(samples: Sequence[Document], moments: Sequence[str]) -> str:
+    """Return how full it was: a block for each of equal spans of time, by the last moment until its end."""
+    found = {sample["at"]: sample for sample in samples}
+    dates = [datetime.datetime.fromisoformat(moment) for moment in moments]
     first, last = dates[0], dates[-1]
     count = _TREND if last > first else 1
     ends = (first + (last - first) * (number + 1) / count for number in range(count))
-    shown = (samples[bisect.bisect_right(dates, end) - 1] for end in ends)
-    return "".join(_block(sample["used"], sample["capacity"]) for sample in shown)
+    shown = (found.get(moments[bisect.bisect_right(dates, end) - 1]) for end in ends)
+    return "".join(_block(sample["used"], sample["capacity"]) if sample else UNKNOWN for sample in shown)
 
 
 def _block(used: int, capacity: int) -> str:

@@ -200,7 +200,7 @@ def test_the_overview_names_what_needs_attention(app, uuids):
     assert [
         (ident, words(said)) for ident, said in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
     ] == [
-        (uuids[HOSTILE], f"{HOSTILE} 4 VCPU over"),
+        (uuids[HOSTILE], f"{HOSTILE} is over by 4 VCPU"),
         (uuids[HOSTILE], f"{HOSTILE} is disabled and still used"),
     ]
 
@@ -440,7 +440,7 @@ def told(text):
 def test_a_provider_has_its_history_the_newest_first(app, uuids):
     found = told(page(app, "/providers/pool"))
     assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in found] == [
-        f"Consumer {GONE_CONSUMER[:8]} gave 7 GiB disk back to pool",
+        f"Consumer {GONE_CONSUMER[:8]} released 7 GiB disk on pool",
         f"pool gave 7 GiB disk to consumer {GONE_CONSUMER[:8]}",
         f"pool gave 500 GiB disk to consumer {CONSUMER[:8]}",
         "Provider pool changed: aggregates added c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111",
@@ -477,7 +477,7 @@ def test_a_consumer_has_its_history(app, uuids):
         (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", OF_GONE),
         (
             f"/consumers/{GONE_CONSUMER}",
-            ["Instance 0b1c6a2e gave 7 GiB disk back to pool", "pool gave 7 GiB disk to instance 0b1c6a2e"],
+            ["Instance 0b1c6a2e released 7 GiB disk on pool", "pool gave 7 GiB disk to instance 0b1c6a2e"],
         ),
     ],
 )
@@ -532,7 +532,7 @@ def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch)
         ("kind=trait&provider=&project=+", ["Trait CUSTOM_RED created"]),
         (f"consumer={CONSUMER}", ["cn1, pool and 1 more gave 500 GiB disk, 64 VCPU to instance 0b1c6a2e"]),
         ("project=blue&kind=consumer&consumer=" + GONE_CONSUMER, [
-            "Instance 0b1c6a2e gave 7 GiB disk back to pool",
+            "Instance 0b1c6a2e released 7 GiB disk on pool",
             "pool gave 7 GiB disk to instance 0b1c6a2e",
         ]),
         ("project=red", []),
@@ -626,7 +626,7 @@ def test_a_period_is_chosen(app, uuids, period, least):
 
 def test_the_samples_of_one_class_are_a_table_too(app, uuids):
     text = page(app, "/usage?class=VCPU")
-    table = text.partition("<summary>Table</summary>")[2]
+    table = text.partition("<summary>All samples as a table</summary>")[2]
     used = [int(each) for each in re.findall(r'</time></th><td class="number">(\d+)</td>', table)]
     assert used[0] == 64
     assert used == sorted(used, reverse=True)
@@ -645,15 +645,18 @@ def test_a_period_that_there_is_not_is_refused(app):
 def test_the_doctor_shows_what_the_api_finds(app, uuids):
     found = web.ask(app, "GET", "/v1/doctor", {"x-auth-token": "admin"}).json
     text = page(app, "/doctor")
-    shown = re.findall(r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w ]+)</h2>\n<p>([^<]*)</p>', text)
+    shown = re.findall(
+        r'<h2 id="finding-\d+"><span class="flag[^"]*">(\w+)</span> ([\w -]+)</h2>\n<p>([^<]*)</p>', text
+    )
     assert [(severity, check, html.unescape(what)) for severity, check, what in shown] == [
-        (each["severity"], each["check"].replace("_", " ").capitalize(), each["what"]) for each in found["findings"]
+        (each["severity"], each["check"].replace("over_", "over-").replace("_", " ").capitalize(), each["what"])
+        for each in found["findings"]
     ]
     assert "over_commitment" in {each["check"] for each in found["findings"]}
     for each in found["findings"]:
         assert each["mend"] in words(text)
         assert ("What to do: " + each["mend"] in words(text)) is each["mend"].endswith(".")
-    over = text.partition("Over commitment</h2>")[2].partition("</section>")[0]
+    over = text.partition("Over-commitment</h2>")[2].partition("</section>")[0]
     assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over
     for check in found["checks"]:
         assert check["name"] in text
@@ -773,8 +776,10 @@ def test_the_explanation_is_that_of_the_api_and_each_relaxation_helps(app, uuids
     shown = html.unescape(text)
     assert explained["summary"] in shown
     assert explained["steps"]
-    for each in (*explained["relaxations"], *explained["mistakes"]):
+    for each in explained["mistakes"]:
         assert each["text"] in shown
+    for each in explained["relaxations"]:
+        assert each["text"][:1].upper() + each["text"][1:] in shown
     for near in explained["near_misses"]:
         assert f'href="/console/providers/{near["root"]["uuid"]}"' in shown
     links = [html.unescape(link) for link in re.findall(r'<a class="button" href="/console([^"#]*)#result"', text)]

@@ -7,7 +7,6 @@ import csv
 import re
 import shlex
 import uuid
-from importlib import metadata
 
 import pytest
 import requests
@@ -87,8 +86,7 @@ def test_the_commands_that_both_have_are_those_of_the_page(backend):
 @pytest.mark.parametrize("command", PAIRS)
 def test_both_show_the_same_columns(command, ask, openstack):
     """The table of placement-ask has the same header; events are lines without one, of the same cells in that order."""
-    if command.replace(" ", "_") not in metadata.entry_points(group="openstack.placement.v1").names:
-        raise servers.Missing("the entry points are not installed: pip install -e .")
+    ask_process.require_command(command)
     own = PAIRS[command]
     words = shlex.split(ARGUMENTS[own])
     header, *rows = openstack(*command.split(), *words)

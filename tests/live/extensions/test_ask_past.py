@@ -11,7 +11,7 @@ import pytest
 import requests
 import sqlalchemy as sa
 
-from placement.extensions.v1.history.tables import event_order, events, usage_samples
+from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
 from tests import ask_process, preloaded, running, servers
 from tests.ask_process import ASK
 from tests.children import PATIENCE
@@ -20,6 +20,8 @@ from tests.made import opened
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 HOST, CONSUMER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
+#: The period of the shares.
+THEN = ("--from", "4d", "--to", "2d")
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 
@@ -124,6 +126,42 @@ def test_the_usage_that_is_chosen(samples, ask):
     assert ask("usage", "--from", "3d", "--to", "2d").stdout == "No usage is known.\n"
     wrong = ask("usage", "--class", "NOTHING")
     assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+@pytest.fixture
+def shares(samples, database_url):
+    """What two projects used of VCPU three days ago, and what was used in an aggregate."""
+    at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=3)
+    shares = [("project", 0, "red", None, 6), ("project", 1, "blue", None, 2), ("aggregate", 0, HOST, 8, 6)]
+    with opened(database_url) as database, database.engine.begin() as connection:
+        for dimension, place, name, capacity, amount in shares:
+            row = {"dimension": dimension, "place": place, "name": name, "capacity": capacity, "used": amount}
+            connection.execute(sa.insert(usage_shares).values(at=at, resource_class="VCPU", **row))
+        sample = {"resource_class": "VCPU", "at": at, "capacity": 16, "used": 8}
+        connection.execute(sa.insert(usage_samples).values(sample))
+
+
+def test_the_usage_of_projects_and_of_aggregates(shares, ask):
+    def shown(by):
+        _, header, *found = rows(ask("usage", "--by", by, *THEN))
+        assert header == ["class", by, "used", "capacity", "percent", "least", "most", "trend"]
+        return [row[:7] for row in found]
+
+    assert shown("project") == [
+        ["VCPU", "red", "6", "16", "38", "6", "6"],
+        ["VCPU", "blue", "2", "16", "12", "2", "2"],
+    ]
+    assert shown("aggregate") == [["VCPU", HOST, "6", "8", "75", "6", "6"]]
+    assert ask("usage", "--by", "project", "--from", "1s").stdout == "No usage by project is known.\n"
+    wrong = ask("usage", "--by", "user")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def test_the_client_of_openstack_shows_the_usage_of_projects_too(shares, service, openstack_command):
+    ask_process.require_command("resource usage history")
+    identity = ["--os-auth-type", "admin_token", "--os-endpoint", service.url, "--os-token", "admin"]
+    words = ["resource", "usage", "history", "--by", "project", *THEN, "-f", "csv", "-c", "project", "-c", "used"]
+    assert openstack_command([*identity, *words]).stdout.split() == ['"project","used"', '"red",6', '"blue",2']
 
 
 @pytest.mark.parametrize(("encoding", "trend"), [("utf-8", True), ("ascii", False)])

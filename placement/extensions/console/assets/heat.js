@@ -5,9 +5,11 @@ import { load } from "./session.js";
 
 const STEPS = 11;
 const GAPPED = 6; // pixels of a cell from which on there is a gap after it
-const TALLEST = 56; // pixels of a cell
-const TWO_LINES = 40; // pixels of a cell that has room for the level below the name
-const LABELLED = { width: 58, height: 20 }; // of a cell that has room for a name
+// Sizes are of a text of 15 pixels, and grow with it.
+const REM = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
+const TALLEST = 56 * REM; // pixels of a cell
+const TWO_LINES = 40 * REM; // pixels of a cell that has room for the level below the name
+const LABELLED = { width: 58 * REM, height: 20 * REM }; // of a cell that has room for a name
 const MOST_TITLES = 40; // groups whose names are drawn
 
 /** Return the step of the scale, 0 to 9 for tenths, 10 for more than the capacity. */
@@ -25,12 +27,12 @@ export async function start(element) {
   const tip = element.querySelector("[data-tip]");
   const steps = hosts.used.map((used, host) => step(used, hosts.capacity[host]));
   const isGrouped = hosts.groups.length > 1;
-  const title = isGrouped && hosts.groups.length <= MOST_TITLES ? 18 : isGrouped ? 3 : 0;
+  const title = isGrouped && hosts.groups.length <= MOST_TITLES ? 18 * REM : isGrouped ? 3 : 0;
   let places = [], cell = [1, 1], gap = 0, chosen = -1, columns = 1, colours = [], inks = [], ink = "", line = "";
 
   /** Choose the size of the cells: as large as all groups together fit into the height, over the whole width. */
   function arrange(width) {
-    const height = Math.max(140, Math.min(width * 0.45, 460)) - hosts.groups.length * title;
+    const height = Math.max(140, Math.min(width * 0.45, 460 * REM)) - hosts.groups.length * title;
     const rows = (per) => hosts.groups.reduce((sum, [, size]) => sum + Math.ceil(size / per), 0);
     columns = Math.max(1, Math.ceil(Math.sqrt((count * width) / (2.2 * Math.max(height, 40)))));
     while (columns < count && rows(columns) * (width / columns / 2.2) > height) columns++;
@@ -53,7 +55,7 @@ export async function start(element) {
     [colours, inks] = [samples, samples.map(readable)];
     const style = getComputedStyle(element);
     ink = style.color;
-    line = `12px ${style.fontFamily}`;
+    line = `${12 * REM}px ${style.fontFamily}`;
     const width = Math.max(element.clientWidth, 40);
     const height = arrange(width);
     const scale = window.devicePixelRatio || 1;
@@ -64,7 +66,7 @@ export async function start(element) {
     if (title > 10) {
       let first = 0;
       for (const [name, size] of hosts.groups) {
-        write(`${name} (${size})`, 0, places[first][1] - 5, width, ink);
+        write(`${name} (${size})`, 0, places[first][1] - 5 * REM, width, ink);
         first += size;
       }
     }
@@ -90,8 +92,8 @@ export async function start(element) {
     if (hosts.disabled[host]) hatch(x, y, width - gap, height - gap);
     if (width >= LABELLED.width && height >= LABELLED.height) {
       const level = height >= TWO_LINES;
-      write(hosts.names[host], x + 6, y + height / 2 + (level ? -3 : 4), width - 12, inks[steps[host]]);
-      if (level) write(`${percent(host)} %`, x + 6, y + height / 2 + 13, width - 12, inks[steps[host]]);
+      write(hosts.names[host], x + 6 * REM, y + height / 2 + (level ? -3 : 4) * REM, width - 12 * REM, inks[steps[host]]);
+      if (level) write(`${percent(host)} %`, x + 6 * REM, y + height / 2 + 13 * REM, width - 12 * REM, inks[steps[host]]);
     }
     if (hosts.over[host] && steps[host] < 10) frame(host, colours[10], 3);
   }

@@ -30,10 +30,10 @@ _ROWS = 50
 _FILTERS = (
     ("project", "Project", ""),
     ("user", "User", ""),
-    ("type", "Type", "INSTANCE, or unknown"),
+    ("type", "Type", "INSTANCE"),
     ("provider", "On provider", "name or uuid"),
     ("class", "Of class", "resource class"),
-    ("older_than", "Older than", "30d, 12h or 2026-11-20"),
+    ("older_than", "Older than", "30d or 12h"),
     ("newer_than", "Newer than", "1h"),
 )
 

@@ -170,6 +170,7 @@ def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
         at=at,
         provider=next(each for each in drawn.providers if each.uuid == uuid),
         drawn=drawn,
+        in_tree=of_tree(state.snapshot, state.snapshot.provider(slot).root),
         consumers={member.uuid: state.consumers[member.id] for member in members},
     )
 

@@ -175,13 +175,13 @@ def over_committed(snapshot: Snapshot, examples: int) -> Attention:
 
 
 def _over_committed(snapshot: Snapshot) -> dict[int, str]:
-    """Return by how much, in words, more is used of providers than the capacity, by slot."""
+    """Return how much more is used of providers than the capacity, in words, by slot."""
     over: dict[int, str] = {}
     for name in class_names(snapshot):
         column = snapshot.column(name) or Column.empty()
         for slot in column.over_committed().tolist():
             amounts = column.amounts(slot)
-            by = f"{amount_of(int(amounts.used) - int(amounts.capacity), name)} over"
+            by = amount_of(int(amounts.used) - int(amounts.capacity), name)
             over[slot] = f"{over[slot]}, {by}" if slot in over else by
     return over
 

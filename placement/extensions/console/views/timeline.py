@@ -32,8 +32,6 @@ _INVENTORIES = ("New inventory of", "Inventory is gone of", "Inventory of")
 #: Changes that the verb of an event, or another change, says; and those of what is new or gone.
 _SAID = frozenset({"reason", "consumers"})
 _SAID_BY = dict.fromkeys(("created", "deleted"), _SAID | {"name"})
-#: Names of the spans of time, and their lengths in seconds.
-_SPANS = (("day", 86400), ("hour", 3600), ("minute", 60))
 
 
 class Thing(NamedTuple):
@@ -90,13 +88,14 @@ class TimelineEntry:
 
 
 def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
-    """Return how long ago a moment was, in the greatest span of time that fits."""
-    seconds = int((now - moment).total_seconds())
-    for span, length in _SPANS:
-        number = seconds // length
-        if number > 0:
-            return f"{number} {span}{'s' if number > 1 else ''} ago"
-    return "just now"
+    """Return how long ago a moment was: to the minute within a day."""
+    minutes = int((now - moment).total_seconds()) // 60
+    if minutes < 1:
+        return "just now"
+    hours = minutes // 60
+    if hours < 24:
+        return f"{hours} h {minutes % 60} min ago" if hours else f"{minutes} min ago"
+    return f"{hours // 24} day{'s' if hours >= 48 else ''} ago"
 
 
 class Words:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from placement.extensions.console.views import axis
 from placement.extensions.console.views.units import in_units
 from placement.extensions.v1.history.usage_samples import UsageSample, spread
-from placement.extensions.v1.history.usage_shares import Shares, UsageShare
+from placement.extensions.v1.history.usage_shares import KEPT, Shares, UsageShare
 
 #: The picture, in units of its own: it is stretched to the place that it has.
 WIDTH, HEIGHT = 1000, 200
@@ -109,6 +110,11 @@ class UsageChart:
     def top(self) -> int:
         """The amount at the upper edge."""
         return max(1, self._most_drawn, self._most_capacity if self.shows_capacity else 0)
+
+    @property
+    def peak(self) -> float:
+        """The height of the most that was used, in units of the picture; at least one."""
+        return round(max(HEIGHT - self._y(self.most), 1.0), 1)
 
     @property
     def shows_capacity(self) -> bool:
@@ -216,6 +222,7 @@ def charts_of(
 
     A name has one colour on the whole page, unless there are more names than colours.
     """
+    shares = {name: _with_zeros(shares[name], samples) for name, samples in classes.items() if name in shares}
     drawn = {resource_class: [*shares.get(resource_class, ())][:MOST_LINES] for resource_class in classes}
     names = [*dict.fromkeys(itertools.chain.from_iterable(drawn.values()))]
     found = []
@@ -224,6 +231,21 @@ def charts_of(
         colours = {name: number for number, name in enumerate(coloured)}
         found.append(UsageChart(resource_class, samples, since, until, shares.get(resource_class, {}), colours))
     return sorted(found, key=lambda chart: -chart.percent)
+
+
+def _with_zeros(
+    shares: Mapping[str, Sequence[UsageShare]], samples: Sequence[UsageSample]
+) -> dict[str, list[UsageShare]]:
+    """Return shares in which who has none at a moment used nothing then, where all are known that used something."""
+    known: Counter[datetime.datetime] = Counter(share.at for found in shares.values() for share in found)
+    complete = {sample.at for sample in samples if known[sample.at] < KEPT and (known[sample.at] or not sample.used)}
+    return {
+        name: sorted(
+            [*found, *(UsageShare(name, at, 0) for at in complete - {share.at for share in found})],
+            key=lambda share: share.at,
+        )
+        for name, found in shares.items()
+    }
 
 
 def _text(points: Sequence[tuple[float, float]]) -> str:

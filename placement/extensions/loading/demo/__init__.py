@@ -18,7 +18,7 @@ from wsgiref.types import WSGIApplication
 from placement.db.database import Database
 from placement.extensions.loading.demo import day
 from placement.extensions.loading.demo.past import PastDay
-from placement.extensions.loading.demo.service import Service
+from placement.extensions.loading.demo.service import DemoClient
 from placement.extensions.loading.description import described
 from placement.extensions.loading.writing import load
 from placement.extensions.loading.yaml_source import YamlSource
@@ -30,7 +30,7 @@ def fill(database: Database, application: WSGIApplication) -> None:
     load(database, described(YamlSource(resources.files(__name__).joinpath("cloud.yaml").read_text(encoding="utf-8"))))
     logging.disable(logging.INFO)  # a line for each of a thousand requests
     try:
-        for hour, act in day.plan(Service(application)):
+        for hour, act in day.plan(DemoClient(application)):
             past.advance(hour)
             act()
         past.advance(day.HOURS)

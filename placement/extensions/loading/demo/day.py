@@ -10,7 +10,7 @@ import functools
 import random
 from collections.abc import Callable, Iterator
 
-from placement.extensions.loading.demo.service import Service
+from placement.extensions.loading.demo.service import DemoClient
 from placement.extensions.loading.demo.tenants import Tenants
 
 HOURS = 24
@@ -35,7 +35,7 @@ _DISABLED, _MOVED = "compute-16", 30
 Deed = tuple[float, Callable[[], object]]
 
 
-def plan(service: Service) -> list[Deed]:
+def plan(service: DemoClient) -> list[Deed]:
     """Return what happens, in order.  What stands at the end is the cloud that the documents show."""
     chooser = random.Random(1)
     tenants = Tenants(service, chooser)
@@ -62,14 +62,14 @@ def _passing(tenants: Tenants, chooser: random.Random) -> Iterator[Deed]:
             yield until, functools.partial(tenants.release, consumer)
 
 
-def _out_of_service(service: Service, tenants: Tenants) -> Iterator[Deed]:
+def _out_of_service(service: DemoClient, tenants: Tenants) -> Iterator[Deed]:
     yield 17.2, functools.partial(_disable, service, _DISABLED)
     parts = {service.uuid(f"{_DISABLED}-numa{number}") for number in range(2)}
     for number in range(_MOVED):
         yield 17.3 + number * 0.03, functools.partial(tenants.move_one_from, parts)
 
 
-def _machines(service: Service) -> Iterator[Deed]:
+def _machines(service: DemoClient) -> Iterator[Deed]:
     for number, name in enumerate(_MACHINES):
         yield -1.1 + number * 0.01, functools.partial(_offer, service, name)
     for number, hour in enumerate(_TAKEN):
@@ -77,14 +77,14 @@ def _machines(service: Service) -> Iterator[Deed]:
         yield hour, functools.partial(service.send, "POST", "/baremetal/v1/allocations", record)
 
 
-def _disable(service: Service, name: str) -> None:
+def _disable(service: DemoClient, name: str) -> None:
     """Take a host out of service, as nova does it."""
     path = f"/resource_providers/{service.uuid(name)}/traits"
     found = service.send("GET", path)
     service.send("PUT", path, {**found, "traits": [*found["traits"], "COMPUTE_STATUS_DISABLED"]})
 
 
-def _shrink(service: Service, name: str) -> None:
+def _shrink(service: DemoClient, name: str) -> None:
     """Take away memory that is in use, as if a module had failed."""
     path = f"/resource_providers/{service.uuid(name)}"
     used = service.send("GET", f"{path}/usages")["usages"]["MEMORY_MB"]
@@ -92,7 +92,7 @@ def _shrink(service: Service, name: str) -> None:
     service.send("PUT", f"{path}/inventories/MEMORY_MB", {**inventory, "total": max(used // 2, 8192)})
 
 
-def _offer(service: Service, name: str) -> None:
+def _offer(service: DemoClient, name: str) -> None:
     """Record a machine and offer it."""
     node = {"name": name, "driver": "ipmi", "resource_class": "large"}
     path = f"/baremetal/v1/nodes/{service.send('POST', '/baremetal/v1/nodes', node)['uuid']}"

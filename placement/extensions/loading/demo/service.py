@@ -9,7 +9,7 @@ from wsgiref.types import WSGIApplication
 import webob
 
 
-class Service:
+class DemoClient:
     """Sends requests to the application with the roles of an administrator."""
 
     def __init__(self, application: WSGIApplication) -> None:

@@ -6,7 +6,7 @@ import random
 import uuid
 from typing import Any
 
-from placement.extensions.loading.demo.service import Service
+from placement.extensions.loading.demo.service import DemoClient
 
 _RACK_A = "0a7c1f5e-6b1d-4c3e-8f2a-5d9e7b3c1a01"
 #: What each kind of consumer asks for.
@@ -25,7 +25,7 @@ _USERS = ("ada", "grace", "edsger", "barbara")
 class Tenants:
     """The consumers that hold something, and what each of them has claimed."""
 
-    def __init__(self, service: Service, chooser: random.Random) -> None:
+    def __init__(self, service: DemoClient, chooser: random.Random) -> None:
         self._service = service
         self._chooser = chooser
         #: The bodies of their claims, with the kind of each.

@@ -49,7 +49,8 @@ class ShowUsage(Asking):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/usage", urlencode(usage.parameters(parsed_args)))
-        return usage.COLUMNS, list(usage.rows(document, Style.of(self.app.stdout, os.environ)))
+        found = usage.rows(document, parsed_args.by, Style.of(self.app.stdout, os.environ))
+        return usage.columns(parsed_args.by), list(found)
 
 
 class ShowHistory(Asking):

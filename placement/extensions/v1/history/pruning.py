@@ -92,6 +92,7 @@ _DELETE_EVENTS = sa.delete(events).where(
     events.c.writer_id == sa.bindparam("writer"), events.c.seq <= sa.bindparam("last")
 )
 _DELETE_ORDER = sa.delete(event_order).where(event_order.c.position <= sa.bindparam("last"))
-_DELETE_SAMPLES = tuple(
-    sa.delete(table).where(table.c.at < sa.bindparam("before")) for table in (usage_samples, usage_shares)
+_DELETE_SAMPLES = (
+    sa.delete(usage_samples).where(usage_samples.c.at < sa.bindparam("before")),
+    sa.delete(usage_shares).where(usage_shares.c.at < sa.bindparam("before")),
 )

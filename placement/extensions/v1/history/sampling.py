@@ -38,9 +38,10 @@ def take(database: Database, at: datetime.datetime | None = None) -> None:
         # If two processes insert it at once, one collides, runs again, and finds the other's.
         if _has_sample(db, at):
             return
-        for table, rows in ((usage_samples, sums), (usage_shares, parts)):
-            if rows:
-                db.execute(sa.insert(table), rows)
+        if sums:
+            db.execute(sa.insert(usage_samples), sums)
+        if parts:
+            db.execute(sa.insert(usage_shares), parts)
 
     database.write(insert)
 

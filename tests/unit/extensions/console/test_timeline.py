@@ -147,12 +147,14 @@ def test_a_provider_that_is_gone_has_the_name_that_an_event_of_the_page_says():
     [
         (-5, "just now"),
         (59, "just now"),
-        (60, "1 minute ago"),
-        (3599, "59 minutes ago"),
-        (3600, "1 hour ago"),
+        (60, "1 min ago"),
+        (3599, "59 min ago"),
+        (3600, "1 h 0 min ago"),
+        (86399, "23 h 59 min ago"),
+        (86400, "1 day ago"),
         (2 * 86400 - 1, "1 day ago"),
         (30 * 86400, "30 days ago"),
     ],
 )
-def test_how_long_ago_it_was_is_said_in_the_greatest_span_that_fits(seconds, words):
+def test_how_long_ago_it_was_is_said_to_the_minute_within_a_day(seconds, words):
     assert timeline.ago(NOW - datetime.timedelta(seconds=seconds), NOW) == words

@@ -9,7 +9,7 @@ import pytest
 
 from placement.extensions.console.views.usage_chart import UsageChart, charts_of
 from placement.extensions.v1.history.usage_samples import UsageSample
-from placement.extensions.v1.history.usage_shares import UsageShare
+from placement.extensions.v1.history.usage_shares import KEPT, UsageShare
 
 START = datetime.datetime(2026, 11, 23)
 HOUR = datetime.timedelta(hours=1)
@@ -124,8 +124,20 @@ def test_a_point_has_the_height_of_each_line_and_says_its_amount():
     first, second, third = drawn.points(10)
     assert first.marks == [(0, 100.0), (1, 50.0)]
     assert first.sentence.replace("\N{NARROW NO-BREAK SPACE}", " ") == "red 0 MiB, blue 1 GiB"
-    assert second.marks == [(0, 0.0)]
+    assert second.marks == [(0, 0.0), (1, 100.0)]
     assert third.marks == []
+
+
+def test_who_has_no_share_used_nothing_if_all_that_used_something_are_known():
+    [drawn] = charts(MEMORY_MB=shares(red=(0, 2048), blue=(1024,)))
+    assert [(line.name, line.least, [share.used for share in line.samples]) for line in drawn.lines] == [
+        ("red", 0, [0, 2048]),
+        ("blue", 0, [1024, 0]),
+    ]
+    # So many that others may have used something, too.
+    many = shares(**{f"p{number:02}": (9,) for number in range(KEPT)})
+    [drawn] = charts(MEMORY_MB={"late": [UsageShare("late", START + HOUR, 1)], **many})
+    assert [share.used for share in drawn.lines[0].samples] == [1]
 
 
 def test_the_present_is_no_point():

@@ -47,8 +47,6 @@ WITHOUT = {
     ("consumers", "after"): "the command fetches all pages",
     ("history", "after"): "the command fetches all pages",
     ("history", "order"): "--newest",
-    ("usage", "since"): "--from",
-    ("usage", "until"): "--to",
     ("events", "wait"): "--follow waits",
     ("claim", "requests"): "--file",
     ("claim", "keep"): "--move",

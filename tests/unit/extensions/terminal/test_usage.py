@@ -15,7 +15,7 @@ def sample(minute, used, capacity=8):
 
 
 def trend(*samples):
-    (row,) = usage.rows({"classes": {"VCPU": samples}}, BLOCKS)
+    (row,) = usage.rows({"classes": {"VCPU": samples}}, None, BLOCKS)
     return row[-1]
 
 
@@ -32,7 +32,9 @@ def test_a_block_is_as_high_as_a_class_is_full(used, capacity, block):
 
 
 def test_a_class_without_capacity_has_no_percentage():
-    ((*_, percent, least, most, _),) = usage.rows({"classes": {"VCPU": [sample(0, 1, 0), sample(1, 3, 0)]}}, Style())
+    ((*_, percent, least, most, _),) = usage.rows(
+        {"classes": {"VCPU": [sample(0, 1, 0), sample(1, 3, 0)]}}, None, Style()
+    )
     assert (percent, least, most) == (None, 1, 3)
 
 
@@ -41,3 +43,48 @@ def test_a_trend_is_never_folded():
     _, _, first, *_ = usage.lines(document, Style(75, blocks=True))
     assert first.endswith("▂" * 23 + "▃")
     assert max(map(len, usage.lines(document, Style(75, blocks=True)))) <= 75
+
+
+def shares_of(by, *shares):
+    """The rows of shares of four VCPU samples of 8, and of the present."""
+    document = {
+        "classes": {"VCPU": [sample(minute, 4) for minute in (0, 10, 20, 30, 35)]},
+        "shares": {"VCPU": [{"name": name, "samples": samples} for name, samples in shares]},
+    }
+    return [row[1:] for row in usage.rows(document, by, BLOCKS)]
+
+
+def of_project(minute, used):
+    return {"at": sample(minute, used)["at"], "used": used}
+
+
+def test_a_project_is_compared_with_the_capacity_of_its_class():
+    red = ("red", [of_project(minute, used) for minute, used in ((0, 0), (10, 4), (20, 8), (30, 2))])
+    assert shares_of("project", red) == [("red", 2, 8, 25, 0, 8, "▁" * 7 + "▅" * 8 + "█" * 8 + "▃")]
+
+
+def test_an_aggregate_has_a_capacity_of_its_own():
+    rack = ("a1", [sample(minute, 1, 2) for minute in (0, 10, 20, 30)])
+    assert shares_of("aggregate", rack) == [("a1", 1, 2, 50, 1, 1, "▅" * 24)]
+
+
+def test_where_a_share_is_not_known_there_is_a_gap():
+    red = ("red", [of_project(minute, 8) for minute in (0, 10, 20, 30)])
+    blue = ("blue", [of_project(0, 8), of_project(20, 4)])
+    assert shares_of("project", red, blue)[1] == ("blue", None, 8, None, 4, 8, "█" * 7 + " " * 8 + "▅" * 8 + " ")
+
+
+def test_shares_have_a_column_for_whose_they_are():
+    assert usage.columns("project")[:3] == ("class", "project", "used")
+    document = {"classes": {"VCPU": [sample(0, 4)]}, "shares": {}}
+    assert [*usage.lines(document, BLOCKS, "project")] == ["No usage by project is known."]
+    assert [*usage.lines({"classes": {}, "shares": {}}, BLOCKS, "project")] == ["No usage is known."]
+
+
+def test_a_share_above_its_capacity_is_marked():
+    document = {
+        "classes": {"VCPU": [sample(0, 4, 2)]},
+        "shares": {"VCPU": [{"name": name, "samples": [of_project(0, used)]} for name, used in (("a", 3), ("b", 1))]},
+    }
+    _, _, over, within = usage.lines(document, Style(colour=True), "project")
+    assert ("\x1b[31m" in over, "\x1b[31m" in within) == (True, False)
