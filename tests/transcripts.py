@@ -27,14 +27,29 @@ _LONGEST = 300
 
 
 def steps(text: str) -> list[tuple[str, str]]:
-    """Return the commands of a block, each with the text that is shown below it."""
+    """Return the commands of a block, each with the text that is shown below it.
+
+    A command goes on in the next line after a backslash, and within quotes.
+    """
     found: list[tuple[str, list[str]]] = []
     for line in text.splitlines():
-        if line.startswith("$ "):
+        if found and not is_complete(found[-1][0]):
+            command, shown = found.pop()
+            found.append((f"{command}\n{line}", shown))
+        elif line.startswith("$ "):
             found.append((line.removeprefix("$ "), []))
         else:
             found[-1][1].append(line)
     return [(command, "\n".join(shown).strip("\n")) for command, shown in found]
+
+
+def is_complete(command: str) -> bool:
+    """Return whether a command does not go on in the next line."""
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return False
+    return not command.endswith("\\")
 
 
 def install(directory: Path) -> None:

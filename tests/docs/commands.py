@@ -21,6 +21,7 @@ from placement import conf as options
 from placement.cmd import manage, metrics, serve, status
 from placement.extensions.terminal import commands as ask
 from tests.docs.blocks import ROOT
+from tests.transcripts import is_complete
 from tools import compare_with_original
 
 #: Programs of others whose arguments are not checked here, and words of the shell.  Other tests run most of them.
@@ -64,7 +65,7 @@ class WrongCommand(AssertionError):
 def check(text: str) -> None:
     """Check the commands of a shell; raises WrongCommand."""
     functions = set(re.findall(r"^(\w+)\(\)", text, re.MULTILINE))
-    for words in _commands(text):
+    for words in _commands(_with_values(text)):
         program = Path(words[0]).name
         if program in functions | _OTHERS:
             continue
@@ -79,6 +80,12 @@ def check(text: str) -> None:
             raise WrongCommand(f"{shlex.join(words)}\n{said.getvalue() or error}") from error
 
 
+def _with_values(text: str) -> str:
+    """Return the commands with the values of variables that are a word, such as a uuid, and of loops the first one."""
+    values = dict(re.findall(r"(?:^|\bfor )(\w+)(?:=| in )([\w-]+)\b(?![^ ;\n])", text, re.MULTILINE))
+    return re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), text)
+
+
 def with_prompt(text: str) -> Iterator[str]:
     """Yield the commands of a block that also has what they print: from ``$`` on, with the lines that complete them."""
     begun = ""
@@ -86,17 +93,9 @@ def with_prompt(text: str) -> Iterator[str]:
         if not begun and not line.startswith("$ "):
             continue
         begun = f"{begun}\n{line}" if begun else line.removeprefix("$ ")
-        if _is_complete(begun):
+        if is_complete(begun):
             yield begun
             begun = ""
-
-
-def _is_complete(command: str) -> bool:
-    try:
-        shlex.split(command, comments=True)
-    except ValueError:
-        return False
-    return not command.endswith("\\")
 
 
 def _commands(text: str) -> Iterator[list[str]]:
@@ -107,7 +106,7 @@ def _commands(text: str) -> Iterator[list[str]]:
     pending = ""
     for line in text.splitlines():
         pending = f"{pending}\n{line}" if pending else line
-        if not _is_complete(pending):
+        if not is_complete(pending):
             continue
         yield from _simple(pending)
         pending = ""

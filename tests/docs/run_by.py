@@ -61,6 +61,7 @@ RUN = (
         Runs(kind, "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py")
         for kind in ("book.py", "gpus.yaml", "console", "shell")
     ),
+    *(Runs(kind, "docs/questions.rst", "tests/live/extensions/test_questions.py") for kind in ("console", "shell")),
     *(
         Runs(kind, "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py")
         for kind in ("controller.py", "cluster.yaml", "console")

@@ -114,6 +114,8 @@ def test_blocks_are_found_with_their_lines_and_captions():
         ("shell", "placement-manage", "no command"),
         ("shell", "for job in a b; do placement-ask claims $job; done", "claims"),
         ("shell", 'echo "$(placement-ask hist a)"', "hist"),
+        ("shell", "JOB=a\nplacement-ask claim VCPU=1 --move $JOB", "'a' is no uuid"),
+        ("shell", "for job in a b; do placement-ask claim VCPU=1 --move $job; done", "'a' is no uuid"),
         ("shell", "HOST=a placement-ask history --olddest a > b 2>&1", "--olddest"),
         ("shell", "placement-ask history \\\n  --olddest a", "--olddest"),
         ("shell", "placement-serve --port none", "not an integer"),

@@ -14,6 +14,11 @@ from tests.servers import Missing
 _PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
+def is_problem(message: Any) -> bool:
+    """Whether a line of the browser's console is an error; a page that is refused with 4xx is none."""
+    return message.type in ("error", "warning") and not message.text.startswith("Failed to load resource")
+
+
 @contextlib.contextmanager
 def launched() -> Iterator[Any]:
     """The browser, without a window.

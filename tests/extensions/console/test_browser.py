@@ -1,6 +1,7 @@
 """The pages in a real Chromium: sign-in, heat map, form and text, keyboard, themes, widths, and what axe finds.
 
-With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment each page is also photographed, in both themes.
+With PLACEMENT_TEST_SCREENSHOTS=DIRECTORY in the environment each page is also photographed, in both themes.  The
+pictures of the documents are drawn by tests/live/extensions/test_questions.py.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def open_page(browser, url):
             page = context.new_page()
             page.set_default_timeout(1000 * children.PATIENCE)
             page.on("pageerror", lambda error: problems.append(str(error)))
-            page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
+            page.on("console", lambda message: problems.append(message.text) if chromium.is_problem(message) else None)
             page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
             page.goto(address + path)
             return page
@@ -87,11 +88,6 @@ def open_page(browser, url):
         yield opened
         assert problems == []
         assert {re.sub(r":\d+$", "", host) for host in hosts} <= {"127.0.0.1"}
-
-
-def is_problem(message):
-    """Whether a line of the browser's console is an error; a page that is refused with 4xx is none."""
-    return message.type in ("error", "warning") and not message.text.startswith("Failed to load resource")
 
 
 # --- every page ---
@@ -728,7 +724,7 @@ def test_each_line_and_its_key_have_one_colour(open_page, shared):
 def test_a_point_is_followed_with_a_token(open_page, by_token, keystone):
     page = open_page("/usage?class=VCPU&period=week", f"{by_token.url}/console")
     signed_in(page, keystone.token("operator", "mine"))
-    wait_for_heading(page, "Usage of VCPU")
+    wait_for_heading(page, "VCPU")
     page.locator(".plot a").first.click()
     wait_for_heading(page, "Gone")
 

@@ -16,7 +16,7 @@ Pairs = Sequence[tuple[str, str]]
 
 _LABELS = {
     "resources": ("Resources", "VCPU:4,MEMORY_MB:8192"),
-    "required": ("Traits", "HW_CPU_X86_AVX2,!CUSTOM_SLOW"),
+    "required": ("Traits", "CUSTOM_SSD,!CUSTOM_HDD"),
     "member_of": ("Aggregates", "in:uuid,uuid or !uuid"),
     "in_tree": ("In the tree of", "name or uuid of a provider"),
 }

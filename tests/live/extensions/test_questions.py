@@ -1,0 +1,226 @@
+"""The questions of docs/questions.rst: each command and each call is run, and answered as shown; each picture is drawn.
+
+A picture cannot be compared pixel by pixel, since uuids and times differ: its page has to show what the caption says,
+and its size has to be that of the file.  With PLACEMENT_TEST_SCREENSHOTS=docs/images in the environment all pictures of
+the documents are drawn anew.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from placement.extensions.terminal.style import BLOCKS, UNKNOWN
+from tests import children, transcripts
+from tests.docs import examples
+from tests.docs.blocks import PAGES, ROOT, blocks
+from tests.docs.run_by import blocks_of
+from tests.extensions.console import chromium, pictures
+
+# One cloud for all; the last question changes it.
+pytestmark = pytest.mark.xdist_group("questions")
+
+PAGE = PAGES["docs/questions.rst"]
+SCREENSHOTS = os.environ.get("PLACEMENT_TEST_SCREENSHOTS")
+IMAGES = ROOT / "docs/images"
+#: The width of all pictures, and the height of those that end before a window does; in pixels.
+WIDTH, HEIGHT = 1200, 700
+HEIGHTS = {"full": 510, "claim": 520, "changed": 480, "wrong": 390, "past": 480, "drained": 500}
+#: That of the README, and its page.
+README_PICTURE, OVERVIEW, README_SIZE = "console.png", "/console/", (1440, 900)
+#: Bytes of a picture at most.
+MOST = 120_000
+_FIGURE = re.compile(
+    r"^\.\. figure:: images/(?P<file>\S+)\n   :alt: .+\n\n"
+    r"   ``(?P<path>[^`]+)``(?:, \*(?P<button>[^*]+)\*)?: (?P<text>.+)\n",
+    re.MULTILINE,
+)
+#: The trend in a row: it shifts with every ten minutes.
+_TREND = re.compile(f"  [{BLOCKS}{UNKNOWN}]*[{BLOCKS}]$", re.MULTILINE)
+
+
+class Figure(NamedTuple):
+    """A picture: its file, the page, the button to press there, and what is to be seen then."""
+
+    file: str
+    path: str
+    button: str | None
+    seen: list[str]
+
+    @property
+    def size(self):
+        return WIDTH, HEIGHTS.get(Path(self.file).stem, HEIGHT)
+
+
+def figure_of(text):
+    (found,) = _FIGURE.finditer(text)
+    return Figure(found["file"], found["path"], found["button"], re.findall("``([^`]+)``", found["text"]))
+
+
+#: The text below each heading that is a question, in their order.
+QUESTIONS = dict(re.findall(r"^([^\n]+\?)\n=+\n\n(.*?)(?=^[^\n]+\n===|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+FIGURES = {question: figure_of(text) for question, text in QUESTIONS.items()}
+
+
+def commands_of(text):
+    return [step for block in blocks(text) if block.kind == "console" for step in transcripts.steps(block.text)]
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_there_are_ten_questions_each_with_a_command_a_call_a_picture_and_a_reference():
+    assert len(QUESTIONS) == 10
+    for question, text in QUESTIONS.items():
+        programs = {command.split()[0] for command, _ in commands_of(text)}
+        assert {"placement-ask", "curl"} <= programs, question
+        assert re.search("^Reference: :(ref|doc):", text, re.MULTILINE), question
+        assert FIGURES[question].seen, question
+
+
+# --- the demonstration -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """A checkout in which the demonstration runs."""
+    found = tmp_path_factory.mktemp("questions")
+    transcripts.install_in_checkout(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def url(directory):
+    """The demonstration, started by the command of the page, on a free port."""
+    (block,) = blocks_of(__file__, "docs/questions.rst", "shell")
+    port = children.free_port()
+    with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium.launched() as found:
+        yield found
+
+
+@pytest.fixture
+def draw(url, browser):
+    """Return a function that opens a page in a window of this size, presses a button, and returns the picture."""
+    from playwright.sync_api import expect
+
+    problems, contexts = [], []
+
+    def drawn(path, size, button=None, seen=()):
+        width, height = size
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="light", reduced_motion="reduce"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(1000 * children.PATIENCE)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text) if chromium.is_problem(message) else None)
+        assert page.goto(url + path).status == 200
+        assert page.url == url + path
+        if button:
+            with page.expect_navigation():
+                page.get_by_role("button", name=button).click()
+        page.wait_for_load_state("networkidle")
+        for text in seen:
+            expect(page.locator("main").get_by_text(text).locator("visible=true").first).to_be_in_viewport()
+        return page.screenshot()
+
+    yield drawn
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def compare(png, file, browser):
+    """Compare the size of a picture with that of its file, which is replaced first if that was asked for."""
+    if SCREENSHOTS:
+        path = ROOT / SCREENSHOTS / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pictures.small(browser, png))
+    assert pictures.size(png) == pictures.size((IMAGES / file).read_bytes()), file
+
+
+def test_the_picture_of_the_readme(draw, browser):
+    compare(draw(OVERVIEW, README_SIZE, seen=["compute-03-numa0"]), README_PICTURE, browser)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: Path(FIGURES[question].file).stem)
+def test_a_question_is_answered_as_it_is_shown(question, url, directory, draw, browser):
+    """The commands of all questions need those before the first one."""
+    before, _, _ = PAGE.partition(next(iter(QUESTIONS)))
+    prepared = [command for command, _ in commands_of(before)]
+    asked = commands_of(QUESTIONS[question])
+    commands = [*prepared, *(command for command, _ in asked)]
+    printed, errors = transcripts.run(commands, directory, transcripts.environment() | {"PYTHONIOENCODING": "utf-8"})
+    for (command, shown), output in zip(asked, printed[len(prepared) :], strict=True):
+        assert is_shown(shown, output), f"$ {command}\n{output}\n{errors}"
+    assert errors == ""
+    figure = FIGURES[question]
+    compare(draw(figure.path, figure.size, figure.button, figure.seen), figure.file, browser)
+
+
+def is_shown(shown, output):
+    """Whether a page shows this output: a document where it shows one, in which ``"..."`` stands for anything."""
+    if shown.startswith("{"):
+        return examples.matches(json.loads(shown), json.loads(output))
+    shown, output = (_TREND.sub("  trend", text) for text in (shown, output.strip("\n")))
+    return transcripts.pattern(shown).fullmatch(output) is not None
+
+
+def test_every_picture_of_the_documents_is_drawn_here_and_is_small():
+    drawn = {README_PICTURE, *(figure.file for figure in FIGURES.values())}
+    files = {str(path.relative_to(IMAGES)): path for path in IMAGES.rglob("*.*")}
+    assert files.keys() == drawn
+    assert {name: length for name, path in files.items() if (length := path.stat().st_size) > MOST} == {}
+    assert f".. image:: docs/images/{README_PICTURE}\n" in PAGES["README.rst"]
+
+
+# --- the comparisons themselves ---------------------------------------------------------------------------------------
+
+
+def test_what_is_shown_is_compared():
+    assert is_shown('{"a": [1, "..."], "...": "..."}', '{"a": [1, 2], "b": 3}\n')
+    assert not is_shown('{"a": [2, "..."], "...": "..."}', '{"a": [1, 2], "b": 3}\n')
+    assert is_shown("VCPU  4  ▁ ▂\nPGPU  5  ▂▂▂", "VCPU  4   ▂▁\nPGPU  5  ▂▃▂\n")
+    assert not is_shown("VCPU  4  ▁▂", "VCPU  5  ▁▂\n")
+    assert not is_shown("VCPU  4  ▁▂", "VCPU  4\n")
+
+
+#: The largest difference of a channel between the two pictures of a page.
+FARTHEST = """() => {
+  const [one, other] = [...document.images].map((image) => {
+    const pen = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    pen.drawImage(image, 0, 0);
+    return pen.getImageData(0, 0, image.width, image.height).data;
+  });
+  return Math.max(...one.map((value, at) => Math.abs(value - other[at])));
+}"""
+
+
+def test_a_small_picture_has_the_pixels_of_the_large_one(browser):
+    """All of them where there are at most 256 colours, and else nearly."""
+    page = browser.new_page(viewport={"width": 300, "height": 20})
+    page.set_content("<body style='margin: 0; background: linear-gradient(to right, #000, #fa6)'>")
+    large = page.screenshot()
+    small = pictures.small(browser, large)
+    assert pictures.size(small) == pictures.size(large) == (300, 20)
+    page.set_content(
+        "<body style='margin: 0'>"
+        + "".join(f"<img src='data:image/png;base64,{base64.b64encode(each).decode()}'>" for each in (large, small))
+    )
+    page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth)")
+    far = page.evaluate(FARTHEST)
+    page.close()
+    assert far < 16
