@@ -36,6 +36,8 @@ HEIGHTS = {"full": 510, "claim": 520, "changed": 480, "wrong": 390, "past": 480,
 README_PICTURE, OVERVIEW, README_SIZE = "console.png", "/console/", (1440, 900)
 #: Bytes of a picture at most.
 MOST = 120_000
+#: Milliseconds in which a page that was loaded is complete.
+_COMPLETE = 30_000
 _FIGURE = re.compile(
     r"^\.\. figure:: images/(?P<file>\S+)\n   :alt: .+\n\n"
     r"   ``(?P<path>[^`]+)``(?:, \*(?P<button>[^*]+)\*)?: (?P<text>.+)\n",
@@ -134,7 +136,8 @@ def draw(url, browser):
                 page.get_by_role("button", name=button).click()
         page.wait_for_load_state("networkidle")
         for text in seen:
-            expect(page.locator("main").get_by_text(text).locator("visible=true").first).to_be_in_viewport()
+            place = page.locator("main").get_by_text(text).locator("visible=true").first
+            expect(place, text).to_be_in_viewport(timeout=_COMPLETE)
         return page.screenshot()
 
     yield drawn
