@@ -42,7 +42,7 @@ def without_consumer(subject: Subject) -> Iterator[Finding]:
     if found:
         yield warning(
             counted(len(found), "consumer has allocations", "consumers have allocations")
-            + " and no row: without a project and a user, nothing of that counts in the usage of a project.",
+            + " but no row: without a project and a user, none of that counts in the usage of any project.",
             tuple(found),
             "placement-manage db online_data_migrations",
             fixable=True,
@@ -97,7 +97,7 @@ def without_owner(subject: Subject) -> Iterator[Finding]:
     if found:
         yield warning(
             counted(len(found), "consumer has", "consumers have")
-            + " a project, a user or a consumer type without a row, and no usage of a project counts what is held.",
+            + " a project, a user or a consumer type without a row: what is held counts in the usage of no project.",
             tuple(found),
             "PUT /allocations/<consumer> by the program that owns it, with project_id and user_id; what nobody owns: "
             "placement-ask release <consumer>.",
@@ -130,8 +130,8 @@ def same_names(subject: Subject) -> Iterator[Finding]:
         found.setdefault(row.lower, []).append(f"{row.name} ({row.uuid})")
     if found:
         yield warning(
-            counted(len(found), "name is", "names are")
-            + " those of several providers, but for case: most often one host, registered twice.",
+            counted(len(found), "name belongs", "names belong")
+            + " to several providers, if case is ignored: most often one host, registered twice.",
             tuple(", ".join(names) for names in found.values()),
             "openstack resource provider delete <the one that no host uses>, or set --name.",
         )

@@ -42,7 +42,7 @@ def expired(subject: Subject) -> Iterator[Finding]:
     if ids:
         yield info(
             counted(len(ids), "writer of the feed has", "writers of the feed have")
-            + f" not been seen for {LIFETIME / 3600:.0f} hours without an end: the next writes bring it.",
+            + f" not been seen for {LIFETIME / 3600:.0f} hours, without being ended: the next writes end such writers.",
             tuple(f"writer {row.id}" for row in ids),
             FIX,
             fixable=True,

@@ -60,7 +60,7 @@ def lost_inventories(subject: Subject) -> Iterator[Finding]:
     if found:
         yield warning(
             counted(len(found), "inventory is", "inventories are")
-            + " of a provider or a resource class that does not exist: no request shows that.",
+            + " of a provider or a resource class that does not exist: no request shows such an inventory.",
             tuple(found),
             "DELETE FROM inventories WHERE id = <row>; if it is of a standard class: pip install --upgrade "
             "os-resource-classes.",
@@ -77,9 +77,9 @@ def repeated_allocations(subject: Subject) -> Iterator[Finding]:
     if found:
         yield warning(
             counted(len(found), "allocation is", "allocations are")
-            + " there more than once: the consumer is shown the amount of one row, and all rows count as used.",
+            + " stored more than once: clients see the amount of one row, but all rows count as used.",
             tuple(found),
-            "openstack resource provider allocation show <consumer>, then ... allocation set with what it shall hold.",
+            "openstack resource provider allocation show <consumer>, then ... allocation set with what it should hold.",
         )
 
 

@@ -34,7 +34,7 @@ def roots(subject: Subject) -> Iterator[Finding]:
     if found.wrong:
         sentence = (
             counted(len(found.wrong), "provider has", "providers have")
-            + " another root than the parent: moves lock the wrong tree."
+            + " a root other than that of the parent: moves lock the wrong tree."
         )
         yield error(sentence, _named(subject, found.wrong), FIX, fixable=True)
 

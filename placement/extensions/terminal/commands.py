@@ -63,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 
     _add_questions(add)
     claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
-    claiming.add_extend(add("extend", _extend, "When a claim ends."))
+    claiming.add_extend(add("extend", _extend, "Set when a claim ends."))
     releasing.add_release(add("release", _release, "Give back all that consumers hold."))
     return found
 

@@ -43,7 +43,7 @@ def add_overview(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--trait", metavar="<trait>", help="those with a trait")
     options.add_argument("--sort", metavar="<order>", help="of the trees, such as free:VCPU, or --sort=-free:VCPU")
     options.add_argument("--at", metavar="<when>", help="what was there at a past date, or an age ago such as 2h")
-    options.add_argument("--over-committed", action="store_true", help="those with more used than capacity")
+    options.add_argument("--over-committed", action="store_true", help="those whose usage exceeds their capacity")
     _add_limit(options)
 
 
@@ -63,7 +63,7 @@ def add_consumers(parser: argparse.ArgumentParser) -> None:
 
 def add_only(options: argparse._ActionsContainer) -> None:
     """Add the option that goes with a provider."""
-    help_ = "of the provider itself, without all below it"
+    help_ = "leave out what is below the provider"
     options.add_argument("--only-provider", dest="only", action="store_const", const="provider", help=help_)
 
 

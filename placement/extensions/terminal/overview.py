@@ -10,7 +10,7 @@ from placement.extensions.terminal.tables import name_of, table
 
 Document = Mapping[str, Any]
 COLUMNS = ("provider", "class", "used", "capacity", "free", "state", "traits")
-#: The state of an inventory of which more is used than its capacity; that of others is empty.
+#: The state of an inventory whose usage exceeds its capacity; that of others is empty.
 _OVER = "over"
 
 

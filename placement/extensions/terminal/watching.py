@@ -33,7 +33,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         type=address.seconds,
         const=_USUAL,
         metavar="<seconds>",
-        help=f"show it again so many seconds later (default: {_USUAL:g}), until Ctrl-C",
+        help=f"show the answer again this many seconds later (default: {_USUAL:g}), until Ctrl-C",
     )
 
 

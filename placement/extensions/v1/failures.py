@@ -30,7 +30,7 @@ class ClassNamedTwice(errors.BadRequest):
 
 
 class InvalidField(errors.BadRequest):
-    """A value conforms to the schema, and still is none that its field takes.
+    """A value conforms to the schema, but its field does not take it.
 
     Args:
         violation: What is wrong with it.

@@ -311,7 +311,7 @@ def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
         send(app, "PUT", "/traits/CUSTOM_FOLLOWED")
         expect(first).to_contain_text("Trait CUSTOM_FOLLOWED created")
         assert button.get_attribute("aria-pressed") == "true"
-        expect(page.locator("[data-follow-status]")).to_have_text("Live: 1 since you follow")
+        expect(page.locator("[data-follow-status]")).to_have_text("Live: 1 since you began to follow")
         assert page.locator(".timeline .fresh").count() == 1
         assert violations(page) == []
         button.click()

@@ -632,7 +632,7 @@ def test_the_samples_of_one_class_are_a_table_too(app, uuids):
     assert used == sorted(used, reverse=True)
     assert 23 <= len(used) <= 26
     assert "DISK_GB" not in text
-    assert "Nothing is known of NOTHING" in page(app, "/usage?class=NOTHING")
+    assert "No usage of NOTHING is known" in page(app, "/usage?class=NOTHING")
 
 
 def test_a_period_that_there_is_not_is_refused(app):

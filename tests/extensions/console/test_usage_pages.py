@@ -41,7 +41,7 @@ def test_the_usage_by_project_has_a_line_for_each_the_largest_first(shared):
     text = page(shared, "?by=project&class=VCPU")
     assert legend(text) == [
         ("blue", 0, ["60", "10", "60"]),
-        (str(html.escape(fleet.HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"), 1, ["5", "5", "5"]),
+        (str(html.escape(fleet.HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"), 1, ["0", "0", "5"]),
     ]
     lines = dict(re.findall(r'<polyline class="line-(\d)" points="([^"]*)"', text))
     assert [len(lines[number].split()) for number in "01"] == [SHARED_HOURS, SHARED_HOURS - 1]
@@ -56,23 +56,23 @@ def test_the_usage_by_aggregate_has_what_each_has(shared):
 
 def test_where_nothing_is_known_by_project_the_total_is_shown(shared):
     text = page(shared, "?by=project&class=VCPU&from=3d&to=2d")
-    assert "Nothing is known by project in this period: what is drawn is the total." in text
+    assert "No usage by project is known in this period: the chart shows the total." in text
     assert 'class="edge" points=' in text
 
 
 def test_the_table_of_a_class_has_a_column_for_each_line(shared):
-    table = page(shared, "?by=project&class=VCPU").partition("<summary>Table</summary>")[2]
+    table = page(shared, "?by=project&class=VCPU").partition("<summary>All samples as a table</summary>")[2]
     [heads] = re.findall("<thead>(.*?)</thead>", table)
     assert [html.unescape(each) for each in re.findall(r'class="number">(.*?)</th>', heads)] == [
         *("Used", "Capacity", "blue", fleet.HOSTILE)
     ]
     cells = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in re.findall("<tr>(.*?)</tr>", table)]
-    assert [row[2:] for row in cells if row][1:4] == [["60", ""], ["50", "5"], ["40", "5"]]
+    assert [row[2:] for row in cells if row][1:4] == [["60", "0"], ["50", "5"], ["40", "5"]]
 
 
 def test_points_and_rows_lead_to_the_state_then(shared):
     text = page(shared, "?by=project&class=VCPU")
-    plot, _, table = text.partition("<summary>Table</summary>")
+    plot, _, table = text.partition("<summary>All samples as a table</summary>")
     points = re.findall(r'<a href="/console/\?at=([^"]*)&amp;class=VCPU" aria-label="([^"]*)"><title>', plot)
     assert 10 < len(points) <= 24
     names = dict(points)
@@ -100,7 +100,7 @@ def test_a_choice_keeps_the_others(shared):
 
 def test_a_period_of_the_past_is_chosen_with_dates(shared):
     text = page(shared, f"?class=VCPU&from={whole_hour(4).isoformat()}&to={whole_hour(2).isoformat()}")
-    times = re.findall(r"/\?at=([^&]*)Z", text.partition("<summary>Table</summary>")[2])
+    times = re.findall(r"/\?at=([^&]*)Z", text.partition("<summary>All samples as a table</summary>")[2])
     assert times == [whole_hour(hour).isoformat() for hour in (3, 4)]
 
 

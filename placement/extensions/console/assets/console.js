@@ -44,7 +44,7 @@ function copies(button) {
   });
 }
 
-/** Put a part of the page in its place that takes long to make. */
+/** Load a part of the page that takes long to make, and put it in its place. */
 async function fillIn(element) {
   const reply = await load(element.dataset.findings).catch(() => null);
   if (reply?.ok) element.innerHTML = await reply.text();

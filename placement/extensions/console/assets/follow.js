@@ -64,7 +64,7 @@ export function start(element) {
         rows.dataset.position = fresh.dataset.position;
         if (list && others) added += merge(list, others);
         else if (others) rows.replaceChildren(...fresh.childNodes);
-        status.textContent = added ? `Live: ${added} since you follow` : LIVE;
+        status.textContent = added ? `Live: ${added} since you began to follow` : LIVE;
       }
       if (!fresh || (!news && Date.now() - began < SHORT)) await rest(PAUSE);
     }
@@ -72,7 +72,7 @@ export function start(element) {
 
   button.hidden = false;
   button.addEventListener("click", () => {
-    if (button.getAttribute("aria-pressed") === "true") return stop("The newest are not followed.");
+    if (button.getAttribute("aria-pressed") === "true") return stop("New events are not followed.");
     button.setAttribute("aria-pressed", "true");
     status.textContent = LIVE;
     added = 0;

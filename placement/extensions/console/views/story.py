@@ -172,7 +172,7 @@ class _Claims:
         given_back = self._amounts(0)
         if all(after is None for _, after in pairs):
             if self.is_expiry:
-                return ("The time of", *who, "was over:", given_back, "free on", *trees)
+                return (*who, "released", given_back, "on", *trees, "when the lease expired")
             return (*who, "released", given_back, "on", *trees)
         return (*who, "now holds" if len(who) == 1 else "now hold", taken, "of", *trees, "instead of", given_back)
 
