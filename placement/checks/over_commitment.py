@@ -15,7 +15,8 @@ def over_commitment(subject: Subject) -> Iterator[Finding]:
     if found:
         yield warning(
             f"Usage exceeds capacity in {counted(len(found), 'inventory', 'inventories')}: inventory was reduced after "
-            "the claims, or claims were granted concurrently. Nothing more is granted there until enough is released.",
+            "the claims, or claims were granted concurrently. No further claim is granted there until enough is "
+            "released.",
             tuple(map(str, found)),
             "placement-ask overview --over-committed shows them; placement-ask consumers --provider <provider> shows "
             "who holds it.",

@@ -78,8 +78,8 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_the_commands_of_the_page_of_the_migration(database_url, run, shell, tmp_path):
     before, record, after, shown = blocks_of(__file__, "docs/upgrade.rst")
-    over = re.sub(r"\S+ \(cn7\)", f"{openstack_database.FULL} (full)", shown.text).replace(" 1 inv", " 2 inv")
-    full = transcripts.pattern(_narrow(over))
+    over = re.sub(r"\S+ \(cn7\)", f"{openstack_database.FULL} (full)", shown.text)
+    full = transcripts.pattern(_narrow(over.replace(" 1 inventory: ", " 2 inventories: ")))
     with opened(database_url) as database:
         openstack_database.make(database.engine, openstack_database.NEWEST)
     shell.variables |= {"OS_PLACEMENT_DATABASE__CONNECTION": database_url, "TOKEN": "admin", "OS_TOKEN": "admin"}

@@ -9,10 +9,21 @@ from placement.extensions.v1.history import names, subject
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
+#: Where a request keeps what it has read.
+_KEPT = "placement.console.named_snapshot"
+
 
 def named_snapshot(req: Request) -> Snapshot:
-    """Return the present snapshot, with the names of machines (docs: console)."""
-    return with_machine_names(req, req.index.current())
+    """Return the snapshot of the request, with the names of machines (docs: console)."""
+    if _KEPT not in req.environ:
+        req.environ[_KEPT] = with_machine_names(req, req.index.current())
+    found: Snapshot = req.environ[_KEPT]
+    return found
+
+
+def trees_of(req: Request) -> Snapshot | None:
+    """Return that snapshot, by whose trees sentences name providers, to those who may see these."""
+    return named_snapshot(req) if req.may("placement:v1:overview:show") else None
 
 
 def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
@@ -26,7 +37,8 @@ def _with_names(snapshot: Snapshot, known: Mapping[str, str]) -> Snapshot:
     changed = False
     for uuid, name in known.items():
         slot = snapshot.by_uuid.get(uuid)
-        if slot is not None and snapshot.provider(slot).name in (uuid, None):
+        # A name that another provider has is that provider's.
+        if slot is not None and snapshot.provider(slot).name in (uuid, None) and name not in snapshot.by_name:
             providers[slot] = snapshot.provider(slot)._replace(name=name)
             changed = True
     if not changed:

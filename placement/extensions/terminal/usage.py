@@ -28,7 +28,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--from", dest="begin", metavar="<when>", help="not before a date, or an age such as 7d (default: a day)"
     )
     options.add_argument("--to", dest="end", metavar="<when>", help="before a date or an age (default: now)")
-    options.add_argument("--by", choices=("project", "aggregate"), help="the usage of each of the largest projects or aggregates")
+    options.add_argument(
+        "--by", choices=("project", "aggregate"), help="the usage of each of the largest projects or aggregates"
+    )
     options.add_argument(
         "--limit", type=filters.positive, metavar="<n>", help="this many samples of a class at most (default: 200)"
     )

@@ -1,6 +1,6 @@
 """The API below /v1: its route table, path -> {method: endpoint}, and its ``Api`` value.
 
-It has no versions: routes, fields and parameters are added, and none changes its meaning.
+It has no versions: routes, fields and parameters are added; the notes of a release say where one has changed.
 """
 
 from __future__ import annotations

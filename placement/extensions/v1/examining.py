@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Collection
+from weakref import WeakKeyDictionary
 
 from placement import extension
 from placement.checks.check import Subject
+from placement.db.database import Database
 from placement.extensions.doctor import checks
 from placement.extensions.doctor.examination import Examination, examine, until
 from placement.http.request import Request
@@ -15,6 +19,21 @@ from placement.http.request import Request
 LONGEST = 10.0
 #: Checks that are made only where they are asked for by their names, and why.
 _LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: it is made if it is asked for by name."}
+
+
+#: The examinations of all checks that were made last, by database, with the time by the monotonic clock.
+_RECENT: WeakKeyDictionary[Database, tuple[float, Examination]] = WeakKeyDictionary()
+_EXAMINING = threading.Lock()
+
+
+def recently_examined(req: Request, seconds: float) -> Examination:
+    """Return what all checks have found at most so many seconds ago; one request at a time makes them."""
+    with _EXAMINING:
+        at, found = _RECENT.get(req.database, (-math.inf, None))
+        if found is None or time.monotonic() - at > seconds:
+            found = examined(req)
+            _RECENT[req.database] = time.monotonic(), found
+        return found
 
 
 def examined(req: Request, named: Collection[str] = ()) -> Examination:

@@ -453,6 +453,19 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
     assert "max unit 2 147 483 647, step size 1" in found[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
+def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_gone(database_url):
+    app = console(database_url)
+    first, child = provider(app, "first name"), "c0ffee00-0000-4000-8000-000000000001"
+    send(app, "POST", "/resource_providers", {"name": "kid", "uuid": child, "parent_provider_uuid": first})
+    send(app, "PUT", f"/resource_providers/{child}", {"name": "kid", "parent_provider_uuid": None})
+    send(app, "DELETE", f"/resource_providers/{child}")
+    send(app, "PUT", f"/resource_providers/{first}", {"name": "last name"})
+    send(app, "DELETE", f"/resource_providers/{first}")
+    found = heads(page(app, "/events"))
+    assert found[:2] == ["Provider last name deleted", "Provider last name renamed"]
+    assert "Provider kid changed: parent last name is gone" in found[3]
+
+
 def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
     newest = told(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
     assert "Inventory of VCPU: total 16 → 12" in newest

@@ -62,7 +62,7 @@ def test_the_overview_then_says_so_and_leads_to_the_present(app, then):
 
 def test_what_is_only_known_of_the_present_is_left_out(app, then):
     present, past = page(app, "/"), page(app, f"/?at={then}")
-    for part in ("data-findings", "Changed last"):
+    for part in ("data-findings", "Latest changes"):
         assert part in present
         assert part not in past
 
@@ -93,7 +93,7 @@ def test_a_provider_then_has_what_it_had(app, uuids, then):
     assert f'href="/console/providers/{uuids["cn1"]}">Show the present' in text
     assert f'href="/console/providers/{uuids["cn1-numa1"]}?at={then}"' in text
     assert "COMPUTE_STATUS_DISABLED" not in text
-    assert "0 here, at most 1 in the tree" in text
+    assert "Consumers: 0 here. The tree has " in text
     assert "COMPUTE_STATUS_DISABLED" in page(app, "/providers/cn1")
 
 

@@ -197,6 +197,18 @@ def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, 
     assert ('<h2 id="history">' in told.text, "by admin" in told.text) == (True, True)
 
 
+def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):
+    """Where a policy lets readers see those of their own project."""
+    path = tmp_path / "policy.yaml"
+    own = "rule:admin_or_project_reader_or_service_api"
+    path.write_text(f'"{OVERVIEW}": "role:reader"\n"{EVENTS}": "{own}"\n"{CONSUMERS}": "{own}"\n')
+    app = console(module_database_url, oslo_policy__policy_file=str(path))
+    text = web.ask(app, "GET", "/console/", {"x-auth-token": "joe:red", "x-roles": "reader"})
+    assert (text.status_int, "Latest changes" in text.text) == (200, False)
+    text = web.ask(app, "GET", "/console/", {"x-auth-token": "joe:red", "x-roles": "admin,reader"})
+    assert "Latest changes" in text.text
+
+
 def test_a_policy_may_let_a_reader_see_the_events_of_the_own_project_and_of_no_other(
     module_database_url, tmp_path, uuids
 ):

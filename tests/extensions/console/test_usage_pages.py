@@ -44,7 +44,7 @@ def test_the_usage_by_project_has_a_line_for_each_the_largest_first(shared):
         (str(html.escape(fleet.HOSTILE)).replace("&quot;", "&#34;").replace("&#x27;", "&#39;"), 1, ["0", "0", "5"]),
     ]
     lines = dict(re.findall(r'<polyline class="line-(\d)" points="([^"]*)"', text))
-    assert [len(lines[number].split()) for number in "01"] == [SHARED_HOURS, SHARED_HOURS - 1]
+    assert [len(lines[number].split()) for number in "01"] == [SHARED_HOURS, SHARED_HOURS]
     heights = [float(point.partition(",")[2]) for point in lines["0"].split()]
     assert heights == sorted(heights, reverse=True)
     assert 'class="capacity" points' in text

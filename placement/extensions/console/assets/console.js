@@ -25,7 +25,7 @@ function enhance() {
   for (const element of main.querySelectorAll("[data-suggestions]")) {
     import("./suggest.js").then((module) => module.start(element)).catch(console.error);
   }
-  for (const element of main.querySelectorAll("[data-findings]")) fillIn(element);
+  for (const element of main.querySelectorAll("[data-findings]")) complete(element);
   for (const button of main.querySelectorAll("[data-copy]")) copies(button);
   const form = main.querySelector("[data-token-form]");
   if (form) signIn(form);
@@ -45,7 +45,7 @@ function copies(button) {
 }
 
 /** Load a part of the page that takes long to make, and put it in its place. */
-async function fillIn(element) {
+async function complete(element) {
   const reply = await load(element.dataset.findings).catch(() => null);
   if (reply?.ok) element.innerHTML = await reply.text();
 }

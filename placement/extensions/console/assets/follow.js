@@ -18,9 +18,11 @@ async function seen() {
 function merge(list, fresh) {
   const known = new Map([...list.children].map((entry) => [entry.dataset.key, entry]));
   let added = 0;
+  if (![...fresh.children].some((entry) => known.has(entry.dataset.key))) list.replaceChildren(); // some were missed
   for (const entry of [...fresh.children].reverse()) {
     const present = known.get(entry.dataset.key);
-    if (present) present.querySelector(".ago").replaceWith(entry.querySelector(".ago"));
+    if (present?.dataset.events === entry.dataset.events) present.querySelector(".ago").replaceWith(entry.querySelector(".ago"));
+    else if (present) present.replaceWith(entry); // its request has done more
     else {
       entry.classList.add("fresh");
       list.prepend(entry);

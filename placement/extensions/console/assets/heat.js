@@ -26,22 +26,24 @@ export async function start(element) {
   const pen = canvas.getContext("2d");
   const tip = element.querySelector("[data-tip]");
   const steps = hosts.used.map((used, host) => step(used, hosts.capacity[host]));
-  const isGrouped = hosts.groups.length > 1;
-  const title = isGrouped && hosts.groups.length <= MOST_TITLES ? 18 * REM : isGrouped ? 3 : 0;
+  // More groups have neither titles nor rows of their own; their hosts stand one after the other.
+  const groups = hosts.groups.length <= MOST_TITLES ? hosts.groups : [["", count]];
+  const title = groups.length > 1 ? 18 * REM : 0;
+  const left = new AbortController();
   let places = [], cell = [1, 1], gap = 0, chosen = -1, columns = 1, colours = [], inks = [], ink = "", line = "";
 
   /** Choose the size of the cells: as large as all groups together fit into the height, over the whole width. */
   function arrange(width) {
-    const height = Math.max(140, Math.min(width * 0.45, 460 * REM)) - hosts.groups.length * title;
-    const rows = (per) => hosts.groups.reduce((sum, [, size]) => sum + Math.ceil(size / per), 0);
+    const height = Math.max(140, Math.max(140, Math.min(width * 0.45, 460 * REM)) - groups.length * title);
+    const rows = (per) => groups.reduce((sum, [, size]) => sum + Math.ceil(size / per), 0);
     columns = Math.max(1, Math.ceil(Math.sqrt((count * width) / (2.2 * Math.max(height, 40)))));
     while (columns < count && rows(columns) * (width / columns / 2.2) > height) columns++;
-    columns = Math.min(columns, Math.max(...hosts.groups.map(([, size]) => size)));
+    columns = Math.min(columns, Math.max(...groups.map(([, size]) => size)));
     cell = [width / columns, Math.max(3, Math.min(TALLEST, height / rows(columns)))];
     gap = Math.min(...cell) >= GAPPED ? 1 : 0;
     places = [];
     let y = 0;
-    for (const [, size] of hosts.groups) {
+    for (const [, size] of groups) {
       y += title;
       for (let at = 0; at < size; at++) places.push([(at % columns) * cell[0], y + Math.floor(at / columns) * cell[1]]);
       y += Math.ceil(size / columns) * cell[1];
@@ -50,7 +52,7 @@ export async function start(element) {
   }
 
   function draw() {
-    if (!element.isConnected) return; // of a page that was left
+    if (!element.isConnected) return left.abort(); // the page was left
     const samples = Array.from({ length: STEPS }, (_, at) => colour(element, at));
     [colours, inks] = [samples, samples.map(readable)];
     const style = getComputedStyle(element);
@@ -63,9 +65,9 @@ export async function start(element) {
     canvas.height = height * scale;
     canvas.style.height = `${height}px`;
     pen.scale(scale, scale);
-    if (title > 10) {
+    if (title) {
       let first = 0;
-      for (const [name, size] of hosts.groups) {
+      for (const [name, size] of groups) {
         write(`${name} (${size})`, 0, places[first][1] - 5 * REM, width, ink);
         first += size;
       }
@@ -165,8 +167,8 @@ export async function start(element) {
     } else if (event.key === "Enter") open();
   });
   new ResizeObserver(draw).observe(element);
-  document.addEventListener("themechange", draw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  document.addEventListener("themechange", draw, left);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, left);
   draw();
 }
 

@@ -1,14 +1,13 @@
 // Tables whose rows are sorted by a click on the head of a column; without scripts they keep the order of the service.
 
-/** Return what a row is sorted by: the number at the beginning of a cell, or its text. */
-function value(row, column) {
+/** Return what a row is sorted by: a number in a column of numbers, else a date, else the text. */
+function value(row, column, isNumber) {
   const cell = row.cells[column];
-  const text = cell.dataset.value ?? cell.textContent.trim();
-  const number = Number.parseFloat(text.replaceAll(/\s/g, ""));
-  return Number.isNaN(number) ? text : number;
+  const text = cell.textContent.trim();
+  return isNumber ? Number.parseFloat(text.replaceAll(/\s/g, "")) || 0 : (cell.querySelector("time")?.dateTime ?? text);
 }
 
-const compare = (one, other) => (typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(other));
+const compare = (one, other) => (typeof one === "number" ? one - other : one.localeCompare(other));
 
 export function start(table) {
   const heads = [...table.tHead.rows[0].cells];
@@ -20,14 +19,15 @@ export function start(table) {
     head.append(button);
     button.addEventListener("click", () => {
       // Of numbers, the greatest ones are looked for first.
-      const first = head.classList.contains("number") ? "descending" : "ascending";
+      const isNumber = head.classList.contains("number");
+      const first = isNumber ? "descending" : "ascending";
       const now = head.getAttribute("aria-sort");
       const next = now ? (now === "ascending" ? "descending" : "ascending") : first;
       for (const each of heads) each.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", next);
       const body = table.tBodies[0];
       const sign = next === "ascending" ? 1 : -1;
-      body.append(...[...body.rows].sort((a, b) => sign * compare(value(a, column), value(b, column))));
+      body.append(...[...body.rows].sort((a, b) => sign * compare(value(a, column, isNumber), value(b, column, isNumber))));
     });
   }
 }

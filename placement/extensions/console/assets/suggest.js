@@ -5,6 +5,7 @@ import { load } from "./session.js";
 const PAUSE = 150;
 const NAME = /[^,:!]*$/;
 let timer = 0;
+let asked = 0;
 
 export function start(element) {
   element.addEventListener("input", (event) => {
@@ -19,9 +20,10 @@ async function suggest(address, field) {
   const [name] = field.value.match(NAME);
   const before = field.value.slice(0, field.value.length - name.length);
   if (!name) return;
+  const mine = ++asked;
   const query = new URLSearchParams({ of: field.dataset.suggest, part: name });
   const reply = await load(`${address}?${query}`, { accept: "application/json" });
-  if (!reply.ok) return;
+  if (!reply.ok || mine !== asked) return;
   const { names } = await reply.json();
   let list = field.list;
   if (!list) {

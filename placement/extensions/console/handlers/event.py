@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from placement import errors
 from placement.extensions.console import pages
-from placement.extensions.console.machine_names import named_snapshot
+from placement.extensions.console.machine_names import trees_of
 from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.console.views.story import stories
 from placement.extensions.v1.following import Following
@@ -101,7 +101,7 @@ def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[st
     page = following.page(after, newest_first=True)
     filters = {name: value for name, value in given.items() if name not in ("after", "position")}
     return {
-        "stories": stories(page.events, named_snapshot(req), req.now()),
+        "stories": stories(page.events, page.names, trees_of(req), req.now()),
         "position": position,
         "next": urlencode({**filters, "after": page.mark}) if page.more else "",
         "newest": urlencode(filters),

@@ -11,7 +11,7 @@ from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
 from placement.extensions.console.views.story import Story, stories
 from placement.extensions.console.views.usage_chart import UsageChart
-from placement.extensions.v1.examining import examined
+from placement.extensions.v1.examining import recently_examined
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.overview import usage
@@ -33,6 +33,8 @@ _EVENTS = 300
 _NAMED = 3
 #: Seconds within which leases end that the line counts.
 _SOON = 3600
+#: Seconds for which what the doctor has found is shown again: its checks read the whole database.
+_FRESH = 60
 _DAY = datetime.timedelta(days=1)
 #: Points of the line of a class over its last day.
 _POINTS = 72
@@ -106,7 +108,7 @@ def list_hosts(req: Request) -> Reply:
 @endpoint(policy="placement:v1:doctor", negotiates=False)
 def show_findings(req: Request) -> Reply:
     """Show how many errors the doctor finds: a part of the page, which asks for it once it is there."""
-    errors = [finding for _, finding in examined(req).findings if finding.severity is Severity.ERROR]
+    errors = [finding for _, finding in recently_examined(req, _FRESH).findings if finding.severity is Severity.ERROR]
     return pages.show(req, "findings.html", found=len(errors))
 
 
@@ -133,12 +135,13 @@ def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
 
 def _ending(req: Request) -> int:
     """Return how many leases end soon."""
-    return req.read(lambda db: leases.count_ending(db, _SOON)) if req.may("placement:v1:consumers:list") else 0
+    return req.read(lambda db: leases.count_ending(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
 
 
 def _changes(req: Request) -> list[Story] | None:
     """Return what changed last; None for those who may not see it."""
-    if not req.may(event_schema.RULE):
+    # Those of all projects.
+    if not req.may(event_schema.RULE, {}):
         return None
     page = Following(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
-    return stories(page.events, named_snapshot(req), req.now())[:_CHANGES]
+    return stories(page.events, page.names, named_snapshot(req), req.now())[:_CHANGES]

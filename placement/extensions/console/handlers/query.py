@@ -8,7 +8,7 @@ from typing import Any
 
 from placement import errors
 from placement.extensions.console import dry_runs, pages
-from placement.extensions.console.machine_names import named_snapshot
+from placement.extensions.console.machine_names import with_machine_names
 from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
@@ -92,8 +92,8 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
-    snapshot = named_snapshot(req)
-    query = None
+    # A query names providers as every other client does; what is shown has the names of machines.
+    snapshot, query = req.index.current(), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
         query = searching.parsed(req.parameters, snapshot, req.conf)
@@ -112,7 +112,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         "query.html",
         sentence="",
         found=found,
-        cards=[*candidates.cards(snapshot, _in_order(req, query, found, most))],
+        cards=[*candidates.cards(with_machine_names(req, snapshot), _in_order(req, query, found, most))],
         counted=counted,
         copies=copies,
         explained=None if found.candidates else _explained(req, query, snapshot),
@@ -138,7 +138,7 @@ _SUGGEST = Query(
 @endpoint(policy="placement:v1:overview:show", query=_SUGGEST, negotiates=False)
 def suggest(req: Request) -> Reply:
     """List names that begin with a text, and then those that have it elsewhere."""
-    names = suggestions.found(named_snapshot(req), req.parameters.get("of"), req.parameters.get("part"))
+    names = suggestions.found(req.index.current(), req.parameters.get("of"), req.parameters.get("part"))
     return ok({"names": names})
 
 

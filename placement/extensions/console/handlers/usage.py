@@ -57,7 +57,7 @@ def show(req: Request) -> Reply:
     found = usage.over_time(req, since, until, most, resource_class=named, present=present)
     shares: Shares = {}
     if choice.by:
-        by = Dimension(choice.by)
+        by, most = Dimension(choice.by), usage_shares.affordable(most, len(found))
         shares = req.read(lambda db: usage_shares.between(db, by, since, until, most, named))
     charts = charts_of(found, shares, since, until)
     return pages.show(req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **shown)

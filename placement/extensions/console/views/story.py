@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placement.db.writes.notes import CONSUMER, PROVIDER
+from placement.extensions.console.views.cloud import named
 from placement.extensions.console.views.timeline import Pair, Thing, TimelineEntry, Words
 from placement.extensions.console.views.units import amount_of, in_units
 from placement.extensions.v1.history.event import NODE, Event
@@ -33,7 +34,7 @@ class Story:
     """The events of one request.
 
     Args:
-        key: Tells it from other stories: the number of its first event.
+        key: Tells it from other stories.
         ago: How long ago it was, in words.
         sentence: What has happened: words with the spaces between them, and what has a page.
         entries: The events in words; those of which the sentence says all, too.
@@ -41,7 +42,7 @@ class Story:
         request: Who asked for it, as events have it; None if that is not known.
     """
 
-    key: int
+    key: str
     at: datetime.datetime
     ago: str
     sentence: tuple[Part, ...]
@@ -50,15 +51,18 @@ class Story:
     request: Mapping[str, str] | None
 
 
-def stories(events: Sequence[Event], snapshot: Snapshot, now: datetime.datetime) -> list[Story]:
+def stories(
+    events: Sequence[Event], names: Mapping[str, str], snapshot: Snapshot | None, now: datetime.datetime
+) -> list[Story]:
     """Return events as stories, in their order.
 
     Args:
         events: In the order of their positions, or in reverse.
-        snapshot: Has the names of the providers that are there.
+        names: Those of the providers and nodes that they mention, by uuid.
+        snapshot: Has the trees by which sentences name providers; None for a caller who may not know these.
         now: The time by which it is said how long ago they were (naive, UTC).
     """
-    words = Words(events, snapshot)
+    words = Words(names)
     return [_story([*group], words, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
 
 
@@ -68,7 +72,7 @@ def _request_of(event: Event) -> object:
     return event.number if named is None else named
 
 
-def _story(events: Sequence[Event], words: Words, snapshot: Snapshot, now: datetime.datetime) -> Story:
+def _story(events: Sequence[Event], words: Words, snapshot: Snapshot | None, now: datetime.datetime) -> Story:
     entries = tuple(words.entry(event, now) for event in events)
     first = entries[0]
     claims = _Claims.of(events) if all(_is_of_a_claim(event) for event in events) else None
@@ -78,7 +82,12 @@ def _story(events: Sequence[Event], words: Words, snapshot: Snapshot, now: datet
         pairs = zip(events, entries, strict=True)
         main = next((entry for event, entry in pairs if not _is_of_a_claim(event)), first)
         sentence, is_told = (main.kind, main.thing or main.name, *_done(main)), len(first.lines) < 2
-    return Story(events[0].number, first.at, first.ago, _spaced(sentence), entries, is_told, first.request)
+    return Story(_key(events[0]), first.at, first.ago, _spaced(sentence), entries, is_told, first.request)
+
+
+def _key(event: Event) -> str:
+    """Return the id of the request; a request may have several transactions, and so more events later."""
+    return (event.request or {}).get("request_id") or f"event-{event.number}"
 
 
 def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -117,7 +126,9 @@ def _done(entry: TimelineEntry) -> Iterator[Part]:
 
 def _pair(pair: Pair, resource_class: str) -> str:
     values = " → ".join(_value(value, resource_class) for value in (pair.old, pair.new) if value is not None)
-    return f"{pair.field} {values}".strip()
+    # Of an inventory that is gone, the label says so.
+    gone = " is gone" if pair.new is None and not resource_class else ""
+    return f"{pair.field} {values}{gone}".strip()
 
 
 def _value(value: Any, resource_class: str) -> str:
@@ -161,7 +172,7 @@ class _Claims:
                     moves.setdefault(consumer, {})[event.uuid] = amounts
         return cls({uuid: held for uuid, held in moves.items() if held}, types, reasons == {"expired"})
 
-    def sentence(self, words: Words, snapshot: Snapshot) -> tuple[Part, ...]:
+    def sentence(self, words: Words, snapshot: Snapshot | None) -> tuple[Part, ...]:
         """Return what has happened: who gave what to whom."""
         pairs = [pair for held in self.moves.values() for amounts in held.values() for pair in amounts.values()]
         taken = self._amounts(1)
@@ -185,14 +196,17 @@ class _Claims:
                     sums[name] += pair[at] or 0
         return ", ".join(amount_of(amount, name) for name, amount in sorted(sums.items()) if amount) or "nothing"
 
-    def _trees(self, words: Words, snapshot: Snapshot) -> Iterator[Thing]:
+    def _trees(self, words: Words, snapshot: Snapshot | None) -> Iterator[Thing]:
         seen = set()
         for uuid in dict.fromkeys(uuid for held in self.moves.values() for uuid in held):
-            slot = snapshot.by_uuid.get(uuid)
-            root = uuid if slot is None else snapshot.provider(snapshot.provider(slot).root).uuid
-            if root not in seen:
-                seen.add(root)
-                yield words.provider(root)
+            slot = None if snapshot is None else snapshot.by_uuid.get(uuid)
+            if snapshot is None or slot is None:
+                thing = words.provider(uuid)
+            else:
+                thing = Thing("providers", *named(snapshot, snapshot.provider(slot).root))
+            if thing not in seen:
+                seen.add(thing)
+                yield thing
 
     def _who(self) -> tuple[Part, ...]:
         if len(self.moves) > 1:

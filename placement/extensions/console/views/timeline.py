@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 
 from placement.db.writes.notes import CONSUMER, MEMBERS, PROVIDER, RESOURCE_CLASS, TRAIT
-from placement.extensions.console.views.cloud import named
 from placement.extensions.v1.history.event import NODE, Event
-from placement.index.snapshot import Snapshot
 
 #: Lines of one event that are shown.
 _MOST = 20
@@ -101,10 +99,9 @@ def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
 class Words:
     """Makes words of events, with the names that are known."""
 
-    def __init__(self, events: Iterable[Event], snapshot: Snapshot) -> None:
-        """Take the names that the events say, and those of the providers that are there."""
-        self._names = {event.uuid: event.name for event in events if event.uuid is not None and event.name is not None}
-        self._snapshot = snapshot
+    def __init__(self, names: Mapping[str, str]) -> None:
+        """Take the names of providers and nodes, by uuid."""
+        self._names = names
 
     def entry(self, event: Event, now: datetime.datetime) -> TimelineEntry:
         """Return an event in words.
@@ -155,9 +152,7 @@ class Words:
 
     def provider(self, uuid: str) -> Thing:
         """Return a provider by its name, as far as that is known."""
-        slot = self._snapshot.by_uuid.get(uuid)
-        name = self._names.get(uuid, uuid) if slot is None else named(self._snapshot, slot).name
-        return Thing("providers", uuid, name)
+        return Thing("providers", uuid, self._names.get(uuid, uuid))
 
     @staticmethod
     def _consumer(uuid: str) -> Thing:

@@ -236,9 +236,11 @@ def charts_of(
 def _with_zeros(
     shares: Mapping[str, Sequence[UsageShare]], samples: Sequence[UsageSample]
 ) -> dict[str, list[UsageShare]]:
-    """Return shares in which who has none at a moment used nothing then, where all are known that used something."""
+    """Return shares in which a project that has none at a moment used nothing then, where all that did are known."""
+    if any(share.capacity is not None for found in shares.values() for share in found):
+        return {name: [*found] for name, found in shares.items()}  # of aggregates, which always have one
     known: Counter[datetime.datetime] = Counter(share.at for found in shares.values() for share in found)
-    complete = {sample.at for sample in samples if known[sample.at] < KEPT and (known[sample.at] or not sample.used)}
+    complete = {sample.at for sample in samples if 0 < known[sample.at] < KEPT}
     return {
         name: sorted(
             [*found, *(UsageShare(name, at, 0) for at in complete - {share.at for share in found})],

@@ -20,14 +20,14 @@ class DemoClient:
         request = webob.Request.blank(path, base_url="http://127.0.0.1", headers={"X-Auth-Token": "admin"})
         return bool(request.get_response(self._application).status_code != 404)
 
-    def send(self, method: str, path: str, body: Any = None, token: str = "admin") -> Any:
+    def send(self, method: str, path: str, body: Any = None, caller: str = "admin") -> Any:
         """Return the document of the reply, None without one; raises RuntimeError if the request is refused.
 
         Args:
-            token: In whose name, as noauth2 has it: ``user:project``.
+            caller: In whose name, as noauth2 has it: ``user:project``.
         """
         request = webob.Request.blank(path, method=method, base_url="http://127.0.0.1")
-        request.headers["X-Auth-Token"] = token
+        request.headers["X-Auth-Token"] = caller
         request.headers["X-Roles"] = "admin"
         request.headers["OpenStack-API-Version"] = "placement 1.39"
         request.headers["X-OpenStack-Ironic-API-Version"] = "latest"

@@ -48,7 +48,7 @@ class Tenants:
     def release(self, consumer: str) -> None:
         """Give back what a consumer holds, if there was a place for it."""
         if known := self._claims.pop(consumer, None):
-            self._service.send("DELETE", f"/allocations/{consumer}", token=_token(known[1]))
+            self._service.send("DELETE", f"/allocations/{consumer}", caller=_caller(known[1]))
 
     def move_one_from(self, providers: set[str]) -> None:
         """Have one of the consumers that hold something of the providers claim another place."""
@@ -62,10 +62,10 @@ class Tenants:
         if found["allocation_requests"]:
             place = self._chooser.choice(found["allocation_requests"])["allocations"]
             claim = {**claim, "allocations": place}
-            self._service.send("PUT", f"/allocations/{consumer}", claim, token=_token(claim))
+            self._service.send("PUT", f"/allocations/{consumer}", claim, caller=_caller(claim))
             self._claims[consumer] = kind, claim
 
 
-def _token(claim: dict[str, Any]) -> str:
-    """Return the token of the user who claims."""
+def _caller(claim: dict[str, Any]) -> str:
+    """Return the user who claims, as a token of noauth2."""
     return f"{claim['user_id']}:{claim['project_id']}"

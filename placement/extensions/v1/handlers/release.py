@@ -6,6 +6,7 @@ from placement.extensions.v1.failures import NothingNamed
 from placement.extensions.v1.releasing import release_matching, release_named
 from placement.extensions.v1.schemas import release as schema
 from placement.extensions.v1.schemas.consumer import consumer_filter
+from placement.extensions.v1.schemas.scope import check_only
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, ok
@@ -19,6 +20,7 @@ def release(req: Request) -> Reply:
     by_conditions = any(name in schema.CONDITION_NAMES for name in req.parameters)
     if bool(named) == by_conditions or (named and "limit" in req.parameters):
         raise NothingNamed()
+    check_only(req.parameters)
     for uuid in named:
         canonical_uuid(uuid)  # the schema is about the last value only
     if named:

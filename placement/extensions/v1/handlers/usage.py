@@ -25,5 +25,6 @@ def show(req: Request) -> Reply:
         lookup.resource_class(req.index.current(), named)
     by, shares = parameters.get("by"), None
     if by is not None:
+        most = usage_shares.affordable(most, len(found))
         shares = req.read(lambda db: usage_shares.between(db, Dimension(by), since, until, most, named))
     return ok(schema.document(found, shares), modified=NOW)

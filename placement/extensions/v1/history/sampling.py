@@ -31,8 +31,7 @@ def take(database: Database, at: datetime.datetime | None = None) -> None:
     if database.read(lambda db: _has_sample(db, at)):
         return
     # Read outside the write: on SQLite, all other writes would wait for the sums.
-    sums = database.read(lambda db: samples.present_rows(db, at))
-    parts = database.read(lambda db: shares.present_rows(db, at))
+    sums, parts = database.snapshot(lambda db: (samples.present_rows(db, at), shares.present_rows(db, at)))
 
     def insert(db: Transaction) -> None:
         # If two processes insert it at once, one collides, runs again, and finds the other's.

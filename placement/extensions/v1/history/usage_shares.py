@@ -58,6 +58,20 @@ class UsageShare:
 Shares = dict[str, dict[str, list[UsageShare]]]
 
 
+#: Rows that one request reads at most, about.
+_MOST_ROWS = 40_000
+
+
+def affordable(most: int, classes: int) -> int:
+    """Return how many moments of several classes one request reads: fewer of many classes.
+
+    Args:
+        most: How many it asks for.
+        classes: The number of classes that have a sample.
+    """
+    return min(most, max(2, _MOST_ROWS // (KEPT * max(classes, 1))))
+
+
 def between(
     db: Reading,
     dimension: Dimension,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import orjson
 import sqlalchemy as sa
@@ -15,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from placement.db.database import Database
 from placement.db.engine import bulkhead
+from placement.db.schema.clock import CLOCK
 from placement.db.writes.notes import PROVIDER, RESOURCE_CLASS
 from placement.extensions.v1.failures import TimeUnknown, TooManyChanges
 from placement.extensions.v1.history import order, recorder
@@ -42,6 +45,14 @@ class PastState(NamedTuple):
     consumers: Mapping[int, int]
 
 
+#: Past states that were asked for last, by database and moment, and how many of each database are kept.
+_RECENT: WeakKeyDictionary[Database, dict[datetime.datetime, PastState]] = WeakKeyDictionary()
+_KEPT = 2
+_BUILDING = threading.Lock()
+#: After this time no transaction commits events of before, so that the state of then does not change any more.
+_SETTLED = datetime.timedelta(minutes=10)
+
+
 def state_at(database: Database, moment: datetime.datetime) -> PastState:
     """Return all providers as they were at a moment (naive, UTC, by the clock of the database).
 
@@ -53,7 +64,24 @@ def state_at(database: Database, moment: datetime.datetime) -> PastState:
         Failure: As ``Database.read``.
     """
     history = recorder.of(database)
-    return history.read(lambda db: _read(db, moment, history.settings.max_undone_events)).built()
+
+    def read(db: Connection) -> tuple[_State, datetime.datetime]:
+        now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
+        return _read(db, moment, history.settings.max_undone_events), now
+
+    # A page asks for a state more than once.  One at a time: it takes seconds of a processor where there are many
+    # providers.
+    with _BUILDING:
+        recent = _RECENT.setdefault(database, {})
+        if moment in recent:
+            return recent[moment]
+        state, now = history.read(read)
+        built = state.built()
+        if now - moment > _SETTLED:
+            while len(recent) >= _KEPT:
+                del recent[next(iter(recent))]
+            recent[moment] = built
+        return built
 
 
 def _read(db: Connection, moment: datetime.datetime, most: int) -> _State:

@@ -61,7 +61,7 @@ def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.dat
     since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("from", named, lambda: now)
     if since >= until:
         raise InvalidField(Violation("to", f"is {date(until)}", f"a time after from, {date(since)}"))
-    return since, until, until >= now
+    return since, until, since <= now <= until
 
 
 def document(classes: Mapping[str, Sequence[UsageSample]], shares: Shares | None) -> dict[str, Any]:
