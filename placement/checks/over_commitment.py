@@ -19,5 +19,5 @@ def over_commitment(subject: Subject) -> Iterator[Finding]:
             "released.",
             tuple(map(str, found)),
             "placement-ask overview --over-committed shows them; placement-ask consumers --provider <provider> shows "
-            "who holds it.",
+            "who holds them.",
         )

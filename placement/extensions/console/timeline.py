@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placement.extensions.console.machine_names import trees_of
-from placement.extensions.console.views.story import Story, stories
+from placement.extensions.console.views.story import Story, complete, stories
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import MARK, EventFilter
 from placement.http.request import Request
@@ -47,5 +47,6 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
         return None
     after = req.parameters.get("after")
     page = Following(req.database, req.index, wanted, ROWS).page(after, newest_first=True)
-    told = stories(page.events, page.names, trees_of(req), req.now())
-    return Timeline(told, page.mark if page.more else None, after is None)
+    events, mark = complete(page)
+    told = stories(events, page.names, trees_of(req), req.now())
+    return Timeline(told, mark if page.more else None, after is None)

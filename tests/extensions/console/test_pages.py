@@ -445,7 +445,7 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
         f"pool gave 500 GiB disk to consumer {CONSUMER[:8]}",
         "Provider pool changed: aggregates added c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111",
         "Provider pool changed: traits added MISC_SHARES_VIA_AGGREGATE",
-        "Provider pool changed: new inventory of DISK_GB total 9.77 TiB, reserved 0 GiB",
+        "Provider pool changed: new inventory of DISK_GB total 9.77 TiB, reserved 0",
         "Provider pool created",
     ]
     assert f"Given to {CONSUMER}: DISK_GB 500" in found[2]

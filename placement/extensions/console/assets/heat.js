@@ -109,9 +109,9 @@ export async function start(element) {
     pen.clip();
     pen.strokeStyle = ink;
     pen.globalAlpha = 0.25;
-    pen.lineWidth = 1;
+    pen.lineWidth = REM;
     pen.beginPath();
-    for (let from = -height; from < width; from += 6) {
+    for (let from = -height; from < width; from += 6 * REM) {
       pen.moveTo(x + from, y + height);
       pen.lineTo(x + from + height, y);
     }

@@ -9,7 +9,7 @@ from placement.checks.finding import Severity
 from placement.extensions.console import pages, past
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
-from placement.extensions.console.views.story import Story, stories
+from placement.extensions.console.views.story import Story, complete, stories
 from placement.extensions.console.views.usage_chart import UsageChart
 from placement.extensions.v1.examining import recently_examined
 from placement.extensions.v1.following import Following
@@ -144,4 +144,4 @@ def _changes(req: Request) -> list[Story] | None:
     if not req.may(event_schema.RULE, {}):
         return None
     page = Following(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
-    return stories(page.events, page.names, named_snapshot(req), req.now())[:_CHANGES]
+    return stories(complete(page)[0], page.names, named_snapshot(req), req.now())[:_CHANGES]

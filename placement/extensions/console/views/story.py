@@ -13,7 +13,7 @@ from placement.db.writes.notes import CONSUMER, PROVIDER
 from placement.extensions.console.views.cloud import named
 from placement.extensions.console.views.timeline import Pair, Thing, TimelineEntry, Words
 from placement.extensions.console.views.units import amount_of, in_units
-from placement.extensions.v1.history.event import NODE, Event
+from placement.extensions.v1.history.event import NODE, Event, EventPage
 from placement.index.snapshot import Snapshot
 
 #: Trees that a sentence names.
@@ -64,6 +64,19 @@ def stories(
     """
     words = Words(names)
     return [_story([*group], words, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
+
+
+def complete(page: EventPage) -> tuple[list[Event], str]:
+    """Return the events of a page without those of a request that it may have only a part of, and where it ends.
+
+    If they all are of one request, they stay.
+    """
+    if page.more and page.events:
+        last = _request_of(page.events[-1])
+        kept = [*itertools.dropwhile(lambda event: _request_of(event) == last, reversed(page.events))][::-1]
+        if kept:
+            return kept, kept[-1].mark
+    return page.events, page.mark
 
 
 def _request_of(event: Event) -> object:

@@ -37,7 +37,7 @@ def _units_of(resource_class: str) -> tuple[tuple[str, ...], int] | None:
 def in_units(amount: int, resource_class: str) -> str:
     """Return an amount of a class with its unit, in three digits or more; without a unit where the class has none."""
     found = _units_of(resource_class)
-    if found is None:
+    if found is None or not amount:
         return number(amount)
     names, step = found
     value, at = float(amount), 0

@@ -123,7 +123,7 @@ def test_a_point_has_the_height_of_each_line_and_says_its_amount():
     [drawn] = charts(MEMORY_MB=shares(red=(0, 2048), blue=(1024,)))
     first, second, third = drawn.points(10)
     assert first.marks == [(0, 100.0), (1, 50.0)]
-    assert first.sentence.replace("\N{NARROW NO-BREAK SPACE}", " ") == "red 0 MiB, blue 1 GiB"
+    assert first.sentence.replace("\N{NARROW NO-BREAK SPACE}", " ") == "red 0, blue 1 GiB"
     assert second.marks == [(0, 0.0), (1, 100.0)]
     assert third.marks == []
 

@@ -114,7 +114,7 @@ def test_classes_come_by_pressure():
         (12_500_000, "VCPU", "12 500 000 VCPU"),
         (2_500_000, "NET_BW_EGR_KILOBIT_PER_SEC", "2.50 Gbit/s NET_BW_EGR_KILOBIT_PER_SEC"),
         (-2048, "CUSTOM_MEMORY_MB", "-2 GiB CUSTOM_MEMORY_MB"),
-        (0, "DISK_GB", "0 GiB disk"),
+        (0, "DISK_GB", "0 disk"),
     ],
 )
 def test_an_amount_has_the_unit_that_people_read(amount, resource_class, shown):
