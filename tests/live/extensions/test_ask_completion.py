@@ -6,16 +6,18 @@ import os
 import pty
 import shutil
 import subprocess
+import threading
 
 import pytest
 
-from tests import ask_process, servers, transcripts
+from tests import ask_process, children, servers, transcripts
 from tests.docs.run_by import blocks_of
 
 #: What is typed in a new shell of each kind, so that it finds the script where the page puts it.
+#: With -u zsh does not ask about directories that others may write to.
 SETUP = {
     "bash": "source ~/.local/share/bash-completion/completions/placement-ask",
-    "zsh": "fpath=(~/.zfunc $fpath); autoload -U compinit; compinit -D",
+    "zsh": "fpath=(~/.zfunc $fpath); autoload -U compinit; compinit -u -D",
     "fish": "",
 }
 #: How each is started without the files of the machine's administrator.
@@ -69,9 +71,12 @@ def _typed(words, variables, home, setup, typed):
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
     with subprocess.Popen(words, cwd=home, env=variables, start_new_session=True, **streams) as process:
         os.close(follower)
+        watchdog = threading.Timer(children.PATIENCE, process.kill)  # it may wait for an answer
+        watchdog.start()
         try:
             return _last_word(leader, setup, typed)
         finally:
+            watchdog.cancel()
             process.kill()
             os.close(leader)
 
@@ -101,12 +106,3 @@ def _read(leader, mark, end=""):
 @pytest.mark.parametrize(("typed", "word"), WORDS)
 def test_a_word_is_completed(shell, home, typed, word):
     assert completed(shell, home, typed) == word
-
-
-def test_the_program_does_not_import_the_library_for_anything_else():
-    """It would start in half as much time again."""
-    code = (
-        "import sys; from placement.extensions.terminal import commands as c; c.parser(); print('shtab' in sys.modules)"
-    )
-    done = subprocess.run([ask_process.ASK[0], "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
