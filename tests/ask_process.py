@@ -10,11 +10,12 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import IO, Any
 
-from tests import running, servers
+from tests import children, running, servers
 
 ASK = [sys.executable, "-m", "placement.extensions.terminal.main"]
 
@@ -46,6 +47,28 @@ def loaded(backend: Any, providers: str) -> Iterator[running.Service]:
         assert done.returncode == 0, done.stderr
         yield service
     backend.drop_database(url)
+
+
+@contextlib.contextmanager
+def watching(environment: Mapping[str, str], *words: str, **streams: Any) -> Iterator[subprocess.Popen[str]]:
+    """Run a command that goes on until it is ended, for the length of a block."""
+    with subprocess.Popen([*ASK, *words], env=environment, text=True, **streams) as process:
+        watchdog = threading.Timer(children.PATIENCE, process.kill)  # it would go on if what is expected did not come
+        watchdog.start()
+        try:
+            yield process
+        finally:
+            watchdog.cancel()
+            process.kill()
+
+
+def until(stream: IO[str], text: str) -> list[str]:
+    """Read lines until one has this text; return it, and those before it."""
+    lines = [stream.readline()]
+    while text not in lines[-1]:
+        assert lines[-1], lines
+        lines.append(stream.readline())
+    return lines
 
 
 def in_terminal(words: Sequence[str], environment: Mapping[str, str], columns: int, typed: str = "") -> tuple[int, str]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pty
 import re
 import signal
 import subprocess
-import threading
 
 import pytest
 import requests
 
 from tests import ask_process, closed, preloaded, running, servers
-from tests.ask_process import ASK
+from tests.ask_process import ASK, until, watching
 from tests.children import PATIENCE
 
 # What a client shows does not depend on the kind of database.
@@ -38,27 +36,6 @@ def create(service, name):
     headers = {"X-Auth-Token": "admin"}
     done = requests.post(f"{service.url}/resource_providers", json={"name": name}, headers=headers, timeout=PATIENCE)
     assert done.status_code == 201, done.text
-
-
-@contextlib.contextmanager
-def watching(environment, *words, **streams):
-    with subprocess.Popen([*ASK, *words], env=environment, text=True, **streams) as process:
-        watchdog = threading.Timer(PATIENCE, process.kill)  # it would go on if what is expected did not come
-        watchdog.start()
-        try:
-            yield process
-        finally:
-            watchdog.cancel()
-            process.kill()
-
-
-def until(stream, text):
-    """Read lines until one has this text; return it, and those before it."""
-    lines = [stream.readline()]
-    while text not in lines[-1]:
-        assert lines[-1], lines
-        lines.append(stream.readline())
-    return lines
 
 
 def test_answers_are_printed_below_each_other_also_after_the_service_was_away(service, environment):

@@ -6,6 +6,7 @@ import datetime
 import json
 import re
 import shlex
+import subprocess
 
 import openstack
 import pytest
@@ -97,7 +98,9 @@ def test_the_questions_and_configurations(operator, url):
         for line in cron.text.splitlines():
             operator.run(re.split(" +", line, maxsplit=6)[-1])
         watched, counted, claimed = others
-        operator.run(watched.text.replace("placement-ask", "timeout 1 placement-ask"), codes=(124,))
+        (line,) = lines(watched.text)
+        with ask_process.watching(operator.environment, *shlex.split(line)[1:], stdout=subprocess.PIPE) as process:
+            ask_process.until(process.stdout, "compute-0")
         (done,) = operator.run(counted.text)
         assert done.out.startswith("This fits exactly ")
         (_, jobs), _ = transcripts.steps(claimed.text)
