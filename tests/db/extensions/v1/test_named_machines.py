@@ -6,7 +6,7 @@ import pytest
 
 from placement.extensions.v1.history import names
 from tests.caller import NEW_CONSUMER
-from tests.db import faults
+from tests.db import faults, sql_hooks
 from tests.db.extensions.bare_metal import ME, Nodes
 from tests.db.extensions.event_rows import key
 from tests.db.faults import Plan, planted
@@ -50,4 +50,8 @@ def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkey
     monkeypatch.setattr(names, "_AT_ONCE", 2)
     nodes = Nodes(database)
     created = {nodes.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
-    assert database.read(names.of_nodes, [*created, key(1)]) == created == database.read(names.of_nodes)
+    seen = []
+    with sql_hooks.statements(database.reading_engine, seen.append):
+        assert database.read(names.of_nodes, [*created, key(1)]) == created
+    assert {statement.partition(" IN ")[2].count(",") + 1 for statement in seen} == {2}, seen
+    assert database.read(names.of_nodes) == created
