@@ -48,7 +48,7 @@ WRITERS = {
 REPAIRS = {"extensions/doctor/repairs"} if "doctor" in extension.installed() else set()
 #: What writes the records of claims, under the locks of their consumers.
 RECORDS = {"extensions/v1/claims/claim_record"} if "v1" in extension.installed() else set()
-#: What moves the dates of the demonstration, before anything is served.
+#: What moves the dates of the demonstration, and deletes samples of the present, before anything is served.
 DEMO = {"extensions/loading/demo/past"} if "loading" in extension.installed() else set()
 #: The modules of placement/db that write: what writes any table, the feed, names, and upkeep.
 BELOW = {

@@ -7,7 +7,7 @@ the present, and all others are earlier.  So the rows of a moment are those with
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
 
@@ -22,6 +22,8 @@ _DAY = datetime.timedelta(days=1)
 _BEFORE = -1.2
 #: What pages show with its second; the dates of the other tables are moved once for each sample.
 _SHOWN = ("events", "consumers")
+#: The tables of the samples.
+_SAMPLES = ("usage_samples", "usage_shares")
 
 
 class PastDay:
@@ -36,6 +38,8 @@ class PastDay:
         self._next_sample = self._at(0)
         self._all = {table.name: _update(table) for table in metadata.sorted_tables if table not in OURS}
         self._shown = [update for name, update in self._all.items() if name in _SHOWN]
+        samples = [table for table in metadata.sorted_tables if table.name in _SAMPLES]
+        self._stale = [sa.delete(table).where(table.c.at >= sa.bindparam("end")) for table in samples]
 
     def advance(self, hour: float) -> None:
         """Give what was written since the last call the moment of that call, and go on to an hour of the day.
@@ -45,6 +49,8 @@ class PastDay:
         self._move(self._shown, self._moment)
         while self._next_sample <= self._at(hour):
             if self._database.recorder is not None:
+                # A write of the application may have taken the sample of the present, which would be taken only once.
+                self._execute(self._stale, {"end": self._end})
                 self._database.recorder.maintain()
             self._move(self._all.values(), self._next_sample)
             self._next_sample += STEP
@@ -54,8 +60,10 @@ class PastDay:
         return self._end - _DAY + datetime.timedelta(hours=hour)
 
     def _move(self, updates: Iterable[sa.Update], moment: datetime.datetime) -> None:
-        values = {"end": self._end, "moment": moment}
-        self._database.write(lambda db: [db.execute(update, values) for update in updates])
+        self._execute(updates, {"end": self._end, "moment": moment})
+
+    def _execute(self, statements: Iterable[sa.Update | sa.Delete], values: Mapping[str, datetime.datetime]) -> None:
+        self._database.write(lambda db: [db.execute(statement, values) for statement in statements])
 
 
 def _update(table: sa.Table) -> sa.Update:

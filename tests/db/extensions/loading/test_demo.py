@@ -6,8 +6,11 @@ import datetime
 import itertools
 
 import pytest
+import sqlalchemy as sa
 
 from placement import deploy
+from placement.db import feed
+from placement.db.schema.tables import OURS, metadata
 from placement.extensions.loading import demo
 from tests import caller, servers, web
 from tests.made import opened
@@ -40,6 +43,24 @@ def get(call, path):
 
 def moment(text):
     return datetime.datetime.fromisoformat(text.removesuffix("Z"))
+
+
+def end_of_day(call):
+    """Return the date of the last sample of the day, after which there may be more."""
+    return moment(get(call, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][144]["at"])
+
+
+def shares(call):
+    """Return what each project used at each sample of the day, by the time before its end."""
+    end = end_of_day(call)
+    found = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
+    return {
+        (resource_class, each["name"], end - moment(sample["at"])): sample["used"]
+        for resource_class, of in found.items()
+        for each in of
+        for sample in each["samples"]
+        if moment(sample["at"]) <= end
+    }
 
 
 def everything(call):
@@ -96,8 +117,8 @@ def test_a_sample_is_what_the_events_say_of_its_moment(filled):
         assert used_at(filled, each["at"]) == each["used"]
 
 
-def test_events_are_of_the_day_and_in_order_and_those_of_today_come_after_them(filled):
-    end = moment(get(filled, "/v1/usage?from=2d&limit=1000&class=VCPU")["classes"]["VCPU"][-2]["at"])
+def test_events_are_of_the_day_and_in_order(filled):
+    end = end_of_day(filled)
     told = everything(filled)
     times = [moment(each["at"]) for each in told]
     assert times == sorted(times)
@@ -109,17 +130,39 @@ def test_events_are_of_the_day_and_in_order_and_those_of_today_come_after_them(f
     since = {each["uuid"]: moment(each["since"]) for each in get(filled, "/v1/consumers?limit=1000")["consumers"]}
     assert all(at <= moment(born[uuid]) for uuid, at in since.items())
     assert min(since.values()) < end - datetime.timedelta(hours=24)
-    created = filled("POST", "/resource_providers", 39, {"name": "later"})
-    assert created.status == 200
-    assert end < moment(everything(filled)[-1]["at"])
+
+
+def test_no_date_is_later_than_the_day(filled, module_database_url):
+    end = end_of_day(filled).replace(tzinfo=None)
+    dates = [
+        column
+        for table in metadata.sorted_tables
+        if table not in OURS
+        for column in table.columns
+        if isinstance(column.type, sa.DateTime)
+    ]
+    with opened(module_database_url) as database:
+        newest = {
+            str(date): database.read(lambda db, date=date: db.execute(sa.select(sa.func.max(date))).scalar_one())
+            for date in dates
+        }
+    assert {date: at for date, at in newest.items() if at is not None and at > end} == {}
+    assert newest["usage_samples.at"] == newest["usage_shares.at"] == end
+
+
+def test_events_of_today_come_after_those_of_the_day(database_url):
+    call = demonstration(database_url)
+    end = end_of_day(call)
+    assert moment(everything(call)[-1]["at"]) <= end
+    assert call("POST", "/resource_providers", 39, {"name": "later"}).status == 200
+    assert end < moment(everything(call)[-1]["at"])
 
 
 def test_it_is_the_same_each_time(filled, database_url):
-    def shares(call):
-        found = get(call, "/v1/usage?from=2d&by=project&limit=1000")["shares"]
-        return {
-            name: {each["name"]: [sample["used"] for sample in each["samples"]] for each in of}
-            for name, of in found.items()
-        }
+    assert shares(demonstration(database_url)) == shares(filled) != {}
 
+
+def test_it_is_the_same_if_writes_take_samples(filled, database_url, monkeypatch):
+    """As it is where filling takes longer than the interval."""
+    monkeypatch.setattr(feed, "MAINTENANCE_INTERVAL", -1.0)
     assert shares(demonstration(database_url)) == shares(filled)
