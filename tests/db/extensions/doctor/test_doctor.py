@@ -34,7 +34,8 @@ from placement.db.schema.tables import (
 from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
 from placement.extensions.doctor import checks, mending, server, signals
-from placement.extensions.doctor.examination import OutOfTimeError, examine, until
+from placement.extensions.doctor import database as database_checks
+from placement.extensions.doctor.examination import OutOfTimeError, examine, lacking, until
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -758,21 +759,52 @@ def run(database, *statements):
             connection.exec_driver_sql(statement)
 
 
-def test_a_database_in_memory_is_examined_while_another_thread_has_its_connection():
+@pytest.mark.parametrize(
+    "check",
+    [
+        lacking,
+        lambda subject: [*database_checks.revision(subject)],
+        # In foreign_keys another read comes before it.
+        lambda subject: [*database_checks._unchecked(subject)],
+    ],
+    ids=["lacking", "revision", "foreign_keys"],
+)
+def test_a_check_in_memory_does_not_use_the_connection_while_another_thread_has_it(check):
+    """Those that use the engines themselves; of one that does not wait, giving back the connection rolls back."""
     with opened("sqlite://") as database:
         made.sync(database.engine)
         standard.insert(database)
-        found = []
-        doctor = threading.Thread(target=lambda: found.append(examined(database, "revision", "foreign_keys")))
+        found, users_of_connection = [], []
+        doctor = threading.Thread(target=lambda: found.append(check(Subject(web.configuration(), database))))
 
         def read(db):
             db.execute(sa.select(1))
-            doctor.start()
-            doctor.join(0.5)  # which waits for the connection
+            with checkouts(database, lambda: users_of_connection.append(threading.current_thread())):
+                doctor.start()
+                doctor.join(0.5)  # which waits for the connection
 
         database.read(read)
         doctor.join(children.PATIENCE)
-    assert found == [[]]
+    assert users_of_connection == []
+    assert len(found) == 1
+    assert not found[0]
+
+
+@contextlib.contextmanager
+def checkouts(database, seen):
+    """Call ``seen`` whenever a thread takes a connection."""
+
+    def taken(*_):
+        seen()
+
+    pools = {database.engine.pool, database.reading_engine.pool}
+    for pool in pools:
+        sa.event.listen(pool, "checkout", taken)
+    try:
+        yield
+    finally:
+        for pool in pools:
+            sa.event.remove(pool, "checkout", taken)
 
 
 @plants("revision", Severity.ERROR)
