@@ -30,8 +30,14 @@ def console(url, **options):
 
 
 @pytest.fixture(scope="module")
-def uuids(app, module_database_url):
+def hour():
+    """The whole hour in which the samples of the cloud end; the tests do not read the clock again."""
+    return fleet.present_hour()
+
+
+@pytest.fixture(scope="module")
+def uuids(app, module_database_url, hour):
     """The uuids of the providers of the cloud, by name; it has samples of a month."""
     found = fleet.fill(app)
-    fleet.sample(module_database_url)
+    fleet.sample(module_database_url, hour)
     return found

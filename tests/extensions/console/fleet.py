@@ -20,7 +20,7 @@ HOSTILE = "<script>document.title='caught'</script>\"'&{{7*7}}"
 CONSUMER = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a001"
 #: A provider that was deleted, by name, and a consumer that has given back what it held.
 GONE = "<b>gone</b>"
-GONE_CONSUMER = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a002"
+GONE_CONSUMER = "9d41f7b2-3d7f-4f0c-8a62-51f0c0d8a002"
 
 
 def send(app: Any, method: str, path: str, body: Any = None) -> Any:
@@ -96,15 +96,22 @@ def fill(app: Any) -> dict[str, str]:
     return uuids
 
 
-def sample(url: str) -> None:
+def present_hour() -> datetime.datetime:
+    """Return the whole hour that it is."""
+    return utcnow().replace(minute=0, second=0, microsecond=0)
+
+
+def sample(url: str, hour: datetime.datetime) -> None:
     """Insert samples of the usage of a month, and of a class that is gone; VCPU is used ever more, up to 64 of 140.
 
     They take the place of those that the service has taken while the cloud was made.
+
+    Args:
+        hour: The present one, which has none.
     """
-    now = utcnow().replace(minute=0, second=0, microsecond=0)
     rows = [
         {
-            "at": now - hours * datetime.timedelta(hours=1),
+            "at": hour - hours * datetime.timedelta(hours=1),
             "resource_class": "VCPU",
             "capacity": 140,
             "used": 64 - hours // 12,
@@ -122,16 +129,20 @@ SHARED_AGGREGATE = "c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111"
 SHARED_HOURS = 6
 
 
-def whole_hour(ago: int) -> datetime.datetime:
-    """Return a whole hour of the past, of which ``sample`` has samples."""
-    return utcnow().replace(minute=0, second=0, microsecond=0) - ago * datetime.timedelta(hours=1)
+def share(url: str, hour: datetime.datetime | None = None) -> None:
+    """Insert shares of VCPU in the last hours: of a project that uses ever more, one that is gone, and an aggregate.
 
-
-def share(url: str) -> None:
-    """Insert shares of VCPU in the last hours: of a project that uses ever more, one that is gone, and an aggregate."""
+    Args:
+        hour: That of ``sample``; None for tests that compare no times.
+    """
+    hour = hour or present_hour()
     names = ("dimension", "place", "name", "capacity", "used")
     rows = [
-        {"at": whole_hour(ago), "resource_class": "VCPU", **dict(zip(names, values, strict=True))}
+        {
+            "at": hour - ago * datetime.timedelta(hours=1),
+            "resource_class": "VCPU",
+            **dict(zip(names, values, strict=True)),
+        }
         for ago in range(1, SHARED_HOURS + 1)
         for values in (
             ("project", 0, "blue", None, 70 - 10 * ago),

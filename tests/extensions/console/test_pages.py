@@ -490,7 +490,7 @@ def test_a_consumer_has_its_history(app, uuids):
         (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", OF_GONE),
         (
             f"/consumers/{GONE_CONSUMER}",
-            ["Instance 0b1c6a2e released 7 GiB disk on pool", "pool gave 7 GiB disk to instance 0b1c6a2e"],
+            ["Instance 9d41f7b2 released 7 GiB disk on pool", "pool gave 7 GiB disk to instance 9d41f7b2"],
         ),
     ],
 )
@@ -545,8 +545,8 @@ def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch)
         ("kind=trait&provider=&project=+", ["Trait CUSTOM_RED created"]),
         (f"consumer={CONSUMER}", ["cn1, pool and 1 more gave 500 GiB disk, 64 VCPU to instance 0b1c6a2e"]),
         ("project=blue&kind=consumer&consumer=" + GONE_CONSUMER, [
-            "Instance 0b1c6a2e released 7 GiB disk on pool",
-            "pool gave 7 GiB disk to instance 0b1c6a2e",
+            "Instance 9d41f7b2 released 7 GiB disk on pool",
+            "pool gave 7 GiB disk to instance 9d41f7b2",
         ]),
         ("project=red", []),
         ("provider=empty", ["Provider empty changed: nothing but its generation"] * 2 + ["Provider empty created"]),

@@ -14,7 +14,7 @@ from tests.extensions.console.fleet import ADMIN, provider, send
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
-CLAIM = "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8a0aa"
+CLAIM = "e7350c18-3d7f-4f0c-8a62-51f0c0d8a0aa"
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import html
 import re
 
@@ -9,16 +10,22 @@ import pytest
 
 from tests import servers, web
 from tests.extensions.console import fleet
-from tests.extensions.console.fleet import SHARED_AGGREGATE, SHARED_HOURS, whole_hour
+from tests.extensions.console.fleet import SHARED_AGGREGATE, SHARED_HOURS
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 
 @pytest.fixture(scope="module")
-def shared(app, uuids, module_database_url):
+def shared(app, uuids, module_database_url, hour):
     """The application, with shares of VCPU in the last hours."""
-    fleet.share(module_database_url)
+    fleet.share(module_database_url, hour)
     return app
+
+
+@pytest.fixture
+def before(hour):
+    """Return a function that returns a whole hour of the past as a date."""
+    return lambda hours: (hour - hours * datetime.timedelta(hours=1)).isoformat()
 
 
 def page(app, query, status=200):
@@ -70,14 +77,14 @@ def test_the_table_of_a_class_has_a_column_for_each_line(shared):
     assert [row[2:] for row in cells if row][1:4] == [["60", "0"], ["50", "5"], ["40", "5"]]
 
 
-def test_points_and_rows_lead_to_the_state_then(shared):
+def test_points_and_rows_lead_to_the_state_then(shared, before):
     text = page(shared, "?by=project&class=VCPU")
     plot, _, table = text.partition("<summary>All samples as a table</summary>")
     points = re.findall(r'<a href="/console/\?at=([^"]*)&amp;class=VCPU" aria-label="([^"]*)"><title>', plot)
     assert 10 < len(points) <= 24
     names = dict(points)
-    moment = whole_hour(SHARED_HOURS - 1)
-    assert names[f"{moment.isoformat()}Z"].startswith(f"{moment.isoformat(' ', 'minutes')} UTC: blue 20, ")
+    moment = before(SHARED_HOURS - 1)
+    assert names[f"{moment}Z"].startswith(f"{moment[:16].replace('T', ' ')} UTC: blue 20, ")
     rows = re.findall(r'<a href="/console/\?at=([^"]*)&amp;class=VCPU">', table)
     assert {at for at, _ in points} < set(rows)
 
@@ -98,10 +105,10 @@ def test_a_choice_keeps_the_others(shared):
     assert 'aria-current="true">Day' not in text
 
 
-def test_a_period_of_the_past_is_chosen_with_dates(shared):
-    text = page(shared, f"?class=VCPU&from={whole_hour(4).isoformat()}&to={whole_hour(2).isoformat()}")
+def test_a_period_of_the_past_is_chosen_with_dates(shared, before):
+    text = page(shared, f"?class=VCPU&from={before(4)}&to={before(2)}")
     times = re.findall(r"/\?at=([^&]*)Z", text.partition("<summary>All samples as a table</summary>")[2])
-    assert times == [whole_hour(hour).isoformat() for hour in (3, 4)]
+    assert times == [before(3), before(4)]
 
 
 def test_empty_fields_of_the_form_choose_nothing(shared):
