@@ -198,7 +198,15 @@ class _Claims:
             if self.is_expiry:
                 return (*who, "released", given_back, "on", *trees, "when the lease expired")
             return (*who, "released", given_back, "on", *trees)
-        return (*who, "now holds" if len(who) == 1 else "now hold", taken, "of", *trees, "instead of", given_back)
+        return (
+            *who,
+            "now holds" if len(self.moves) == 1 else "now hold",
+            taken,
+            "of",
+            *trees,
+            "instead of",
+            given_back,
+        )
 
     def _amounts(self, at: int) -> str:
         """Return the sums before (0) or after (1)."""

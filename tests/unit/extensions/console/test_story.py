@@ -1,0 +1,209 @@
+"""What a request has done, as one sentence."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from placement.extensions.console.views.story import stories
+from placement.extensions.console.views.timeline import Thing
+from placement.extensions.v1.history.event import Event
+from tests.world import World
+
+NOW = datetime.datetime(2026, 11, 23, 12)
+ME, YOU = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+REQUEST = {"request_id": "req-1", "user": "ann"}
+NAMES = {"numa": "the node", "h1": "h1"}
+
+
+@pytest.fixture(scope="module")
+def snapshot():
+    world = World()
+    for name in ("h1", "h2", "h3"):
+        world.host(name)
+    world.host("numa", parent="h1")
+    return world.snapshot()
+
+
+def event(kind, uuid, changes, generations=(None, None), *, number=7, name=None, request=REQUEST):
+    return Event(number, f"{number}-00000000", NOW, kind, uuid, name, generations, changes, None, request)
+
+
+def consumer(held, generations=(1, 2), *, uuid=ME, type_=(None, None), **changes):
+    """Return the event of a consumer that holds otherwise: amounts before and after by provider and class."""
+    return event("consumer", uuid, {"allocations": held, "type": type_, **changes}, generations)
+
+
+def provider(changes, generations=(3, 4), uuid="h1"):
+    return event("provider", uuid, changes, generations)
+
+
+def words(story):
+    """Return the sentence as it is read, with usual spaces."""
+    parts = (part.name if isinstance(part, Thing) else part for part in story.sentence)
+    return "".join(parts).replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+def told(snapshot, *events):
+    [story] = stories(events, NAMES, snapshot, NOW)
+    return story
+
+
+NEW, GONE = (None, 1), (1, None)
+INSTANCE = {"type_": (None, "INSTANCE")}
+OF_ALL = {"h1": {"VCPU": [None, 1]}, "numa": {"VCPU": [None, 1]}, "h2": {"VCPU": [None, 1]}, "h3": {"VCPU": [None, 1]}}
+RELEASED = {"numa": {"VCPU": [4, None]}}
+EXPIRED = {"reason": (None, "expired")}
+
+
+@pytest.mark.parametrize(
+    ("events", "sentence"),
+    [
+        # A claim, as the consumer and its providers have it.
+        (
+            [
+                consumer({"numa": {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}, NEW, **INSTANCE),
+                provider({"allocations": {ME: {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}}, uuid="numa"),
+            ],
+            "h1 gave 2 GiB memory, 4 VCPU to instance 11111111",
+        ),
+        ([consumer({"h1": {"VCPU": [None, 4]}}, NEW)], "h1 gave 4 VCPU to consumer 11111111"),
+        # By the events of providers alone, as where the condition leaves out those of consumers.
+        (
+            [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "consumers": {"added": [ME]}})],
+            "h1 gave 4 VCPU to consumer 11111111",
+        ),
+        # What a claim changes of a node says nothing more.
+        (
+            [consumer({"h1": {"VCPU": [None, 4]}}, NEW), event("node", "h1", {"details": {"instance": [None, ME]}})],
+            "h1 gave 4 VCPU to consumer 11111111",
+        ),
+        # A release.
+        ([consumer(RELEASED, GONE, type_=("INSTANCE", None))], "Instance 11111111 released 4 VCPU on h1"),
+        # Expiry: of all consumers, or not of all.
+        ([consumer(RELEASED, GONE, **EXPIRED)], "Consumer 11111111 released 4 VCPU on h1 when the lease expired"),
+        (
+            [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=YOU, **EXPIRED)],
+            "2 consumers released 8 VCPU on h1 when the lease expired",
+        ),
+        (
+            [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=YOU)],
+            "2 consumers released 8 VCPU on h1",
+        ),
+        # A move.
+        (
+            [consumer({"h1": {"VCPU": [4, None]}, "h2": {"VCPU": [None, 6]}}, type_=("INSTANCE", "INSTANCE"))],
+            "Instance 11111111 now holds 6 VCPU of h1 and h2 instead of 4 VCPU",
+        ),
+        ([consumer({"h1": {"VCPU": [4, 0]}})], "Consumer 11111111 now holds nothing of h1 instead of 4 VCPU"),
+        (
+            [consumer({"h1": {"VCPU": [4, 6]}}), consumer({"h1": {"VCPU": [1, 2]}}, uuid=YOU)],
+            "2 consumers now hold 8 VCPU of h1 instead of 5 VCPU",
+        ),
+        # Several consumers.
+        (
+            [
+                consumer({"h1": {"VCPU": [None, 1]}}, NEW, **INSTANCE),
+                consumer({"h2": {"VCPU": [None, 2]}}, NEW, uuid=YOU),
+            ],
+            "h1 and h2 gave 3 VCPU to 2 consumers",
+        ),
+        # Three trees, one by two of its providers.
+        ([consumer(OF_ALL, NEW)], "h1, h2 and 1 more gave 4 VCPU to consumer 11111111"),
+        # A provider that is gone has no tree.
+        ([consumer({"away": {"VCPU": [None, 1]}}, NEW)], "away gave 1 VCPU to consumer 11111111"),
+        # What is no claim.
+        ([provider({"traits": {"added": ["A"]}})], "Provider h1 changed: traits added A"),
+        ([provider({"traits": {"added": ["A", "B", "C"]}})], "Provider h1 changed: traits added A, B"),
+        (
+            [provider({"traits": {"added": ["A"], "removed": ["B"]}, "aggregates": {"added": ["x"]}})],
+            "Provider h1 changed: traits added A and 2 more",
+        ),
+        ([provider({})], "Provider h1 changed: nothing but its generation"),
+        ([provider({"name": [None, "h1"]}, (None, 0))], "Provider h1 created"),
+        ([event("trait", None, {"name": [None, "CUSTOM_A"]}, name="CUSTOM_A")], "Trait CUSTOM_A created"),
+        ([provider({"parent": ["h2", None]})], "Provider h1 changed: parent h2 is gone"),
+        ([provider({"parent": ["h2", "numa"]})], "Provider h1 changed: parent h2 → the node"),
+        ([provider({"parent": [None, "h2"]})], "Provider h1 changed: parent h2"),
+        # Inventories, with units.
+        (
+            [provider({"inventories": {"MEMORY_MB": {"total": [1024, 2048], "reserved": [0, 512], "min_unit": [1, 2]}}})],
+            "Provider h1 changed: inventory of MEMORY_MB total 1 GiB → 2 GiB, reserved 0 MiB → 512 MiB",
+        ),
+        (
+            [provider({"inventories": {"DISK_GB": {"allocation_ratio": [1.0, 1.5]}}})],
+            "Provider h1 changed: inventory of DISK_GB allocation ratio 1.0 → 1.5",
+        ),
+        (
+            [provider({"inventories": {"DISK_GB": {"total": [2048, None]}}})],
+            "Provider h1 changed: inventory is gone of DISK_GB total 2 TiB",
+        ),
+        # A claim beside another change: that is what is said.
+        (
+            [
+                consumer({"h1": {"VCPU": [None, 4]}}, NEW),
+                event("node", "h2", {"provision_state": ["available", "active"]}, name="h2"),
+            ],
+            "Node h2 changed: provision state available → active",
+        ),
+        # A provider of which more has changed than what was claimed, and the end of a lease.
+        (
+            [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "traits": {"added": ["A"]}})],
+            f"Provider h1 changed: given to {ME} VCPU 4 and 1 more",
+        ),
+        (
+            [event("consumer", ME, {"lease": ["2026-11-23T12:00:00Z", None]})],
+            f"Consumer {ME} changed: lease 2026-11-23T12:00:00Z is gone",
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_request_has_done_is_one_sentence(snapshot, events, sentence):
+    assert words(told(snapshot, *events)) == sentence
+
+
+def test_what_has_a_page_is_linked(snapshot):
+    story = told(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
+    assert [part for part in story.sentence if isinstance(part, Thing)] == [
+        Thing("consumers", ME, "Instance 11111111"),
+        Thing("providers", "h1", "h1"),
+    ]
+
+
+def test_who_may_not_see_the_trees_is_told_the_provider_of_the_event():
+    story = told(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
+    assert words(story) == "the node gave 4 VCPU to consumer 11111111"
+    assert story.sentence[0] == Thing("providers", "numa", "the node")
+
+
+def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
+    trait = {"name": [None, "CUSTOM_A"]}
+    found = stories(
+        [
+            event("trait", None, trait, number=1, request=None),
+            event("trait", None, trait, number=2, request={"user": "ann"}),
+            event("trait", None, trait, number=3),
+            event("trait", None, trait, number=4),
+            event("trait", None, trait, number=5, request={"request_id": "req-2"}),
+        ],
+        NAMES,
+        snapshot,
+        NOW,
+    )
+    assert [(story.key, len(story.entries)) for story in found] == [
+        *(("event-1", 1), ("event-2", 1), ("req-1", 2), ("req-2", 1))
+    ]
+    assert [story.request for story in found[:3]] == [None, {"user": "ann"}, REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("events", "is_told"),
+    [
+        ([consumer(OF_ALL, NEW)], True),
+        ([provider({"traits": {"added": ["A"]}})], True),
+        ([provider({"traits": {"added": ["A"], "removed": ["B"]}})], False),
+        ([provider({})], True),
+    ],
+)
+def test_a_sentence_that_leaves_out_lines_does_not_say_all(snapshot, events, is_told):
+    assert told(snapshot, *events).is_told is is_told
