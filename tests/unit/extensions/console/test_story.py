@@ -128,7 +128,11 @@ EXPIRED = {"reason": (None, "expired")}
         ([provider({"parent": [None, "h2"]})], "Provider h1 changed: parent h2"),
         # Inventories, with units.
         (
-            [provider({"inventories": {"MEMORY_MB": {"total": [1024, 2048], "reserved": [0, 512], "min_unit": [1, 2]}}})],
+            [
+                provider(
+                    {"inventories": {"MEMORY_MB": {"total": [1024, 2048], "reserved": [0, 512], "min_unit": [1, 2]}}}
+                )
+            ],
             "Provider h1 changed: inventory of MEMORY_MB total 1 GiB → 2 GiB, reserved 0 MiB → 512 MiB",
         ),
         (
@@ -157,7 +161,7 @@ EXPIRED = {"reason": (None, "expired")}
             f"Consumer {ME} changed: lease 2026-11-23T12:00:00Z is gone",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_a_request_has_done_is_one_sentence(snapshot, events, sentence):
     assert words(told(snapshot, *events)) == sentence
 
