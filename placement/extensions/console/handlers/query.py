@@ -99,23 +99,24 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         query = searching.parsed(req.parameters, snapshot, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
-        explained = None if query is None else _explained(req, query, snapshot)
+        explained = None if query is None else _explained(req, query, snapshot, with_machine_names(req, snapshot))
         sentence = refused.line
         return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
     most, copies = min(query.limit or _SHOWN, _MOST_SHOWN), int(req.parameters.get("count", "1"))
     found = find(dataclasses.replace(query, limit=most), snapshot, Settings.of(req.conf))
     req.log_search(len(found.candidates), found.obstacle)
-    counted = _counted(req, query, snapshot, copies) if found.candidates else None
+    machines = with_machine_names(req, snapshot)
+    counted = _counted(req, query, snapshot, machines, copies) if found.candidates else None
     access = dry_runs.access_of(req)
     return pages.show(
         req,
         "query.html",
         sentence="",
         found=found,
-        cards=[*candidates.cards(with_machine_names(req, snapshot), _in_order(req, query, found, most))],
+        cards=[*candidates.cards(machines, _in_order(req, query, found, most))],
         counted=counted,
         copies=copies,
-        explained=None if found.candidates else _explained(req, query, snapshot),
+        explained=None if found.candidates else _explained(req, query, snapshot, machines),
         curl=commands.curl(access, _with_uuids(of_search(pairs), query)),
         openstack=commands.openstack(access, query),
         questions=commands.questions(access, pairs),
@@ -159,21 +160,33 @@ def _pairs(req: Request) -> Pairs:
     return without_blanks(pairs if text is None else parse_text(text))
 
 
-def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
-    """Return how many jobs with this number of copies fit; None if the caller may not know."""
+def _counted(
+    req: Request, query: SearchQuery, snapshot: Snapshot, machines: Snapshot, copies: int
+) -> dict[str, Any] | None:
+    """Return how many jobs with this number of copies fit; None if the caller may not know.
+
+    Args:
+        machines: The snapshot with the names of machines.
+    """
     if not req.may("placement:v1:capacity:show"):
         return None
     query = searching.avoiding(query, req.conf)
-    return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
+    counted = count(query, snapshot, Settings.of(req.conf), copies=copies)
+    return capacity.document(dataclasses.replace(counted, snapshot=machines), _PLACES)
 
 
-def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
+def _explained(req: Request, query: SearchQuery, snapshot: Snapshot, machines: Snapshot) -> dict[str, Any] | None:
+    """Return why the query has no candidate, and what would be enough; None where the caller may not know.
+
+    Args:
+        machines: The snapshot with the names of machines.
+    """
     if not req.may("placement:v1:explain"):
         return None
     query = searching.avoiding(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
-    return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
+    explained = explain(query, snapshot, Settings.of(req.conf), unknown)
+    return explanation.document(dataclasses.replace(explained, snapshot=machines))
 
 
 def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list[Candidate]:
