@@ -96,6 +96,15 @@ def fill(app: Any) -> dict[str, str]:
     return uuids
 
 
+def lease(app: Any, seconds: int) -> str:
+    """Claim 1 DISK_GB for so many seconds; return the uuid of the consumer."""
+    consumer = str(uuid.uuid4())
+    owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
+    request = {"consumer": consumer, "query": "resources=DISK_GB:1", **owner}
+    assert send(app, "POST", "/v1/claims", {"requests": [request], "expires_in": seconds})["claimed"] == 1
+    return consumer
+
+
 def present_hour() -> datetime.datetime:
     """Return the whole hour that it is."""
     return utcnow().replace(minute=0, second=0, microsecond=0)

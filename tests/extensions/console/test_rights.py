@@ -14,6 +14,7 @@ import pytest
 
 from placement.extensions.console.api import CONSOLE
 from tests import servers, web
+from tests.extensions.console import fleet
 from tests.extensions.console.conftest import console
 from tests.extensions.console.fleet import CONSUMER, GONE, GONE_CONSUMER, HOSTILE, send
 
@@ -195,6 +196,26 @@ def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, 
     told = web.ask(granting(rule, HISTORY), "GET", f"/console{path}", reader)
     assert told.status_int == 200
     assert ('<h2 id="history">' in told.text, "by admin" in told.text) == (True, True)
+
+
+#: What the overview has of the rules beside its own.
+PARTS = {USAGE: 'class="spark"', EVENTS: 'id="changed"', CONSUMERS: "lease ends within the hour"}
+
+
+def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
+    """In a database of its own, which has a lease that ends soon."""
+    made = console(database_url)
+    fleet.fill(made)
+    fleet.sample(database_url, fleet.present_hour())
+    fleet.lease(made, 1800)
+    reader = {"x-auth-token": "caller:blue", "x-roles": "reader"}
+    for number, rules in enumerate([(), *((rule,) for rule in PARTS), (*PARTS,)]):
+        path = tmp_path / f"{number}.yaml"
+        path.write_text("".join(f'"{rule}": "role:reader"\n' for rule in (OVERVIEW, *rules)))
+        app = console(database_url, oslo_policy__policy_file=str(path))
+        shown = web.ask(app, "GET", "/console/", reader)
+        assert shown.status_int == 200
+        assert {rule for rule, part in PARTS.items() if part in shown.text} == {*rules}
 
 
 def test_an_overview_has_no_events_and_leases_of_other_projects(module_database_url, tmp_path, uuids):

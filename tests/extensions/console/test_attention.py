@@ -1,0 +1,85 @@
+"""What needs action, on the overview: leases that end soon, and the errors that the doctor finds."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from placement.db.schema.tables import resource_providers
+from placement.objects.claims.lease_sweep import LeaseSweeper
+from tests import servers, web
+from tests.clock import Clock
+from tests.db import lease
+from tests.extensions.console import fleet
+from tests.extensions.console.conftest import console
+from tests.extensions.console.fleet import CONSUMER, provider, send
+from tests.made import opened
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+
+def page(app, path):
+    reply = web.ask(app, "GET", f"/console{path}")
+    assert reply.status_int == 200, reply.text
+    return reply.text
+
+
+def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
+    """One that has expired is not, also while nobody has given it back."""
+    app = console(database_url)
+    provider(app, "host", DISK_GB=100)
+
+    def ending():
+        return re.findall(r"<b>(\d+)</b> (leases? ends? within the hour)", page(app, "/"))
+
+    fleet.lease(app, 7200)
+    assert ending() == []
+    fleet.lease(app, 1800)
+    over = fleet.lease(app, 600)
+    assert ending() == [("2", "leases end within the hour")]
+    monkeypatch.setattr(LeaseSweeper, "sweep", lambda _: False)
+    with opened(database_url) as database:
+        lease.expire(database, over)
+    assert ending() == [("1", "lease ends within the hour")]
+
+
+def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minute(database_url, monkeypatch):
+    clock = Clock(time.monotonic())
+    monkeypatch.setattr("placement.extensions.v1.examining.time", clock)
+    app = console(database_url)
+    uuids = {name: provider(app, name, VCPU=1) for name in ("host", "other")}
+    uuids["child"] = provider(app, "child", uuids["host"], VCPU=1)
+    # What is over-committed is a warning and no error.
+    held = {uuids["host"]: {"resources": {"VCPU": 1}}}
+    owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
+    send(app, "PUT", f"/allocations/{CONSUMER}", {"allocations": held, **owner})
+    path = f"/resource_providers/{uuids['host']}"
+    cut = {"resource_provider_generation": send(app, "GET", path)["generation"], "total": 1, "reserved": 1}
+    send(app, "PUT", f"{path}/inventories/VCPU", cut)
+
+    def set_root(name):
+        id_of = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == uuids[name])
+        of_child = resource_providers.c.uuid == uuids["child"]
+        with opened(database_url) as database:
+            root = database.read(lambda db: db.execute(id_of).scalar_one())
+            changed = sa.update(resource_providers).where(of_child).values(root_provider_id=root)
+            assert database.write(lambda db: db.execute(changed).rowcount) == 1
+
+    def found(service=app):
+        return re.findall(r"<b>(\d+)</b> (errors? found by the doctor)", page(service, "/findings"))
+
+    assert found() == []
+    set_root("other")
+    clock.sleep(59)
+    assert found() == []
+    clock.sleep(2)
+    assert found() == [("1", "error found by the doctor")]
+    set_root("host")
+    assert found() == [("1", "error found by the doctor")]
+    # Another service has its own.
+    assert found(console(database_url)) == []
+    clock.sleep(61)
+    assert found() == []
