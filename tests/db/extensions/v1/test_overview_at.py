@@ -334,3 +334,80 @@ def test_a_date_that_is_none_is_refused(database):
     service = placement(database)
     for text in ("yesterday", "2026-13-01", "2026-11-20T08:11:35.1234567Z"):
         assert service("GET", f"/v1/overview?at={text}").status == 400
+
+
+# --- states are kept ---
+
+_HOUR = datetime.timedelta(hours=1)
+
+
+def grow_older(database):
+    """Move all events an hour back; a time then is that of an hour before."""
+    database.recorder.order()
+    with database.engine.begin() as connection:
+        for table in (events, event_order):
+            keys = [*table.primary_key]
+            for *values, at in connection.execute(sa.select(*keys, table.c.at)).all():
+                of_row = [key == value for key, value in zip(keys, values, strict=True)]
+                connection.execute(sa.update(table).where(*of_row).values(at=at - _HOUR))
+
+
+def an_hour_before(at):
+    """Return the date an hour before a date."""
+    return precise(datetime.datetime.fromisoformat(at).replace(tzinfo=None) - _HOUR)
+
+
+@pytest.fixture
+def long_ago(database):
+    """A service, and states of long ago, by date: each has a host more than the one before."""
+    service, names, states = placement(database), Names(), {}
+    for number in range(past._KEPT + 2):
+        assert service(*names.fill(provider(f"host{number}"))).status == 200
+        states[an_hour_before(moment(database))] = shown(service)
+    grow_older(database)
+    return service, states
+
+
+def asked(database, service, at):
+    """Return the state of a time, and whether providers were read for it."""
+    seen = []
+    with sql_hooks.statements(database.reading_engine, seen.append):
+        state = shown(service, at=at)
+    return state, any("FROM resource_providers" in statement for statement in seen)
+
+
+def test_a_state_of_long_ago_is_the_same_whatever_is_written_and_is_read_once(database, long_ago):
+    service, states = long_ago
+    at, state = next(iter(states.items()))
+    assert asked(database, service, at) == (state, True)
+    names = Names()
+    for call in (*HOST, claim(host={"VCPU": 3})):
+        assert service(*names.fill(call)).status < 300
+    assert names["host"] in shown(service)
+    assert asked(database, service, at) == (state, False)
+
+
+def test_more_states_than_are_kept_can_be_seen_in_turn(database, long_ago):
+    service, states = long_ago
+    for _ in range(2):
+        for at, state in states.items():
+            assert asked(database, service, at) == (state, True)
+    newest = [*states][-past._KEPT :]
+    assert [asked(database, service, at) for at in newest] == [(states[at], False) for at in newest]
+    oldest = next(iter(states))
+    assert asked(database, service, oldest) == (states[oldest], True)
+
+
+def test_the_state_of_a_moment_ago_has_what_is_committed_later_with_an_earlier_time(database):
+    """As by a transaction that takes long: its events have the time of its beginning."""
+    service, names = placement(database), Names()
+    assert service(*names.fill(provider("host"))).status == 200
+    at = moment(database)
+    assert service(*names.fill(provider("second"))).status == 200
+    database.recorder.order()
+    assert shown(service, at=at).keys() == {names["host"]}
+    first = sa.select(event_order.c.at).where(event_order.c.position == 1)
+    with database.engine.begin() as connection:
+        earlier = connection.execute(first).scalar_one()
+        connection.execute(sa.update(event_order).where(event_order.c.position == 2).values(at=earlier))
+    assert shown(service, at=at).keys() == {names["host"], names["second"]}
