@@ -691,6 +691,34 @@ def test_candidates_say_what_they_take_of_which_provider(app, uuids):
     assert "has no option" in text
 
 
+def first_providers(text):
+    """Return the name of the first provider of each candidate, in their order."""
+    cards = text.split('<li class="candidate">')[1:]
+    return [re.search(r'href="/console/providers/[^"]*">([^<]*)</a>', card)[1] for card in cards]
+
+
+def test_a_host_that_a_claim_avoids_is_the_last_candidate(database_url):
+    """It was made first, and so is found first."""
+    app = console(database_url)
+    provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=16)
+    provider(app, "open", VCPU=8)
+    assert first_providers(page(app, "/query?resources=VCPU:1")) == ["open", "closed"]
+
+
+def test_the_first_candidates_are_of_different_trees_the_emptiest_first(database_url):
+    app = console(database_url)
+    numas = [[f"host{host}-numa{numa}" for numa in range(3)] for host in range(3)]
+    owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE", "consumer_generation": None}
+    for host, names in enumerate(numas):
+        parent = provider(app, f"host{host}")
+        uuids = [provider(app, name, parent, VCPU=8) for name in names]
+        held = {each: {"resources": {"VCPU": 6 - 2 * host}} for each in uuids}
+        send(app, "PUT", f"/allocations/{uuid.uuid4()}", {"allocations": held, **owner})
+    found = first_providers(page(app, "/query?resources=VCPU:1"))
+    assert sorted(found) == sorted(itertools.chain(*numas))
+    assert [name.partition("-")[0] for name in found[:3]] == ["host2", "host1", "host0"]
+
+
 def test_the_form_the_text_and_the_commands_say_the_same(app, uuids):
     query = "resources=VCPU:1&required=HW_NUMA_ROOT,!CUSTOM_RED&resources1=VGPU:1&limit=5"
     text = page(app, f"/query?{query}&in_tree=&root_required=")
