@@ -133,7 +133,7 @@ EXPIRED = {"reason": (None, "expired")}
                     {"inventories": {"MEMORY_MB": {"total": [1024, 2048], "reserved": [0, 512], "min_unit": [1, 2]}}}
                 )
             ],
-            "Provider h1 changed: inventory of MEMORY_MB total 1 GiB → 2 GiB, reserved 0 MiB → 512 MiB",
+            "Provider h1 changed: inventory of MEMORY_MB total 1 GiB → 2 GiB, reserved 0 → 512 MiB",
         ),
         (
             [provider({"inventories": {"DISK_GB": {"allocation_ratio": [1.0, 1.5]}}})],
