@@ -192,8 +192,8 @@ class _State:
         Ids are the places in the order of the names.  Those of the tables are not known of providers that are gone, and
         what is gone may be more from one page of a past time to the next.
         """
-        names = sorted((each.name or "", uuid) for uuid, each in self._providers.items())
-        ids = {uuid: number for number, (_, uuid) in enumerate(names, 1)}
+        in_order = sorted((each.name or "", uuid) for uuid, each in self._providers.items())
+        ids = {uuid: number for number, (_, uuid) in enumerate(in_order, 1)}
         numbered = [(id_, self._providers[uuid]) for uuid, id_ in ids.items()]
         for trait in sorted({trait for one in self._providers.values() for trait in one.traits}):
             if trait not in self._trait_ids:
