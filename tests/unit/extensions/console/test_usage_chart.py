@@ -140,6 +140,13 @@ def test_who_has_no_share_used_nothing_if_all_that_used_something_are_known():
     assert [share.used for share in drawn.lines[0].samples] == [1]
 
 
+def test_an_aggregate_that_has_no_share_at_a_moment_has_no_point_there():
+    """Its capacity then is not known."""
+    whole = [UsageShare("whole", START + hour * HOUR, 1, 5) for hour in range(2)]
+    [drawn] = charts(VCPU={"whole": whole, "part": [UsageShare("part", START, 1, 5)]})
+    assert [[share.capacity for share in line.samples] for line in drawn.lines] == [[5, 5], [5]]
+
+
 def test_the_present_is_no_point():
     assert [point.at for point in chart((5, 9, 9), (10, 9, 9)).points(10)] == [START + 5 * HOUR]
 
