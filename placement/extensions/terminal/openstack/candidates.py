@@ -23,10 +23,7 @@ class ExplainCandidates(AskingForPlaces):
 class CountCandidates(AskingForPlaces):
     """Show how many times a query could be placed, in total, by tree and by aggregate."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser = super().get_parser(prog_name)
-        capacity.add_options(parser)
-        return parser
+    added_options = (*AskingForPlaces.added_options, capacity.add_options)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/capacity", self.query_of(parsed_args) + capacity.parameters(parsed_args))

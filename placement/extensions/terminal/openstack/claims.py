@@ -24,10 +24,7 @@ class ClaimAllocations(Asking):
     def run(self, parsed_args: argparse.Namespace) -> int:
         return int(super().run(parsed_args) or not self.granted)
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        claiming.add_claim(parser)
-        return parser
+    added_options = (claiming.add_claim,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         body = claiming.claim(parsed_args, self.owner, lambda consumer: self.get(f"/claims/{consumer}"))
@@ -44,10 +41,7 @@ class ClaimAllocations(Asking):
 class ExtendClaim(Asking):
     """Change when the claim of a consumer ends, counted from now."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        claiming.add_extend(parser)
-        return parser
+    added_options = (claiming.add_extend,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.send("POST", f"/claims/{parsed_args.consumer}/extend", "", claiming.extend(parsed_args))
@@ -57,10 +51,7 @@ class ExtendClaim(Asking):
 class ReleaseAllocations(Asking):
     """Give back all that consumers hold: of those that are named, or, after a question, of those that are chosen."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        releasing.add_release(parser)
-        return parser
+    added_options = (releasing.add_release,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         try:

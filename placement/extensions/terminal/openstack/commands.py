@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as keystoneauth
@@ -16,6 +16,7 @@ from placement.extensions.terminal import failures, paging, query
 
 Document = Mapping[str, Any]
 Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
+Options = tuple[Callable[[argparse.ArgumentParser], object], ...]
 
 
 class NoAnswer(exceptions.CommandError):
@@ -24,6 +25,15 @@ class NoAnswer(exceptions.CommandError):
 
 class Asking(command.Lister):
     """A command that shows a list from the API below /v1, in any format of the client."""
+
+    #: The functions that add the options of the command to a parser.
+    added_options: ClassVar[Options] = ()
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        for add in self.added_options:
+            add(parser)
+        return parser
 
     def get(self, path: str, query_string: str = "") -> dict[str, Any]:
         """Return the document below /v1 at this path; raises as ``send`` does."""
@@ -72,15 +82,11 @@ class Asking(command.Lister):
 class AskingForPlaces(Asking):
     """A command whose options are those of a query for allocation candidates; it ends with 1 if nothing fits."""
 
+    added_options: ClassVar[Options] = (query.add_arguments,)
     fits = True
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         return int(super().run(parsed_args) or not self.fits)
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        query.add_arguments(parser)
-        return parser
 
     @staticmethod
     def query_of(parsed: argparse.Namespace) -> str:

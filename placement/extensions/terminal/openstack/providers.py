@@ -16,10 +16,7 @@ from placement.extensions.terminal.style import Style
 class ShowOverview(Asking):
     """Show all resource providers as trees, with what they have and what is used."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        filters.add_overview(parser)
-        return parser
+    added_options = (filters.add_overview,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = filters.overview(self.pages, parsed_args)
@@ -29,10 +26,7 @@ class ShowOverview(Asking):
 class ListConsumers(Asking):
     """Show which consumers hold what of which resource providers."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        filters.add_consumers(parser)
-        return parser
+    added_options = (filters.add_consumers,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         found = filters.consumers(self.pages, parsed_args)
@@ -42,10 +36,7 @@ class ListConsumers(Asking):
 class ShowUsage(Asking):
     """Show what was used of each resource class over time, of all resource providers together."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        usage.add_options(parser)
-        return parser
+    added_options = (usage.add_options,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/usage", urlencode(usage.parameters(parsed_args)))
@@ -56,10 +47,7 @@ class ShowUsage(Asking):
 class ShowHistory(Asking):
     """Show what has happened to a resource provider, a node or a consumer, also to one that is gone."""
 
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = super().get_parser(prog_name)
-        events.add_history(parser)
-        return parser
+    added_options = (events.add_history,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         return event_lines.COLUMNS, list(event_lines.rows(events.history(self.pages, parsed_args)))
