@@ -8,6 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from placement.extensions.console.views import axis
 from placement.extensions.console.views.units import in_units
@@ -22,22 +23,18 @@ MOST_LINES = 8
 _FAR = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ChartLine:
-    """What one project or aggregate used.
+Sample = TypeVar("Sample", UsageSample, UsageShare)
 
-    Args:
-        colour: The number of its colour.
-        points: As SVG has them.
-    """
 
-    name: str
-    colour: int
-    samples: Sequence[UsageShare]
-    points: str
+class _Sampled(Generic[Sample]):
+    """What is drawn of samples, in the order of time; at least one."""
+
+    __slots__ = ()
+
+    samples: Sequence[Sample]
 
     @property
-    def last(self) -> UsageShare:
+    def last(self) -> Sample:
         """The newest sample."""
         return self.samples[-1]
 
@@ -50,6 +47,21 @@ class ChartLine:
     def most(self) -> int:
         """The most that was used."""
         return max(sample.used for sample in self.samples)
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLine(_Sampled[UsageShare]):
+    """What one project or aggregate used.
+
+    Args:
+        colour: The number of its colour.
+        points: As SVG has them.
+    """
+
+    name: str
+    colour: int
+    samples: Sequence[UsageShare]
+    points: str
 
     @property
     def by_time(self) -> dict[datetime.datetime, int]:
@@ -73,7 +85,7 @@ class ChartPoint:
 
 
 @dataclass(frozen=True)
-class UsageChart:
+class UsageChart(_Sampled[UsageSample]):
     """The picture of one class, and the samples behind it.
 
     Args:
@@ -90,21 +102,6 @@ class UsageChart:
     until: datetime.datetime
     shares: Mapping[str, Sequence[UsageShare]] = field(default_factory=dict)
     colours: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def last(self) -> UsageSample:
-        """The newest sample."""
-        return self.samples[-1]
-
-    @property
-    def least(self) -> int:
-        """The least that was used."""
-        return min(sample.used for sample in self.samples)
-
-    @property
-    def most(self) -> int:
-        """The most that was used."""
-        return max(sample.used for sample in self.samples)
 
     @functools.cached_property
     def top(self) -> int:
