@@ -9,7 +9,6 @@ from placement.extensions.console import pages
 from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.console.views.usage_chart import charts_of
 from placement.extensions.console.views.usage_choice import PERIODS, UsageChoice
-from placement.extensions.v1.history import usage_shares
 from placement.extensions.v1.history.usage_shares import Dimension, Shares
 from placement.extensions.v1.overview import usage
 from placement.extensions.v1.schemas.date import DATE
@@ -57,7 +56,8 @@ def show(req: Request) -> Reply:
     found = usage.over_time(req, since, until, most, resource_class=named, present=present)
     shares: Shares = {}
     if choice.by:
-        by, most = Dimension(choice.by), usage_shares.affordable(most, len(found))
-        shares = req.read(lambda db: usage_shares.between(db, by, since, until, most, named))
+        shares = usage.shares_over_time(
+            req, Dimension(choice.by), since, until, most, classes=len(found), resource_class=named
+        )
     charts = charts_of(found, shares, since, until)
     return pages.show(req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.history import usage_shares
 from placement.extensions.v1.history.usage_shares import Dimension
 from placement.extensions.v1.overview import usage
 from placement.extensions.v1.schemas import usage as schema
@@ -25,6 +24,7 @@ def show(req: Request) -> Reply:
         lookup.resource_class(req.index.current(), named)
     by, shares = parameters.get("by"), None
     if by is not None:
-        most = usage_shares.affordable(most, len(found))
-        shares = req.read(lambda db: usage_shares.between(db, Dimension(by), since, until, most, named))
+        shares = usage.shares_over_time(
+            req, Dimension(by), since, until, most, classes=len(found), resource_class=named
+        )
     return ok(schema.document(found, shares), modified=NOW)

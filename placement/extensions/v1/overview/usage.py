@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 
+from placement.extensions.v1.history import usage_shares
 from placement.extensions.v1.history.usage_samples import UsageSample
+from placement.extensions.v1.history.usage_shares import Dimension, Shares
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
@@ -33,6 +35,31 @@ def over_time(
         for name, sample in _present(req.index.current(), resource_class, req.now()).items():
             found.setdefault(name, []).append(sample)
     return dict(sorted(found.items()))
+
+
+def shares_over_time(
+    req: Request,
+    by: Dimension,
+    since: datetime.datetime,
+    until: datetime.datetime,
+    most: int,
+    *,
+    classes: int,
+    resource_class: str | None = None,
+) -> Shares:
+    """Return what projects or aggregates used in a period; of many classes at fewer moments, so that it is bounded.
+
+    Args:
+        req: The request.
+        by: Projects or aggregates.
+        since: The beginning of the period (naive, UTC).
+        until: Its end, later than its beginning.
+        most: As of ``UsageSample.between``.
+        classes: The number of classes that have a sample.
+        resource_class: The name of the only class.
+    """
+    most = usage_shares.affordable(most, classes)
+    return req.read(lambda db: usage_shares.between(db, by, since, until, most, resource_class))
 
 
 def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
