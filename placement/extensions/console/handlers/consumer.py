@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 from placement import errors
 from placement.db.writes.notes import CONSUMER
 from placement.extensions.console import pages, timeline
-from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views.cloud import class_names
 from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.v1.claims.claim_record import held_claim
@@ -49,7 +48,7 @@ def list_consumers(req: Request) -> Reply:
     shown: dict[str, Any] = {
         "page": "consumers",
         "filters": [(name, label, hint, given.get(name, "")) for name, label, hint in _FILTERS],
-        "classes": class_names(named_snapshot(req)),
+        "classes": class_names(req.index.current()),
     }
     try:
         wanted = schema.consumer_filter(req, _valid(given))

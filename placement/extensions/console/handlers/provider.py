@@ -159,8 +159,9 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
 
 def _name_for_queries(req: Request, uuid: str) -> str:
     """Return the name by which a query finds a provider, which is not that of its machine."""
-    slot = req.index.current().by_uuid.get(uuid)
-    return uuid if slot is None else req.index.current().provider(slot).name or uuid
+    snapshot = req.index.current()
+    slot = snapshot.by_uuid.get(uuid)
+    return uuid if slot is None else named(snapshot, slot).name
 
 
 def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
