@@ -57,6 +57,10 @@ class Failure(Exception):
     def line(self) -> str:
         return self._line or self.sentence
 
+    def is_about(self, violation: Violation) -> None:
+        """Set ``line``, ``field`` and ``expected``."""
+        self._line, self.field, self.expected = str(violation), violation.field, violation.expected
+
     def __str__(self) -> str:
         return self.sentence
 
@@ -194,7 +198,7 @@ class InvalidDocument(BadRequest):
     def __init__(self, reason: object, violation: Violation | None = None) -> None:
         super().__init__(reason=reason)
         if violation is not None:
-            self._line, self.field, self.expected = str(violation), violation.field, violation.expected
+            self.is_about(violation)
 
 
 class InvalidBody(InvalidDocument):
@@ -522,26 +526,54 @@ class ReshapedGenerationConflict(Conflict):
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
-class MalformedResources(BadRequest):
+class InvalidCondition(BadRequest):
+    """A condition of a query is wrong.
+
+    Attributes:
+        violation: What is wrong, for an API whose errors are one line; with the names of values as in ``template``.
+    """
+
+    violation: Violation
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(**facts)
+        self.is_about(Violation(*(part % facts for part in self.violation)))
+
+
+class UnknownClassInQuery(InvalidCondition, UnknownResourceClass):
+    template = f"Invalid resource class in resources parameter: {UnknownResourceClass.template}"
+    violation = Violation("%(parameter)s", "names %(name)s, which is no resource class", "classes, for example VCPU")
+
+
+class UnknownTraitsInQuery(InvalidCondition, UnknownTraits):
+    violation = Violation(
+        "%(parameter)s", "has traits that do not exist: %(names)s", "traits, for example HW_CPU_X86_VMX"
+    )
+
+
+class MalformedResources(InvalidCondition):
     template = (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         "?resources=VCPU:2,MEMORY_MB:1024. Got: %(got)s."
     )
+    violation = Violation("%(parameter)s", "is malformed (%(got)s)", "amounts, for example VCPU:2,MEMORY_MB:1024")
 
 
-class AmountNotInteger(BadRequest):
+class AmountNotInteger(InvalidCondition):
     template = "Requested resource %(resource_class)s expected positive integer amount. Got: %(got)s."
+    violation = Violation("%(parameter)s", "has the amount %(got)s", "whole numbers from 1, for example VCPU:2")
 
 
-class AmountTooSmall(BadRequest):
+class AmountTooSmall(AmountNotInteger):
     template = "Requested resource %(resource_class)s requires amount >= 1. Got: %(got)s."
 
 
-class UnprefixedMemberOf(BadRequest):
+class UnprefixedMemberOf(InvalidCondition):
     template = (
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
         "microversion. Got: %(got)s"
     )
+    violation = Violation("%(parameter)s", "is a list without in: or !in: (%(got)s)", "in: or !in: before the uuids")
 
 
 class RepeatedMemberOf(BadRequest):
@@ -552,23 +584,31 @@ class ForbiddenMemberOf(BadRequest):
     template = "Forbidden member_of%(suffix)s parameters are not supported in the specified microversion"
 
 
-class ConflictingTraits(BadRequest):
+class ConflictingTraits(InvalidCondition):
     template = "Conflicting required and forbidden traits found in the following traits keys: %(conflicts)s"
+    violation = Violation(
+        "%(parameter)s", "requires and forbids the same traits: %(conflicts)s", "each trait either as A or as !A"
+    )
 
 
-class RepeatedRootRequired(BadRequest):
+class RepeatedRootRequired(InvalidCondition):
     code = QUERY_DUPLICATE_KEY
     template = "Query parameter 'root_required' may be specified only once."
+    violation = Violation("root_required", "is given several times", "one value, for example TRAIT_A,!TRAIT_B")
 
 
-class ConflictingRootTraits(BadRequest):
+class ConflictingRootTraits(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Conflicting required and forbidden traits found in root_required: %(traits)s"
+    violation = Violation(
+        "root_required", "requires and forbids the same traits: %(traits)s", "each trait either as A or as !A"
+    )
 
 
-class UnsuffixedInSubtree(BadRequest):
+class UnsuffixedInSubtree(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Empty string (unsuffixed group) can not be specified in `same_subtree` "
+    violation = Violation("same_subtree", "names an empty suffix", "suffixes of groups, for example _A,_B")
 
 
 class TraitsWithoutResources(BadRequest):
@@ -592,22 +632,29 @@ class NoGroup(BadRequest):
     template = "At least one request group (`resources` or `resources{$S}`) is required."
 
 
-class NoResources(BadRequest):
+class NoResources(InvalidCondition):
     code = QUERY_MISSING_VALUE
     template = "There must be at least one resources or resources[$S] parameter."
+    violation = Violation("resources", "is missing", "amounts in at least one group, for example VCPU:2")
 
 
-class GroupOutsideSubtree(BadRequest):
+class GroupOutsideSubtree(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = (
         "Resourceless suffixed group request should be specified in `same_subtree` query param: "
         "bad group(s) - %(suffixes)s."
     )
+    violation = Violation(
+        "same_subtree", "does not name %(suffixes)s", "the suffixes of all groups without resources, for example _A,_B"
+    )
 
 
-class UnknownSuffixes(BadRequest):
+class UnknownSuffixes(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Real suffixes should be specified in `same_subtree`: %(suffixes)s not found in %(groups)s."
+    violation = Violation(
+        "same_subtree", "names %(suffixes)s, of which there is no group", "suffixes of the groups, %(groups)s"
+    )
 
 
 class TooManyGroups(BadRequest):
@@ -617,5 +664,8 @@ class TooManyGroups(BadRequest):
     )
 
 
-class NoGroupPolicy(BadRequest):
+class NoGroupPolicy(InvalidCondition):
     template = 'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
+    violation = Violation(
+        "group_policy", "is missing", "none or isolate, as soon as a query has several groups with a suffix"
+    )

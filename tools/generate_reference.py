@@ -259,10 +259,10 @@ def all_failures() -> list[type[errors.Failure]]:
         if not module.name.startswith(NOT_IMPORTED):
             with contextlib.suppress(ImportError):  # needs an extra that is not installed; these declare no failures
                 importlib.import_module(module.name)
-    kinds = [errors.Failure]
+    kinds: list[type[errors.Failure]] = [errors.Failure]
     for kind in kinds:
         kinds.extend(sub for sub in kind.__subclasses__() if sub.__module__.startswith("placement."))
-    own = (kind for kind in kinds[1:] if kind.template not in ("", errors.Failure.template))
+    own = (kind for kind in dict.fromkeys(kinds[1:]) if kind.template not in ("", errors.Failure.template))
     return sorted(own, key=lambda kind: kind.__name__)
 
 

@@ -7,13 +7,14 @@ import json
 from typing import Any
 
 from placement import errors
+from placement.errors import Violation
 from placement.extensions.v1 import searching
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.guessing import guess
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult
 from placement.extensions.v1.claims.shared import Shared
-from placement.extensions.v1.failures import InvalidClaim
+from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.extensions.v1.schemas import claim as schema
 from placement.http.request import Request
@@ -22,12 +23,14 @@ from placement.objects.consumer import Owner, canonical_uuid
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 
+_GENERATION = "the consumer's generation beside keep: false, and nothing or null without it"
+
 
 def carry_out(req: Request) -> list[ClaimResult]:
     """Carry out the call of a request: by a guess, or in the index as it is now.
 
     Raises:
-        InvalidClaim, BadRequest: As ``_call``.
+        BadRequest: As ``_call``.
         Unavailable: As ``Claiming.run``.
     """
     shared = req.service.kept(Shared)
@@ -45,7 +48,7 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     """Return what a request asks for.
 
     Raises:
-        InvalidClaim: Its requests contradict each other, or themselves.
+        InvalidField: Its requests contradict each other, or themselves.
         BadRequest: A query is wrong, or names what does not exist.
     """
     document = req.document
@@ -54,7 +57,11 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     named = set()
     for number, request in enumerate(requests):
         if request.consumer in named:
-            raise InvalidClaim(number=number, reason=f"consumer {request.consumer} is named by another request, too")
+            raise InvalidField(
+                Violation(
+                    f"requests[{number}].consumer", f"is {request.consumer} again", "another consumer in each request"
+                )
+            )
         named.add(request.consumer)
     return ClaimCall(
         requests=requests,
@@ -73,9 +80,9 @@ def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, S
     given = req.document["requests"][number]
     keep, generation = given.get("keep", True), given.get("consumer_generation")
     if not keep and "consumer_generation" not in given:
-        raise InvalidClaim(number=number, reason="keep: false needs the consumer_generation")
+        raise InvalidField(Violation(f"requests[{number}].consumer_generation", "is missing", _GENERATION))
     if keep and generation is not None:
-        raise InvalidClaim(number=number, reason="a consumer_generation other than null needs keep: false")
+        raise InvalidField(Violation(f"requests[{number}].consumer_generation", f"is {generation}", _GENERATION))
     consumer, text = canonical_uuid(given["consumer"]), json.dumps(given["query"])
     if text not in queries:
         with errors.inside(f"requests[{number}].query"):

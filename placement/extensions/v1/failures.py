@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from placement import errors
 
 #: The code of a value that is not one of those that its field takes.
@@ -21,16 +23,13 @@ class UnknownProvider(errors.BadRequest):
     code = errors.PROVIDER_NOT_FOUND
     template = "The parameter %(parameter)s names no resource provider by uuid or name: %(provider)s"
 
-
-class ClassNamedTwice(errors.BadRequest):
-    """A value of a query states two amounts of one resource class."""
-
-    code = errors.QUERY_BAD_VALUE
-    template = "The parameter %(parameter)s names the resource class %(name)s twice."
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(**facts)
+        self.field = facts["parameter"]
 
 
 class InvalidField(errors.BadRequest):
-    """A value conforms to the schema, but its field does not take it.
+    """A value conforms to the schema, but is not valid in its field: it contradicts another one, or names nothing.
 
     Args:
         violation: What is wrong with it.
@@ -40,13 +39,7 @@ class InvalidField(errors.BadRequest):
 
     def __init__(self, violation: errors.Violation) -> None:
         super().__init__(reason=violation)
-        self.field, self.expected = violation.field, violation.expected
-
-
-class InvalidClaim(errors.BadRequest):
-    """A request of a call contradicts itself or another one."""
-
-    template = "requests[%(number)d]: %(reason)s"
+        self.is_about(violation)
 
 
 # --- the history -----------------------------------------------------------------------------------------------------
@@ -77,10 +70,6 @@ class TooManyChanges(errors.BadRequest):
         "There are more than %(most)d events since then, and one request undoes no more. Ask for a later time: that "
         "of %(reached)s takes a tenth less."
     )
-
-
-class InvalidEventFilter(errors.BadRequest):
-    template = "The conditions on events exclude each other: %(reason)s"
 
 
 class NothingKnown(errors.NotFound):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from placement import errors
 from placement.db.database import Database
-from placement.extensions.v1.failures import NoSuchProvider, UnknownProvider
+from placement.errors import Violation
+from placement.extensions.v1.failures import InvalidField, NoSuchProvider, UnknownProvider
 from placement.index.snapshot import Snapshot
 from placement.search.query import existence
 from placement.uuids import canonical
@@ -46,14 +46,14 @@ def of_parameter(snapshot: Snapshot, parameter: str, ident: str) -> int:
     return slot
 
 
-def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
+def resource_class(snapshot: Snapshot, name: str | None, parameter: str = "class") -> str | None:
     """Return the name of a resource class that a parameter names; None if it is not there.
 
     Raises:
-        UnknownResourceClass: There is no such class.
+        InvalidField: There is no such class.
     """
     if name is not None and name not in snapshot.class_ids:
-        raise errors.UnknownResourceClass(name=name)
+        raise InvalidField(Violation(parameter, f"names {name}, which is no resource class", "a class, for example VCPU"))
     return name
 
 
@@ -61,8 +61,8 @@ def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | Non
     """Return the name of a trait that a parameter names; None if it is not there.
 
     Raises:
-        UnknownTraits: There is no such trait.
+        InvalidField: There is no such trait.
     """
     if name is not None and existence.unknown_traits([name], snapshot, database):
-        raise errors.UnknownTraits(names=name)
+        raise InvalidField(Violation("trait", f"names {name}, which is no trait", "a trait, for example HW_CPU_X86_VMX"))
     return name

@@ -9,8 +9,9 @@ from typing import Any
 from oslo_config import cfg
 
 from placement import microversion as mv
+from placement.errors import Violation
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.failures import ClassNamedTwice
+from placement.extensions.v1.failures import InvalidField
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 from placement.schemas.document import Parameters
@@ -86,12 +87,12 @@ def of_document(document: Mapping[str, Any], snapshot: Snapshot, conf: cfg.Confi
 
 
 def _check_classes(parameter: str, value: str) -> None:
-    """Raise ClassNamedTwice if a value names a class twice; Placement takes its last amount."""
+    """Raise InvalidField if a value names a class twice; Placement takes its last amount."""
     seen = set()
     for piece in value.split(","):
         name = piece.partition(":")[0]
         if name in seen:
-            raise ClassNamedTwice(parameter=parameter, name=name)
+            raise InvalidField(Violation(parameter, f"names {name} twice", "each class once, for example VCPU:2"))
         seen.add(name)
 
 

@@ -10,9 +10,8 @@ from placement import errors
 from placement.db.database import Database
 from placement.index.snapshot import Snapshot
 from placement.objects.trait import Trait
-from placement.search.query.query import ProviderFilter, SearchQuery
+from placement.search.query.query import Group, ProviderFilter, SearchQuery
 
-_CLASS_PREFIX = "Invalid resource class in resources parameter: "
 _TRAIT_PREFIX = 'Invalid trait(s) in "required" parameter: '
 
 
@@ -31,10 +30,10 @@ def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
         errors.UnknownTraits: For the traits of the root, or of a group, that do not exist.
     """
     unknown = unknown_traits(query.trait_names, snapshot, database)
-    _refuse(query.root_traits.names & unknown)
+    _refuse(query.root_traits.names & unknown, "root_required")
     for group in query.groups:
-        _check_classes(group.resources, snapshot)
-        _refuse(group.traits.names & unknown)
+        _check_classes(group, snapshot)
+        _refuse(group.traits.names & unknown, f"required{group.suffix}")
 
 
 def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database) -> None:
@@ -44,9 +43,9 @@ def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database)
         errors.UnknownResourceClass: For the first class that does not exist.
         errors.UnknownTraits: For the traits that do not exist.
     """
-    _check_classes(wanted.group.resources, snapshot)
+    _check_classes(wanted.group, snapshot)
     with errors.prefixed(_TRAIT_PREFIX):
-        _refuse(unknown_traits(wanted.group.traits.names, snapshot, database))
+        _refuse(unknown_traits(wanted.group.traits.names, snapshot, database), "required")
 
 
 def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database) -> frozenset[str]:
@@ -58,13 +57,12 @@ def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database)
     return database.read(lambda db: Trait.unknown(db, unused)) if unused else frozenset()
 
 
-def _check_classes(names: Iterable[str], snapshot: Snapshot) -> None:
-    for name in names:
+def _check_classes(group: Group, snapshot: Snapshot) -> None:
+    for name in group.resources:
         if name not in snapshot.class_ids:
-            with errors.prefixed(_CLASS_PREFIX):
-                raise errors.UnknownResourceClass(name=name)
+            raise errors.UnknownClassInQuery(parameter=f"resources{group.suffix}", name=name)
 
 
-def _refuse(unknown: Collection[str]) -> None:
+def _refuse(unknown: Collection[str], parameter: str) -> None:
     if unknown:
-        raise errors.UnknownTraits(names=", ".join(sorted(unknown)))
+        raise errors.UnknownTraitsInQuery(parameter=parameter, names=", ".join(sorted(unknown)))

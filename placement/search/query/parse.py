@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from placement import errors
 from placement import microversion as mv
+from placement.errors import Violation
 from placement.microversion import Version
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, ProviderFilter, SearchQuery
 from placement.uuids import is_uuid
@@ -25,6 +26,7 @@ TOO_MUCH = 2**31
 GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 _INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
+_ANY_OF_EXPECTED = f"traits to choose from, for example {_ANY_OF_FORM}; forbidden ones in a value of their own"
 
 
 class QueryParameters(Protocol):
@@ -130,13 +132,13 @@ def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
         group = groups.setdefault(suffix, {"suffix": suffix})
         match parameter[1]:
             case "resources":
-                group["resources"] = resources(value)
+                group["resources"] = resources(value, name)
             case "required" if "traits" not in group:
-                group["traits"] = traits(parameters.all(name), version)
+                group["traits"] = traits(parameters.all(name), version, name)
             case "member_of" if "aggregates" not in group:
                 group["aggregates"] = aggregates(parameters.all(name), version, suffix)
             case "in_tree" if "in_tree" not in group:
-                group["in_tree"] = in_tree(parameters.all(name))
+                group["in_tree"] = in_tree(parameters.all(name), name)
     return {suffix: Group(**group) for suffix, group in groups.items()}
 
 
@@ -168,31 +170,32 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
     """Check that no group requires what it forbids; in a list of providers this is no mistake: the list is empty."""
     found = [
-        f"required{suffix}: ({', '.join(sorted(names))})"
+        (f"required{suffix}", ", ".join(sorted(names)))
         for suffix, group in groups.items()
         for names in group.traits.conflicts
     ]
     if found:
-        raise errors.ConflictingTraits(conflicts=", ".join(found))
+        conflicts = ", ".join(f"{parameter}: ({names})" for parameter, names in found)
+        raise errors.ConflictingTraits(parameter=found[0][0], conflicts=conflicts)
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
 
 
-def resources(value: str) -> dict[str, int]:
+def resources(value: str, parameter: str = "resources") -> dict[str, int]:
     """Return the amount of each class; of a class that is named twice the last amount counts."""
     if not value.strip():
-        raise errors.MalformedResources(got="empty string")
+        raise errors.MalformedResources(parameter=parameter, got="empty string")
     amounts = {}
     for piece in value.split(","):
         if piece.count(":") != 1:
-            raise errors.MalformedResources(got=piece)
+            raise errors.MalformedResources(parameter=parameter, got=piece)
         resource_class, _, text = piece.partition(":")
         amount = _bounded(text)
         if amount is None:
-            raise errors.AmountNotInteger(resource_class=resource_class, got=text)
+            raise errors.AmountNotInteger(parameter=parameter, resource_class=resource_class, got=text)
         if amount < 1:
-            raise errors.AmountTooSmall(resource_class=resource_class, got=text.strip())
+            raise errors.AmountTooSmall(parameter=parameter, resource_class=resource_class, got=text.strip())
         amounts[resource_class] = amount
     return amounts
 
@@ -219,7 +222,7 @@ def _bounded(text: str) -> int | None:
 # --- traits ----------------------------------------------------------------------------------------------------------
 
 
-def traits(values: Sequence[str], version: Version) -> NameCondition:
+def traits(values: Sequence[str], version: Version, parameter: str = "required") -> NameCondition:
     """Return what the values of ``required`` ask for together; before mv.ANY_TRAITS only the last one counts."""
     if version < mv.ANY_TRAITS:
         values = values[-1:]
@@ -227,43 +230,47 @@ def traits(values: Sequence[str], version: Version) -> NameCondition:
     forbidden: set[str] = set()
     for value in values:
         if value.startswith("in:"):
-            required[_any_of(value, version)] = None
+            required[_any_of(value, version, parameter)] = None
         else:
-            plain, unwanted = _each_of(value, version)
+            plain, unwanted = _each_of(value, version, parameter)
             required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
             forbidden.update(unwanted)
     return NameCondition(tuple(required), frozenset(forbidden))
 
 
-def _any_of(value: str, version: Version) -> frozenset[str]:
+def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     if version < mv.ANY_TRAITS:
         raise errors.InvalidQuery(
             reason=f"The format '{_ANY_OF_FORM}' only supported since microversion {mv.ANY_TRAITS}. Got: {value}"
         )
     names = [piece.strip() for piece in value.removeprefix("in:").split(",")]
     if not all(names):
-        raise _empty_trait(_ANY_OF_FORM, value)
+        raise _empty_trait(_ANY_OF_FORM, value, parameter)
     if any(name.startswith("!") for name in names):
-        raise errors.InvalidQuery(reason=f"The format '{_ANY_OF_FORM}' does not support forbidden traits. Got: {value}")
+        raise errors.InvalidQuery(
+            f"The format '{_ANY_OF_FORM}' does not support forbidden traits. Got: {value}",
+            Violation(parameter, f"forbids a trait in a list of alternatives ({value})", _ANY_OF_EXPECTED),
+        )
     return frozenset(names)
 
 
-def _each_of(value: str, version: Version) -> tuple[list[str], list[str]]:
+def _each_of(value: str, version: Version, parameter: str) -> tuple[list[str], list[str]]:
     """Return the required and the forbidden traits; several exclamation marks count as one."""
     form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if version >= mv.FORBIDDEN_TRAITS else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
     names = [piece.strip() for piece in value.split(",")]
     plain = [name for name in names if not name.startswith("!")]
     unwanted = [name.lstrip("!") for name in names if name.startswith("!")]
     if not all(plain + unwanted):
-        raise _empty_trait(form, value)
+        raise _empty_trait(form, value, parameter)
     if unwanted and version < mv.FORBIDDEN_TRAITS:
         raise errors.InvalidQuery(reason=f"Expected 'required' parameter value of the form: {form}. Got: {value}")
     return plain, unwanted
 
 
-def _empty_trait(form: str, value: str) -> errors.InvalidQuery:
+def _empty_trait(form: str, value: str, parameter: str) -> errors.InvalidQuery:
     return errors.InvalidQuery(
-        reason=f"Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}"
+        f"Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}",
+        Violation(parameter, f"has an empty trait ({value})", f"traits, for example {form}"),
     )
 
 
@@ -271,7 +278,7 @@ def root_traits(values: Sequence[str]) -> NameCondition:
     """Return what ``root_required`` asks for; it takes single traits only, at every version."""
     if len(values) > 1:
         raise errors.RepeatedRootRequired()
-    requirement = traits(values, mv.ROOT_REQUIRED)
+    requirement = traits(values, mv.ROOT_REQUIRED, "root_required")
     if found := requirement.conflicts:
         raise errors.ConflictingRootTraits(traits=", ".join(sorted(frozenset().union(*found))))
     return requirement
@@ -287,7 +294,7 @@ def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> Nam
     member_of: dict[frozenset[str], None] = {}
     forbidden: set[str] = set()
     for value in values:
-        uuids = _aggregates(value)
+        uuids = _aggregates(value, f"member_of{suffix}")
         if not value.startswith("!"):
             member_of[uuids] = None
         elif version < mv.FORBIDDEN_AGGREGATES:
@@ -297,27 +304,33 @@ def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> Nam
     return NameCondition(tuple(member_of), frozenset(forbidden))
 
 
-def _aggregates(value: str) -> frozenset[str]:
+def _aggregates(value: str, parameter: str) -> frozenset[str]:
     unsigned = value.removeprefix("!")
     if unsigned.startswith("in:"):
         uuids = unsigned.removeprefix("in:").split(",")
     elif "," in unsigned:
-        raise errors.UnprefixedMemberOf(got=value)
+        raise errors.UnprefixedMemberOf(parameter=parameter, got=value)
     else:
         uuids = [unsigned]
     for uuid in uuids:
         if not is_uuid(uuid):
-            raise errors.InvalidQuery(reason=f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}")
+            raise errors.InvalidQuery(
+                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}",
+                Violation(parameter, f"has {uuid}, which is no uuid", "uuids of aggregates, a list of them after in:"),
+            )
     return frozenset(uuids)
 
 
-def in_tree(values: Iterable[str]) -> str | None:
+def in_tree(values: Iterable[str], parameter: str = "in_tree") -> str | None:
     """Return the last uuid, in the spelling of the client.  All values must be uuids."""
     uuid = None
     for value in values:
         uuid = value.strip()
         if not is_uuid(uuid):
-            raise errors.InvalidQuery(reason=f"Expected 'in_tree' parameter to be a format of uuid. Got: {uuid}")
+            raise errors.InvalidQuery(
+                f"Expected 'in_tree' parameter to be a format of uuid. Got: {uuid}",
+                Violation(parameter, f"is {uuid}", "the uuid of a provider"),
+            )
     return uuid
 
 

@@ -87,7 +87,7 @@ def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
     """Return which events a query asks for.
 
     Raises:
-        InvalidQuery, InvalidEventFilter, UnknownProvider: It makes no sense.
+        InvalidQuery, InvalidField, UnknownProvider: It makes no sense.
     """
     return schema.event_filter(req, _LIST.validate(given.items(), OLDEST))
 

@@ -50,7 +50,7 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         parameters: Its query.
 
     Raises:
-        UnknownProvider, UnknownResourceClass, InvalidField: The query names what does not exist.
+        UnknownProvider, InvalidField: The query names what does not exist.
     """
     check_only(parameters)
     providers: list[int] | None = None

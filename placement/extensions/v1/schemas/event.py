@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from placement.db.writes.notes import PROVIDER
-from placement.extensions.v1.failures import InvalidEventFilter, UnknownProvider
+from placement.errors import Violation
+from placement.extensions.v1.failures import InvalidField, UnknownProvider
 from placement.extensions.v1.history import names, subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas import numeral, paging
@@ -110,8 +111,7 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
 
     Raises:
         UnknownProvider: The provider is no uuid, and no provider or node has the name, or had it.
-        InvalidField: There is no such date.
-        InvalidEventFilter: The conditions exclude each other.
+        InvalidField: There is no such date, or the conditions exclude each other.
     """
     check_only(parameters)
     named, consumer = parameters.get("provider"), parameters.get("consumer")
@@ -120,12 +120,12 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         raise UnknownProvider(parameter="provider", provider=named)
     kind, since = parameters.get("kind"), parameters.get("since")
     if provider is not None and consumer is not None:
-        raise InvalidEventFilter(reason="an event is about a provider or a consumer")
+        raise InvalidField(Violation("consumer", "is given beside provider", "one of the two"))
     kinds: tuple[str, ...] = () if kind is None else (kind,)
     if provider is not None:
         kinds = tuple(each for each in (PROVIDER, NODE) if kind in (None, each))
         if not kinds:
-            raise InvalidEventFilter(reason=f"events of a provider are of the kinds {PROVIDER} and {NODE}")
+            raise InvalidField(Violation("kind", f"is {kind}", f"{PROVIDER} or {NODE} beside provider"))
     uuids = () if consumer is None else spellings(consumer)
     if provider is not None:
         uuids = told_of(req.index.current(), provider, parameters)

@@ -59,7 +59,7 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
     """Return which trees a query asks for.
 
     Raises:
-        UnknownProvider, UnknownResourceClass, UnknownTraits: It names what does not exist.
+        UnknownProvider, InvalidField: It names what does not exist.
     """
     root = parameters.get("root")
     if root is not None:
@@ -77,13 +77,13 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
     """Return the order that a query asks for; None is that of ids.
 
     Raises:
-        UnknownResourceClass: It names a class that does not exist.
+        InvalidField: It names a class that does not exist.
     """
     sort: str | None = parameters.get("sort")
     if sort is None:
         return None
     amount, _, resource_class = sort.removeprefix("-").partition(":")
-    lookup.resource_class(snapshot, resource_class)
+    lookup.resource_class(snapshot, resource_class, "sort")
     return TreeOrder(Amount(amount), resource_class, least_first=sort.startswith("-"))
 
 
