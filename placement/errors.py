@@ -542,13 +542,11 @@ class InvalidCondition(BadRequest):
 
 class UnknownClassInQuery(InvalidCondition, UnknownResourceClass):
     template = f"Invalid resource class in resources parameter: {UnknownResourceClass.template}"
-    violation = Violation("%(parameter)s", "names %(name)s, which is no resource class", "classes, for example VCPU")
+    violation = Violation("%(parameter)s", "names %(name)s, which is no resource class", "a class such as VCPU")
 
 
 class UnknownTraitsInQuery(InvalidCondition, UnknownTraits):
-    violation = Violation(
-        "%(parameter)s", "has traits that do not exist: %(names)s", "traits, for example HW_CPU_X86_VMX"
-    )
+    violation = Violation("%(parameter)s", "has traits that do not exist: %(names)s", "traits such as HW_CPU_X86_VMX")
 
 
 class MalformedResources(InvalidCondition):

@@ -42,6 +42,14 @@ def configuration() -> cfg.ConfigOpts:
     return made
 
 
+@functools.cache
+def empty() -> Database:
+    """Return a database in memory that has the tables, and nothing in them; not to be changed."""
+    database = Database("sqlite://")
+    sync(database.engine)
+    return database
+
+
 def attached(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
     extension.attach(database, configuration())

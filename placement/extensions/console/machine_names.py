@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 
-from placement.extensions.v1.history import names, subject
+from placement.extensions.v1 import nodes
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
@@ -28,7 +28,7 @@ def trees_of(req: Request) -> Snapshot | None:
 
 def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
     """Return a snapshot in which providers that are machines have the names of these."""
-    return _with_names(snapshot, req.read(names.of_nodes)) if subject.tables_of_extensions() else snapshot
+    return _with_names(snapshot, req.read(nodes.names)) if nodes.tables() else snapshot
 
 
 def _with_names(snapshot: Snapshot, known: Mapping[str, str]) -> Snapshot:

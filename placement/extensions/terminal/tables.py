@@ -55,8 +55,8 @@ def table(
 
 
 def name_of(provider: Mapping[str, Any]) -> str:
-    """Return the name of a provider in a document, or its uuid if it has no name."""
-    return str(provider["name"] or provider["uuid"])
+    """Return the name of a provider in a document: that of its node if it has one, and its uuid if it has none."""
+    return str(provider.get("node") or provider["name"] or provider["uuid"])
 
 
 def seconds(date: str | None) -> str | None:

@@ -100,9 +100,9 @@ def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, S
 
 def _query(req: Request, snapshot: Snapshot, given: Any) -> SearchQuery:
     if isinstance(given, str):
-        query = searching.parsed(schema.query_parameters(given), snapshot, req.conf)
+        query = searching.parsed(schema.query_parameters(given), snapshot, req.database, req.conf)
     else:
-        query = searching.of_document(given, snapshot, req.conf)
+        query = searching.of_document(given, snapshot, req.database, req.conf)
     existence.check(query, snapshot, req.database)
     return searching.avoiding(query, req.conf)
 

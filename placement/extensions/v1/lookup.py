@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from placement.db.database import Database
 from placement.errors import Violation
+from placement.extensions.v1 import nodes
 from placement.extensions.v1.failures import InvalidField, NoSuchProvider, UnknownProvider
 from placement.index.snapshot import Snapshot
 from placement.search.query import existence
@@ -22,25 +23,33 @@ def find(snapshot: Snapshot, ident: str) -> int | None:
     return snapshot.by_uuid.get(canonical(ident) or ident) if slot is None else slot
 
 
-def of_path(snapshot: Snapshot, ident: str) -> int:
+def provider_or_node(snapshot: Snapshot, database: Database, ident: str) -> int | None:
+    """Return the slot of the provider that ``find`` finds, or else of the node with this name."""
+    slot = find(snapshot, ident)
+    if slot is not None or not nodes.tables():
+        return slot
+    return snapshot.by_uuid.get(database.read(nodes.named, ident) or "")
+
+
+def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     """Return the slot of the provider that a path names.
 
     Raises:
         NoSuchProvider: There is none (404).
     """
-    slot = find(snapshot, ident)
+    slot = provider_or_node(snapshot, database, ident)
     if slot is None:
         raise NoSuchProvider(provider=ident)
     return slot
 
 
-def of_parameter(snapshot: Snapshot, parameter: str, ident: str) -> int:
+def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> int:
     """Return the slot of the provider that a parameter of the query names.
 
     Raises:
         UnknownProvider: There is none (400).
     """
-    slot = find(snapshot, ident)
+    slot = provider_or_node(snapshot, database, ident)
     if slot is None:
         raise UnknownProvider(parameter=parameter, provider=ident)
     return slot
@@ -53,7 +62,7 @@ def resource_class(snapshot: Snapshot, name: str | None, parameter: str = "class
         InvalidField: There is no such class.
     """
     if name is not None and name not in snapshot.class_ids:
-        raise InvalidField(Violation(parameter, f"names {name}, which is no resource class", "a class, for example VCPU"))
+        raise InvalidField(Violation(parameter, f"names {name}, which is no resource class", "a class such as VCPU"))
     return name
 
 
@@ -64,5 +73,5 @@ def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | Non
         InvalidField: There is no such trait.
     """
     if name is not None and existence.unknown_traits([name], snapshot, database):
-        raise InvalidField(Violation("trait", f"names {name}, which is no trait", "a trait, for example HW_CPU_X86_VMX"))
+        raise InvalidField(Violation("trait", f"names {name}, which is no trait", "a trait such as HW_CPU_X86_VMX"))
     return name

@@ -9,6 +9,7 @@ from typing import Any
 from oslo_config import cfg
 
 from placement import microversion as mv
+from placement.db.database import Database
 from placement.errors import Violation
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import InvalidField
@@ -25,7 +26,7 @@ _IN_TREE, _RESOURCES = "in_tree", "resources"
 
 def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
     """Return the query of a request, as ``parsed`` reads it and as a claim would search for it."""
-    return avoiding(parsed(req.parameters, snapshot, req.conf), req.conf)
+    return avoiding(parsed(req.parameters, snapshot, req.database, req.conf), req.conf)
 
 
 def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
@@ -34,7 +35,7 @@ def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
     return dataclasses.replace(query, avoided=avoided) if avoided else query
 
 
-def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:
+def parsed(parameters: Parameters, snapshot: Snapshot, database: Database, conf: cfg.ConfigOpts) -> SearchQuery:
     """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
 
     ``in_tree`` takes names of providers, too, and a class is named once in a value of ``resources``.  Whether classes
@@ -44,7 +45,7 @@ def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> 
         errors.BadRequest: For the first mistake in the query.
     """
     pairs = [
-        (name, _uuid(snapshot, name, value) if name.startswith(_IN_TREE) else value)
+        (name, _uuid(snapshot, database, name, value) if name.startswith(_IN_TREE) else value)
         for name, value in parameters.items()
     ]
     query = parse.search_query(Parameters(pairs), mv.LATEST)
@@ -55,7 +56,9 @@ def parsed(parameters: Parameters, snapshot: Snapshot, conf: cfg.ConfigOpts) -> 
     return query
 
 
-def of_document(document: Mapping[str, Any], snapshot: Snapshot, conf: cfg.ConfigOpts) -> SearchQuery:
+def of_document(
+    document: Mapping[str, Any], snapshot: Snapshot, database: Database, conf: cfg.ConfigOpts
+) -> SearchQuery:
     """Return the query that an object of POST /v1/claims is, which conforms to its schema; otherwise as ``parsed``.
 
     Each string of ``required`` and ``member_of`` is what one value of the parameter is in a query string; so is each
@@ -63,7 +66,7 @@ def of_document(document: Mapping[str, Any], snapshot: Snapshot, conf: cfg.Confi
     """
     described = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
     trees = {
-        suffix: _uuid(snapshot, f"{_IN_TREE}{suffix}", group[_IN_TREE])
+        suffix: _uuid(snapshot, database, f"{_IN_TREE}{suffix}", group[_IN_TREE])
         for suffix, group in described.items()
         if _IN_TREE in group
     }
@@ -96,8 +99,8 @@ def _check_classes(parameter: str, value: str) -> None:
         seen.add(name)
 
 
-def _uuid(snapshot: Snapshot, parameter: str, ident: str) -> str:
+def _uuid(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> str:
     """Return the uuid of a provider; a uuid that no provider has is kept, as the search does."""
     if lookup.find(snapshot, ident) is None and is_uuid(ident.strip()):
         return ident
-    return snapshot.provider(lookup.of_parameter(snapshot, parameter, ident)).uuid
+    return snapshot.provider(lookup.of_parameter(snapshot, database, parameter, ident)).uuid

@@ -104,7 +104,7 @@ def show(req: Request, ident: str) -> Reply:
 def try_inventory(req: Request, ident: str) -> Reply:
     """Show a provider, and what the service would answer to a change of one of its inventories."""
     snapshot = named_snapshot(req)
-    uuid = snapshot.provider(lookup.of_path(snapshot, ident)).uuid
+    uuid = snapshot.provider(lookup.of_path(snapshot, req.database, ident)).uuid
     form = dry_runs.form_of(req)
     amounts = {name: _number(form.get(name, "")) for name in (*AMOUNTS, "resource_provider_generation")}
     return _page_of(req, uuid, dry_runs.inventory(req, uuid, form.get("resource_class", ""), amounts))
@@ -121,7 +121,7 @@ def _number(text: str) -> int | float | str:
 
 def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Reply:
     snapshot = named_snapshot(req)
-    slot = lookup.of_path(snapshot, ident)
+    slot = lookup.of_path(snapshot, req.database, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
     below = tuple(snapshot.provider(each).uuid for each in depth_first(snapshot, slot))
     drawn = tree.draw(snapshot, slot)
@@ -167,7 +167,7 @@ def _name_for_queries(req: Request, uuid: str) -> str:
 def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
     req.authorize("placement:v1:overview:show")
     state = past.state_of(req, at)
-    slot = lookup.of_path(state.snapshot, ident)
+    slot = lookup.of_path(state.snapshot, req.database, ident)
     drawn = tree.draw(state.snapshot, slot)
     uuid = state.snapshot.provider(slot).uuid
     members = [state.snapshot.provider(each) for each in state.snapshot.forest.tree(state.snapshot.provider(slot).root)]

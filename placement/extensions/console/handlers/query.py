@@ -96,7 +96,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     snapshot, query = req.index.current(), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
-        query = searching.parsed(req.parameters, snapshot, req.conf)
+        query = searching.parsed(req.parameters, snapshot, req.database, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
         explained = None if query is None else _explained(req, query, snapshot, with_machine_names(req, snapshot))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.extensions.v1 import searching
+from placement.extensions.v1 import nodes, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.schemas import capacity as schema
 from placement.http.endpoint import endpoint
@@ -28,4 +28,6 @@ def show(req: Request) -> Reply:
     )
     req.log_search(counted.count, counted.obstacle)
     limit = schema.SHOWN if query.limit is None else query.limit
-    return ok(schema.document(counted, limit), modified=NOW)
+    document = schema.document(counted, limit)
+    nodes.add(req.database, nodes.providers_in(document["roots"]))
+    return ok(document, modified=NOW)

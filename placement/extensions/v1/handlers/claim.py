@@ -6,10 +6,9 @@ import contextlib
 
 from placement import errors
 from placement.db.writes.transaction import Collision, Transaction
-from placement.extensions.v1 import claiming
+from placement.extensions.v1 import claiming, nodes
 from placement.extensions.v1.claims.claim_record import held_claim, held_claims
 from placement.extensions.v1.failures import NothingHeld
-from placement.extensions.v1.history import names
 from placement.extensions.v1.schemas import claim as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -32,7 +31,7 @@ def create(req: Request) -> Reply:
     results = claiming.carry_out(req)
     document = schema.results(results)
     with contextlib.suppress(errors.Failure):  # what is claimed is claimed, also if the names cannot be read
-        names.add_nodes(req.database, (each.get("allocations", {}) for each in document["results"]))
+        nodes.add(req.database, nodes.providers_of_allocations(document["results"]))
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
         return ok(document)
@@ -85,5 +84,5 @@ def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
     if held is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))
     document = schema.document(held)
-    names.add_nodes(req.database, (document["allocations"],))
+    nodes.add(req.database, nodes.providers_of_allocations([document]))
     return ok(document, modified=NOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placement.extensions.v1.history import names
+from placement.extensions.v1 import nodes
 from placement.extensions.v1.schemas import consumer as schema
 from placement.extensions.v1.schemas import replies
 from placement.extensions.v1.schemas.paging import consumers_of_page, next_page
@@ -26,5 +26,5 @@ def list_consumers(req: Request) -> Reply:
     limit, after = consumers_of_page(req)
     shown = req.read(lambda db: consumer_pages.page(db, wanted, limit, after))
     documents = [schema.document(holder) for holder in shown.holders]
-    names.add_nodes(req.database, (each["allocations"] for each in documents))
+    nodes.add(req.database, nodes.providers_of_allocations(documents))
     return ok({"consumers": documents, "next": next_page(req, "/consumers", shown.next)}, modified=NOW)

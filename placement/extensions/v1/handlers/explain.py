@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.extensions.v1 import searching
+from placement.extensions.v1 import nodes, searching
 from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.schemas import explanation as schema
 from placement.http.endpoint import endpoint
@@ -20,4 +20,6 @@ def show(req: Request) -> Reply:
     unknown = unknown_traits(query.trait_names, snapshot, req.database)
     explained = explain(query, snapshot, Settings.of(req.conf), unknown)
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
-    return ok(schema.document(explained), modified=NOW)
+    document = schema.document(explained)
+    nodes.add(req.database, nodes.providers_in(document))
+    return ok(document, modified=NOW)

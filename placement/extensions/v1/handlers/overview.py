@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from placement.extensions.v1 import nodes
 from placement.extensions.v1.overview.past import state_at
 from placement.extensions.v1.overview.trees import depth_first, find_trees
 from placement.extensions.v1.schemas import date, replies
@@ -33,7 +34,8 @@ def show(req: Request) -> Reply:
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
     following = next_page(req, "/overview", trees.last and schema.text(trees.last), at=precise(at))
-    pieces = schema.pieces(snapshot, slots, consumers, following)
+    known = nodes.among(req.database, ((each.uuid, each.name) for each in map(snapshot.provider, slots)))
+    pieces = schema.pieces(snapshot, slots, consumers, following, known)
     reply = stream(pieces, JSON) if len(slots) > MANY else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placement.db.writes.transaction import Reading
-from placement.extensions.v1 import lookup
+from placement.extensions.v1 import lookup, nodes
 from placement.extensions.v1.overview.trees import depth_first, shared_by, shares_with
 from placement.extensions.v1.schemas import provider as schema
 from placement.extensions.v1.schemas import replies
@@ -20,7 +20,7 @@ from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
 def show(req: Request, provider: str) -> Reply:
     """Show a provider, its tree, and who holds what in it."""
     snapshot = req.index.current()
-    slot = lookup.of_path(snapshot, provider)
+    slot = lookup.of_path(snapshot, req.database, provider)
     root = snapshot.provider(slot).root
     slots = [*depth_first(snapshot, root)]
     members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in slots}
@@ -42,4 +42,5 @@ def show(req: Request, provider: str) -> Reply:
         "holders": schema.holders(shown.holders, frozenset(members.values())),
         "next": next_page(req, path, shown.next),
     }
+    nodes.add(req.database, nodes.providers_in(document))
     return ok(document, modified=NOW)

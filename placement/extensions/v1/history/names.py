@@ -1,23 +1,17 @@
-"""The names of the providers and nodes that events and claims mention by their uuids."""
+"""The names of the providers and nodes that events mention by their uuids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-import sqlalchemy as sa
+from collections.abc import Iterator, Sequence
 
 from placement.db.database import Database
 from placement.db.writes.notes import CONSUMER, PROVIDER
-from placement.db.writes.transaction import Reading
-from placement.extensions.v1.history import subject
+from placement.extensions.v1 import nodes
 from placement.extensions.v1.history.event import NODE, Event
 from placement.index.snapshot import Snapshot
 
 #: Changes whose values are uuids of providers or nodes.
 _REFERENCES = ("parent", "root", "parent_node")
-#: How many uuids one statement names.
-_AT_ONCE = 1000
 
 
 def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> dict[str, str]:
@@ -32,32 +26,15 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
         events: In the order of their positions, or in reverse.
     """
     found = _said(events)
-    nameless = []
+    unnamed = []
     for uuid in {uuid for event in events for uuid in mentioned(event)}:
         slot = snapshot.by_uuid.get(uuid)
         name = None if slot is None else snapshot.provider(slot).name
         if name in (None, uuid):
-            nameless.append(uuid)
+            unnamed.append(uuid)
         else:
             found[uuid] = name
-    if nameless and subject.tables_of_extensions():
-        found |= database.read(of_nodes, nameless)
-    return found
-
-
-def add_nodes(database: Database, allocations: Iterable[Mapping[str, dict[str, Any]]]) -> None:
-    """Add ``node``, its name, to what is held of a machine, whose provider has its uuid as the name.
-
-    Args:
-        database: Where the nodes are; it is read only if there may be one.  Raises DatabaseUnavailable or DatabaseBusy.
-        allocations: Those of documents: by the uuid of the provider, with its ``name``.
-    """
-    machines = [(uuid, held) for each in allocations for uuid, held in each.items() if held["name"] in (None, uuid)]
-    if machines and subject.tables_of_extensions():
-        found = database.read(of_nodes, [*{uuid for uuid, _ in machines}])
-        for uuid, held in machines:
-            if uuid in found:
-                held["node"] = found[uuid]
+    return {**found, **nodes.among(database, ((uuid, None) for uuid in unnamed))}
 
 
 def mentioned(event: Event) -> Iterator[str]:
@@ -68,24 +45,6 @@ def mentioned(event: Event) -> Iterator[str]:
         yield from event.changes.get("allocations", ())
     for reference in _REFERENCES:
         yield from filter(None, event.changes.get(reference, ()))
-
-
-def of_nodes(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
-    """Return the names of objects of extensions that have the uuid of a provider, such as nodes, by that uuid.
-
-    Args:
-        db: The connection.
-        uuids: The only ones that are looked for; None for all.
-    """
-    found = {}
-    for table in subject.tables_of_extensions():
-        query = sa.select(table.c.uuid, table.c.name).where(table.c.name.is_not(None))
-        parts = [query]
-        if uuids is not None:
-            starts = range(0, len(uuids), _AT_ONCE)
-            parts = [query.where(table.c.uuid.in_(uuids[start : start + _AT_ONCE])) for start in starts]
-        found.update({row.uuid: row.name for part in parts for row in db.execute(part)})
-    return found
 
 
 def _said(events: Sequence[Event]) -> dict[str, str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from placement.db.database import Database
-from placement.db.schema.tables import consumers, metadata, resource_providers
+from placement.db.schema.tables import consumers, resource_providers
 from placement.db.writes.notes import PROVIDER
 from placement.db.writes.transaction import Reading
-from placement.extensions.v1 import lookup
+from placement.extensions.v1 import lookup, nodes
 from placement.extensions.v1.history import recorder
 from placement.extensions.v1.history.event import NODE, OF_ORDER, POSITION
 from placement.extensions.v1.history.tables import event_order, events
@@ -28,12 +28,12 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
     slot = lookup.find(snapshot, ident)
     if slot is not None:
         return snapshot.provider(slot).uuid
-    return recorder.of(database).read(lambda db: _node(db, ident) or named(db, ident) or _as_written(db, ident))
+    return recorder.of(database).read(lambda db: nodes.named(db, ident) or named(db, ident) or _as_written(db, ident))
 
 
 def is_present(db: Reading, uuid: str) -> bool:
     """Return whether there is a provider, node or consumer with this uuid."""
-    tables = (resource_providers, *tables_of_extensions(), consumers)
+    tables = (resource_providers, *nodes.tables(), consumers)
     found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
     return bool(found.scalar_one())
 
@@ -42,14 +42,6 @@ def named(db: Reading, name: str) -> str | None:
     """Return the uuid of the provider or node that last had a name; None if the history knows none."""
     found: str | None = db.execute(_NAMED.where(events.c.name == name)).scalar()
     return found
-
-
-def _node(db: Reading, name: str) -> str | None:
-    for table in tables_of_extensions():
-        uuid: str | None = db.execute(sa.select(table.c.uuid).where(table.c.name == name)).scalar()
-        if uuid is not None:
-            return uuid
-    return None
 
 
 def _as_written(db: Reading, ident: str) -> str | None:
@@ -61,16 +53,11 @@ def _as_written(db: Reading, ident: str) -> str | None:
         return None
     forms = spellings(ident)
     for form in forms:
-        for table in (resource_providers, *tables_of_extensions(), consumers, events):
+        for table in (resource_providers, *nodes.tables(), consumers, events):
             found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == form).limit(1)).scalar()
             if found is not None:
                 return found
     return forms[-1]
-
-
-def tables_of_extensions() -> list[sa.Table]:
-    """Return the tables of extensions with objects of their own, such as nodes, that have uuids and names."""
-    return [table for table in metadata.sorted_tables if "objects" in table.info]
 
 
 _NAMED = (

@@ -8,8 +8,9 @@ from typing import Any
 
 from placement.extensions.v1.count.count import Count, Reason
 from placement.extensions.v1.schemas import numeral, search
-from placement.index.snapshot import Provider
-from placement.schemas.declarations import UUID, Array, Field, Object, OrNull, boolean, integer, nullable, string
+from placement.extensions.v1.schemas.provider import named
+from placement.extensions.v1.schemas.replies import NAMED
+from placement.schemas.declarations import Array, Field, Object, OrNull, boolean, integer, nullable, string
 from placement.schemas.document import Query
 from placement.schemas.success import ok
 
@@ -29,7 +30,6 @@ SHOW = Query(
 )
 
 _COUNT = Field("count", integer(minimum=0), required=True)
-_PROVIDER = Object(Field("uuid", UUID, required=True), Field("name", nullable(string()), required=True))
 _RULE = Field("rule", string(), required=True)
 _CLASS = Field("resource_class", nullable(string()), required=True)
 
@@ -46,7 +46,7 @@ REPLIES = ok(
             "roots",
             Array(
                 Object(
-                    Field("provider", _PROVIDER, required=True),
+                    Field("provider", NAMED, required=True),
                     _COUNT,
                     Field("limiting", Object(_RULE, _CLASS), required=True),
                 )
@@ -91,7 +91,6 @@ def document(counted: Count, limit: int) -> dict[str, Any]:
     Args:
         limit: The most trees, and the most aggregates, that are shown.
     """
-    provider = counted.snapshot.provider
     roots = islice(zip(counted.roots, counted.counts, counted.endings, strict=True), limit)
     return {
         "count": counted.count,
@@ -102,15 +101,11 @@ def document(counted: Count, limit: int) -> dict[str, Any]:
         "why": _WHY[counted.reason],
         "limiting": None if counted.ending is None else {**_rule(counted.ending), "text": _text(counted.ending)},
         "roots": [
-            {"provider": _named(provider(root)), "count": count, "limiting": _rule(ending)}
+            {"provider": named(counted.snapshot, root), "count": count, "limiting": _rule(ending)}
             for root, count, ending in roots
         ],
         "aggregates": [{"uuid": uuid, "count": count} for uuid, count in counted.aggregates[:limit]],
     }
-
-
-def _named(provider: Provider) -> dict[str, Any]:
-    return {"uuid": provider.uuid, "name": provider.name}
 
 
 @cache

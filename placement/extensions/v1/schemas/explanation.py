@@ -7,6 +7,8 @@ from typing import Any
 from placement.extensions.v1.explain.explanation import Combination, Explanation, NearMiss, Relaxation, Step
 from placement.extensions.v1.query_text import query_string
 from placement.extensions.v1.schemas import search
+from placement.extensions.v1.schemas.provider import named
+from placement.extensions.v1.schemas.replies import NAMED
 from placement.index.snapshot import Snapshot
 from placement.schemas import success
 from placement.schemas.declarations import Array, Field, Object, OrNull, SchemaType, boolean, integer, nullable, string
@@ -23,8 +25,7 @@ def _object(**types: SchemaType) -> Object:
     return Object(*(Field(name, kind, required=True) for name, kind in types.items()))
 
 
-_PROVIDER = _object(uuid=_TEXT, name=_NAME)
-_PROVIDERS = Array(_PROVIDER)
+_PROVIDERS = Array(NAMED)
 _EXTENT = _object(providers=_NUMBER, trees=_NUMBER)
 _AMOUNTS = _object(resource_class=_TEXT, amount=_NUMBER, blocked_by=Object(additional=_NUMBER), most=_NUMBER)
 _STEP = _object(
@@ -38,7 +39,7 @@ _STEP = _object(
 )
 _MISSING = _object(
     parameter=_TEXT,
-    provider=OrNull(_PROVIDER),
+    provider=OrNull(NAMED),
     needed=nullable(_NUMBER),
     available=nullable(_NUMBER),
     text=_TEXT,
@@ -55,7 +56,7 @@ REPLIES = success.ok(
         obstacle=OrNull(_object(rule=_TEXT, group=_NAME)),
         steps=Array(_STEP),
         combinations=Array(_object(rule=_TEXT, parameter=_TEXT, trees=_NUMBER, examples=_PROVIDERS)),
-        near_misses=Array(_object(root=_PROVIDER, missing=Array(_MISSING), query=_TEXT)),
+        near_misses=Array(_object(root=NAMED, missing=Array(_MISSING), query=_TEXT)),
         relaxations=Array(
             _object(kind=_TEXT, text=_TEXT, parameter=_TEXT, query=_TEXT, found=_NUMBER, limited=_BOOLEAN)
         ),
@@ -83,12 +84,6 @@ def document(explanation: Explanation) -> Document:
             for mistake in explanation.mistakes
         ],
     }
-
-
-def named(snapshot: Snapshot, slot: int) -> Document:
-    """Return what stands for a provider that is only named."""
-    provider = snapshot.provider(slot)
-    return {"uuid": provider.uuid, "name": provider.name}
 
 
 def _step(step: Step, snapshot: Snapshot) -> Document:

@@ -12,7 +12,7 @@ from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.overview.trees import Amount, Mark, TreeFilter, TreeOrder
 from placement.extensions.v1.schemas import paging
 from placement.extensions.v1.schemas.date import DATE
-from placement.extensions.v1.schemas.provider import documents
+from placement.extensions.v1.schemas.provider import NO_NODES, documents
 from placement.http.response import encode
 from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
@@ -63,7 +63,7 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
     """
     root = parameters.get("root")
     if root is not None:
-        root = snapshot.provider(lookup.of_parameter(snapshot, "root", root)).root
+        root = snapshot.provider(lookup.of_parameter(snapshot, database, "root", root)).root
     return TreeFilter(
         root=root,
         resource_class=lookup.resource_class(snapshot, parameters.get("class")),
@@ -108,7 +108,11 @@ def text(last: Mark) -> str:
 
 
 def pieces(
-    snapshot: Snapshot, slots: Iterable[int], consumers: Mapping[int, int], following: str | None
+    snapshot: Snapshot,
+    slots: Iterable[int],
+    consumers: Mapping[int, int],
+    following: str | None,
+    known: Mapping[str, str] = NO_NODES,
 ) -> Iterator[bytes]:
     """Yield the document of a page, in pieces of many providers.
 
@@ -117,10 +121,11 @@ def pieces(
         slots: The providers of the page, in order.
         consumers: How many consumers hold something on a provider, by its id.
         following: The URL of the next page.
+        known: The names of those that are nodes, by uuid.
     """
     yield b'{"providers":['
     remaining, separator = iter(slots), b""
     while some := [*itertools.islice(remaining, _PIECE)]:
-        yield separator + encode(documents(snapshot, some, consumers))[1:-1]
+        yield separator + encode(documents(snapshot, some, consumers, known))[1:-1]
         separator = b","
     yield b'],"next":%s}' % encode(following)

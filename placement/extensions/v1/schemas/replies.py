@@ -11,8 +11,12 @@ def _fields(type_: Scalar, *names: str) -> tuple[Field, ...]:
     return tuple(Field(name, type_, required=True) for name in names)
 
 
-#: A provider where it is only named.
-NAMED = Object(Field("uuid", UUID, required=True), Field("name", nullable(string()), required=True))
+#: A provider where it is only named, and the name of its node if it has one.
+NAMED = Object(
+    Field("uuid", UUID, required=True),
+    Field("name", nullable(string()), required=True),
+    Field("node", string()),
+)
 #: A moment in UTC, in whole seconds; null if it was not recorded.
 SINCE = Field("since", nullable(string(format="date-time")), required=True)
 #: The URL of the page that follows.

@@ -1,10 +1,10 @@
-"""What is held of a machine has the name of its node, since the name of its provider is its uuid (docs: v1-claims)."""
+"""A machine, whose provider has its uuid as the name, has the name of its node in every document (docs: v1-names)."""
 
 from __future__ import annotations
 
 import pytest
 
-from placement.extensions.v1.history import names
+from placement.extensions.v1 import nodes
 from tests.caller import NEW_CONSUMER
 from tests.db import faults, sql_hooks
 from tests.db.extensions.bare_metal import ME, Nodes
@@ -32,26 +32,85 @@ def test_claims_and_consumers_name_the_node(database, name):
         assert ("node" in found) == (name is not None)
 
 
+@pytest.mark.parametrize("name", ["machine", None])
+def test_what_shows_providers_names_the_node(database, name):
+    node = Nodes(database).node(name)
+    service = placement(database)
+    service("POST", "/v1/claims", body=CLAIM)
+    [row] = service("GET", "/v1/overview").body["providers"]
+    one = service("GET", f"/v1/providers/{node}").body
+    explained = service("GET", "/v1/explain?resources=CUSTOM_BM:1").body
+    expected = {"uuid": node, "name": node} | ({"node": name} if name else {})
+    for shown in (row, one["provider"], one["tree"][0]):
+        assert {**shown, **expected} == shown
+        assert ("node" in shown) == (name is not None)
+        assert shown["root"] == expected
+    assert one["holders"][0]["provider"] == expected
+    assert [step["removed"] for step in explained["steps"]] == [[expected], [expected]]
+    service("DELETE", f"/v1/claims?consumer={ME}")
+    [root] = service("GET", "/v1/capacity?resources=CUSTOM_BM:1").body["roots"]
+    assert root["provider"] == expected
+
+
+def test_a_page_of_many_machines_names_them(database, monkeypatch):
+    monkeypatch.setattr("placement.extensions.v1.schemas.overview._PIECE", 2)
+    monkeypatch.setattr("placement.extensions.v1.handlers.overview.MANY", 2)
+    machines = Nodes(database)
+    names = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
+    service = placement(database)
+    shown = service("GET", "/v1/overview").body["providers"]
+    assert {each["uuid"]: each["node"] for each in shown} == names
+
+
+def test_the_name_of_a_node_is_that_of_its_provider_in_a_request(database):
+    machines = Nodes(database)
+    node, other = machines.node("machine"), machines.node("other")
+    service = placement(database)
+    service("POST", "/v1/claims", body=CLAIM)
+    [held] = service("GET", "/v1/consumers").body["consumers"][0]["allocations"]
+    name = "machine" if held == node else "other"
+    assert service("GET", f"/v1/providers/{name}").body["provider"]["uuid"] == held
+    assert service("GET", f"/v1/consumers?provider={name}").body["consumers"][0]["uuid"] == ME
+    assert [each["uuid"] for each in service("GET", f"/v1/overview?root={name}").body["providers"]] == [held]
+    assert service("GET", f"/v1/capacity?resources=CUSTOM_BM:1&in_tree={name}").body["count"] == 0
+    assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=other").body["count"] == (held == node)
+    apart = {"groups": {"": {"resources": {"CUSTOM_BM": 1}, "in_tree": "machine"}}}
+    moved = {**CLAIM["requests"][0], "keep": False, "consumer_generation": 1, "query": apart}
+    [placed] = service("POST", "/v1/claims?dry_run=true", body={"requests": [moved]}).body["dry_run"]["body"]["results"]
+    assert [*placed["allocations"]] == [node]
+    assert other != node
+
+
+def test_a_provider_goes_before_a_node_of_the_same_name(database):
+    machines = Nodes(database)
+    node = machines.node("host1")
+    service = placement(database)
+    service("POST", "/resource_providers", body={"name": "host1"})
+    found = service("GET", "/v1/providers/host1").body["provider"]["uuid"]
+    assert found not in (node, None)
+    assert service("GET", f"/v1/providers/{node}").body["provider"]["node"] == "host1"
+
+
 def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     Nodes(database).node("machine")
     service = placement(database)
-    read = names.of_nodes
+    read = nodes.names
 
-    def of_nodes(*given):
+    def names(*given):
         with planted(database, Plan(1, [faults.lose], for_ever=True)):
             return read(*given)
 
-    monkeypatch.setattr(names, "of_nodes", of_nodes)
+    monkeypatch.setattr(nodes, "names", names)
     done = service("POST", "/v1/claims", body=CLAIM)
     assert (done.status, done.body["claimed"]) == (200, 1)
 
 
 def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
-    monkeypatch.setattr(names, "_AT_ONCE", 2)
-    nodes = Nodes(database)
-    created = {nodes.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
+    monkeypatch.setattr(nodes, "_AT_ONCE", 2)
+    machines = Nodes(database)
+    created = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     seen = []
     with sql_hooks.statements(database.reading_engine, seen.append):
-        assert database.read(names.of_nodes, [*created, key(1)]) == created
+        assert database.read(nodes.names, [*created, key(1)]) == created
     assert {statement.partition(" IN ")[2].count(",") + 1 for statement in seen} == {2}, seen
-    assert database.read(names.of_nodes) == created
+    assert database.read(nodes.names) == created

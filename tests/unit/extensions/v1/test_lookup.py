@@ -10,6 +10,7 @@ from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import NoSuchProvider, UnknownProvider
 from placement.index.build import build
 from placement.index.edit import with_providers
+from tests import made
 from tests.world import World
 
 ONE, TWO = "10000000-0000-4000-8000-000000000001", "20000000-0000-4000-8000-00000000000b"
@@ -28,19 +29,19 @@ def snapshot():
 
 
 def test_a_uuid_goes_before_an_equal_name(snapshot):
-    assert snapshot.provider(lookup.of_path(snapshot, ONE)).uuid == ONE
-    assert snapshot.provider(lookup.of_path(snapshot, TWO)).uuid == TWO
+    assert snapshot.provider(lookup.of_path(snapshot, made.empty(), ONE)).uuid == ONE
+    assert snapshot.provider(lookup.of_path(snapshot, made.empty(), TWO)).uuid == TWO
 
 
 def test_a_name_is_compared_exactly(snapshot):
-    assert snapshot.provider(lookup.of_parameter(snapshot, "root", "rack 1/node é")).uuid == ONE
+    assert snapshot.provider(lookup.of_parameter(snapshot, made.empty(), "root", "rack 1/node é")).uuid == ONE
     for other in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", "", "None"):
         assert lookup.find(snapshot, other) is None
 
 
 def test_a_uuid_is_found_in_each_spelling(snapshot):
     for spelled in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
-        assert snapshot.provider(lookup.of_path(snapshot, spelled)).uuid == TWO
+        assert snapshot.provider(lookup.of_path(snapshot, made.empty(), spelled)).uuid == TWO
 
 
 class CountedProviders(list):
@@ -74,6 +75,6 @@ def test_a_new_name_is_found_in_the_next_snapshot(snapshot):
 
 def test_a_provider_that_does_not_exist_is_named_in_the_failure(snapshot):
     with pytest.raises(NoSuchProvider, match="No resource provider with uuid or name nothing found"):
-        lookup.of_path(snapshot, "nothing")
+        lookup.of_path(snapshot, made.empty(), "nothing")
     with pytest.raises(UnknownProvider, match=r"The parameter root names .*: nothing"):
-        lookup.of_parameter(snapshot, "root", "nothing")
+        lookup.of_parameter(snapshot, made.empty(), "root", "nothing")
