@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import allocations, consumer_types, consumers, projects, users
+from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumer_types, consumers, projects, users
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, joined
 from placement.objects.usage import UNKNOWN_TYPE
@@ -31,6 +31,8 @@ class ConsumerFilter:
     #: Naive, UTC.
     created_before: datetime.datetime | None = None
     created_after: datetime.datetime | None = None
+    #: It has a lease that has not expired, and ends by then: naive, UTC.
+    ends_by: datetime.datetime | None = None
     #: Ids of providers: the consumer holds something on one of them.
     providers: Collection[int] | None = None
     #: The id of a class that it holds; with ``providers``, on one of these.  Without them it should be a class that
@@ -140,6 +142,9 @@ def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.Column
     if wanted.user is not None and wanted.project is None:
         # There is an index of projects with users, but none of users alone.
         yield _C.project_id.in_(sa.select(projects.c.id))
+    if wanted.ends_by is not None:
+        soon = sa.select(claims.c.consumer_id).where(claims.c.expires_at <= wanted.ends_by)
+        yield _C.id.in_(soon.where(sa.not_(LEASE_HAS_EXPIRED)))
 
 
 def _created(wanted: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:

@@ -17,6 +17,7 @@ from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests.db import lease
 
 VCPU, DISK_GB = 0, 2
 
@@ -73,6 +74,17 @@ def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small
     database.write(lambda db: db.execute(sa.update(consumers).values(created_at=date)))
     assert pages(database, ConsumerFilter(created_after=date)) == [made[:2], made[2:4], made[4:]]
     assert pages(database, ConsumerFilter(created_before=date)) == [[], [], []]
+
+
+def test_consumers_are_found_by_the_end_of_their_leases(database, ids, small):
+    _without, late, over, *soon = claims(database, 6, host={"VCPU": 1})
+    for uuid_, seconds in ((late, 7200), (over, 60), *((one, 600) for one in soon)):
+        database.write(lambda db, uuid_=uuid_, seconds=seconds: leases.extend(db, uuid_, seconds))
+    lease.expire(database, over)
+    hour = database.read(leases.now) + datetime.timedelta(hours=1)
+    found = pages(database, ConsumerFilter(ends_by=hour))
+    assert [one for page in found for one in page] == soon
+    assert pages(database, ConsumerFilter(ends_by=hour - datetime.timedelta(days=1))) == [[]]
 
 
 def test_few_consumers_of_an_owner_or_a_type_are_one_page_and_many_are_found_in_turn(database, ids, small):

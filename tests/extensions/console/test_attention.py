@@ -46,6 +46,16 @@ def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
     assert ending() == [("1", "lease ends within the hour")]
 
 
+def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
+    app = console(database_url)
+    provider(app, "host", DISK_GB=100)
+    later, soon = fleet.lease(app, 7200), fleet.lease(app, 1800)
+    [path] = re.findall(r'href="/console(/consumers[^"]*)"><b>1</b> lease ends', page(app, "/"))
+    listed = page(app, path)
+    assert soon in listed
+    assert later not in listed
+
+
 def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minute(database_url, monkeypatch):
     clock = Clock(time.monotonic())
     monkeypatch.setattr("placement.extensions.v1.examining.time", clock)

@@ -34,6 +34,7 @@ _FILTERS = (
     ("class", "Of class", "resource class"),
     ("older_than", "Older than", "30d or 12h"),
     ("newer_than", "Newer than", "1h"),
+    ("ends_within", "Lease ends within", "1h"),
 )
 
 

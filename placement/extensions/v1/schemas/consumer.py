@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.schemas import paging
-from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.date import DATE, SPAN, moment, span
 from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
@@ -34,6 +34,7 @@ CONDITIONS = (
     ),
     Field("older_than", DATE, text="Created before this date (UTC), or longer ago than this age: 30d."),
     Field("newer_than", DATE, text="Created at or after this date (UTC), or not longer ago than this age: 90m."),
+    Field("ends_within", SPAN, text="With a lease that ends within this time: 1h."),
     Field("provider", IDENTIFIER, text="Consumers that hold something on this provider or below, by uuid or name."),
     ONLY,
     Field("class", IDENTIFIER, text="Consumers that hold something of this resource class."),
@@ -63,13 +64,14 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         if (name := lookup.resource_class(snapshot, parameters.get("class"))) is not None:
             resource_class = snapshot.class_ids[name]
             providers = providers or _few_in_use(snapshot, name)
-    older, newer = parameters.get("older_than"), parameters.get("newer_than")
+    older, newer, ending = map(parameters.get, ("older_than", "newer_than", "ends_within"))
     return ConsumerFilter(
         project=parameters.get("project"),
         user=parameters.get("user"),
         consumer_type=parameters.get("type"),
         created_before=older and moment("older_than", older, req.now),
         created_after=newer and moment("newer_than", newer, req.now),
+        ends_by=ending and req.now() + span(ending),
         providers=providers,
         resource_class=resource_class,
     )

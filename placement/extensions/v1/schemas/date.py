@@ -12,12 +12,19 @@ from placement.schemas.declarations import string
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _AGE = "[0-9]{1,5}[smhdw]"
+#: A length of time.
+SPAN = string(pattern=f"^{_AGE}$", description="a length of time, for example 90m, 12h or 30d")
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?Z?"
 #: A date in UTC, or an age.
 DATE = string(
     pattern=f"^([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}(T{_TIME})?|{_AGE})$",
     description="a date in UTC, for example 2026-11-24 or 2026-11-24T18:30:00Z, or an age, for example 90m, 12h or 30d",
 )
+
+
+def span(value: str) -> datetime.timedelta:
+    """Return the length of time that a value names, which conforms to ``SPAN``."""
+    return datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
 
 
 def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
@@ -32,7 +39,7 @@ def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> 
         InvalidField: There is no such date.
     """
     if re.fullmatch(_AGE, value):
-        return now() - datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
+        return now() - span(value)
     try:
         return datetime.datetime.fromisoformat(value).replace(tzinfo=None)
     except ValueError:
