@@ -7,6 +7,7 @@ pictures of the documents are drawn by tests/live/extensions/test_questions.py.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import re
 import zlib
@@ -15,11 +16,14 @@ from pathlib import Path
 import bcrypt
 import pytest
 import requests
+import sqlalchemy as sa
 
+from placement.db.schema.tables import consumers
 from tests import children, identity, running, servers
 from tests.extensions.console import chromium, fleet
 from tests.extensions.console.conftest import console
-from tests.extensions.console.fleet import CONSUMER, GONE_CONSUMER, HOSTILE, send
+from tests.extensions.console.fleet import CONSUMER, GONE_CONSUMER, HOSTILE, provider, send
+from tests.made import opened
 from tests.run_length import LONG
 
 pytestmark = [
@@ -378,6 +382,29 @@ def test_a_table_is_sorted_by_a_click_on_the_head_of_a_column(open_page):
     percents = [int(each) for each in page.locator(".totals td:last-child").all_inner_texts()]
     assert percents == sorted(percents, reverse=True)
     assert page.locator(".totals [aria-sort]").count() == 1
+
+
+def test_a_column_of_dates_is_sorted_by_the_second(open_page, database_url):
+    """In a database of its own, with two consumers of one minute."""
+    app = console(database_url)
+    provider(app, "host", DISK_GB=100)
+    with opened(database_url) as database:
+        for second in (30, 10, 20):
+            date = datetime.datetime(2026, 11, 1 if second == 20 else 2, 8, 15, second)
+            changed = sa.update(consumers).where(consumers.c.uuid == fleet.lease(app, 600)).values(created_at=date)
+            database.write(lambda db, changed=changed: db.execute(changed))
+    with running.embedded(database_url, {"console": CONSOLE}) as service:
+        page = open_page("/consumers", f"{service.url}/console")
+        dates = page.locator(".holders td:nth-child(5) time:first-child")
+        shown = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
+        button = page.locator(".holders thead th", has_text="Since").get_by_role("button")
+        button.click()
+        ascending = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
+        button.click()
+        descending = dates.evaluate_all("(found) => found.map((each) => each.dateTime)")
+    assert [date[-3:-1] for date in shown] == ["30", "10", "20"]
+    assert [date[-3:-1] for date in ascending] == ["20", "10", "30"]
+    assert descending == ascending[::-1]
 
 
 @pytest.mark.parametrize("scripts", [True, False])
