@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumer_types, consumers, projects, users
+from placement.db.schema.tables import (
+    LEASE_HAS_EXPIRED,
+    allocations,
+    claims,
+    consumer_types,
+    consumers,
+    projects,
+    users,
+)
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, joined
 from placement.objects.usage import UNKNOWN_TYPE
