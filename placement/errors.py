@@ -46,20 +46,16 @@ class Failure(Exception):
     members: Mapping[str, Any] = {}
     field: str | None = None
     expected: str | None = None
-    _line: str | None = None
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(self.template % facts)
         self.facts = facts
         self.sentence: str = self.args[0]
-
-    @property
-    def line(self) -> str:
-        return self._line or self.sentence
+        self.line = self.sentence
 
     def is_about(self, violation: Violation) -> None:
         """Set ``line``, ``field`` and ``expected``."""
-        self._line, self.field, self.expected = str(violation), violation.field, violation.expected
+        self.line, self.field, self.expected = str(violation), violation.field, violation.expected
 
     def __str__(self) -> str:
         return self.sentence
@@ -77,7 +73,7 @@ def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
         yield
     except Failure as failure:
         if not kinds or isinstance(failure, kinds):
-            failure.sentence, failure._line = prefix + failure.sentence, prefix + failure.line
+            failure.sentence, failure.line = prefix + failure.sentence, prefix + failure.line
         raise
 
 
@@ -542,7 +538,7 @@ class InvalidCondition(BadRequest):
 
 class UnknownClassInQuery(InvalidCondition, UnknownResourceClass):
     template = f"Invalid resource class in resources parameter: {UnknownResourceClass.template}"
-    violation = Violation("%(parameter)s", "names %(name)s, which is no resource class", "a class such as VCPU")
+    violation = Violation("%(parameter)s", 'names "%(name)s", which is no resource class', "a class such as VCPU")
 
 
 class UnknownTraitsInQuery(InvalidCondition, UnknownTraits):
@@ -554,12 +550,12 @@ class MalformedResources(InvalidCondition):
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         "?resources=VCPU:2,MEMORY_MB:1024. Got: %(got)s."
     )
-    violation = Violation("%(parameter)s", "is malformed (%(got)s)", "amounts, for example VCPU:2,MEMORY_MB:1024")
+    violation = Violation("%(parameter)s", 'has "%(piece)s"', "amounts, for example VCPU:2,MEMORY_MB:1024")
 
 
 class AmountNotInteger(InvalidCondition):
     template = "Requested resource %(resource_class)s expected positive integer amount. Got: %(got)s."
-    violation = Violation("%(parameter)s", "has the amount %(got)s", "whole numbers from 1, for example VCPU:2")
+    violation = Violation("%(parameter)s", 'has the amount "%(got)s"', "whole numbers from 1, for example VCPU:2")
 
 
 class AmountTooSmall(AmountNotInteger):
@@ -571,7 +567,7 @@ class UnprefixedMemberOf(InvalidCondition):
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
         "microversion. Got: %(got)s"
     )
-    violation = Violation("%(parameter)s", "is a list without in: or !in: (%(got)s)", "in: or !in: before the uuids")
+    violation = Violation("%(parameter)s", 'is a list without in: or !in:, "%(got)s"', "in: or !in: before the uuids")
 
 
 class RepeatedMemberOf(BadRequest):
@@ -584,23 +580,18 @@ class ForbiddenMemberOf(BadRequest):
 
 class ConflictingTraits(InvalidCondition):
     template = "Conflicting required and forbidden traits found in the following traits keys: %(conflicts)s"
-    violation = Violation(
-        "%(parameter)s", "requires and forbids the same traits: %(conflicts)s", "each trait either as A or as !A"
-    )
+    violation = Violation("%(parameter)s", "requires and forbids %(traits)s", "each trait either as A or as !A")
 
 
-class RepeatedRootRequired(InvalidCondition):
+class RepeatedRootRequired(BadRequest):
     code = QUERY_DUPLICATE_KEY
     template = "Query parameter 'root_required' may be specified only once."
-    violation = Violation("root_required", "is given several times", "one value, for example TRAIT_A,!TRAIT_B")
 
 
 class ConflictingRootTraits(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Conflicting required and forbidden traits found in root_required: %(traits)s"
-    violation = Violation(
-        "root_required", "requires and forbids the same traits: %(traits)s", "each trait either as A or as !A"
-    )
+    violation = Violation("root_required", "requires and forbids %(traits)s", "each trait either as A or as !A")
 
 
 class UnsuffixedInSubtree(InvalidCondition):
@@ -642,17 +633,13 @@ class GroupOutsideSubtree(InvalidCondition):
         "Resourceless suffixed group request should be specified in `same_subtree` query param: "
         "bad group(s) - %(suffixes)s."
     )
-    violation = Violation(
-        "same_subtree", "does not name %(suffixes)s", "the suffixes of all groups without resources, for example _A,_B"
-    )
+    violation = Violation("same_subtree", "does not name %(missing)s", "the suffix of each group without resources")
 
 
 class UnknownSuffixes(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Real suffixes should be specified in `same_subtree`: %(suffixes)s not found in %(groups)s."
-    violation = Violation(
-        "same_subtree", "names %(suffixes)s, of which there is no group", "suffixes of the groups, %(groups)s"
-    )
+    violation = Violation("same_subtree", "names %(unknown)s, for which there is no group", "%(known)s")
 
 
 class TooManyGroups(BadRequest):

@@ -59,13 +59,8 @@ V1 = Api(
     failures=(
         *(failures.NoSuchProvider, failures.UnknownProvider, failures.InvalidField, failures.NoRoom),
         *(failures.Undecided, failures.HeldOtherwise, failures.NothingPlaced, failures.NothingNamed),
-        *(
-            failures.NothingHeld,
-            failures.NothingKnown,
-            failures.PositionLost,
-            failures.TimeUnknown,
-            failures.TooManyChanges,
-        ),
+        *(failures.NothingHeld, failures.NothingKnown, failures.PositionLost, failures.TimeUnknown),
+        failures.TooManyChanges,
     ),
     anonymous_is_admin=True,
     strict_queries=True,

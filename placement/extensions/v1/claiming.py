@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from placement import errors
 from placement.errors import Violation
-from placement.extensions.v1 import searching
+from placement.extensions.v1 import lookup, searching
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.guessing import guess
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
@@ -52,8 +53,9 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         BadRequest: A query is wrong, or names what does not exist.
     """
     document = req.document
+    nodes = lookup.nodes_named(snapshot, req.database, _trees(document["requests"]))
     queries: dict[str, SearchQuery] = {}
-    requests = [_request(req, snapshot, number, queries) for number in range(len(document["requests"]))]
+    requests = [_request(req, snapshot, nodes, number, queries) for number in range(len(document["requests"]))]
     named = set()
     for number, request in enumerate(requests):
         if request.consumer in named:
@@ -75,7 +77,19 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     )
 
 
-def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, SearchQuery]) -> ClaimRequest:
+def _trees(requests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what the queries of requests name by ``in_tree``; those that cannot be read name nothing."""
+    for request in requests:
+        if isinstance(request["query"], str):
+            with contextlib.suppress(errors.BadRequest):
+                yield from searching.trees(schema.query_pairs(request["query"]))
+        else:
+            yield from searching.trees_of_document(request["query"])
+
+
+def _request(
+    req: Request, snapshot: Snapshot, nodes: Mapping[str, str], number: int, queries: dict[str, SearchQuery]
+) -> ClaimRequest:
     """Return the request of a number; each query is read once, and kept by its text."""
     given = req.document["requests"][number]
     keep, generation = given.get("keep", True), given.get("consumer_generation")
@@ -86,7 +100,7 @@ def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, S
     consumer, text = canonical_uuid(given["consumer"]), json.dumps(given["query"])
     if text not in queries:
         with errors.inside(f"requests[{number}].query"):
-            queries[text] = _query(req, snapshot, given["query"])
+            queries[text] = _query(req, snapshot, nodes, given["query"])
     return ClaimRequest(
         consumer=consumer,
         owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
@@ -98,11 +112,11 @@ def _request(req: Request, snapshot: Snapshot, number: int, queries: dict[str, S
     )
 
 
-def _query(req: Request, snapshot: Snapshot, given: Any) -> SearchQuery:
+def _query(req: Request, snapshot: Snapshot, nodes: Mapping[str, str], given: Any) -> SearchQuery:
     if isinstance(given, str):
-        query = searching.parsed(schema.query_parameters(given), snapshot, req.database, req.conf)
+        query = searching.parsed(schema.query_parameters(given), snapshot, nodes, req.conf)
     else:
-        query = searching.of_document(given, snapshot, req.database, req.conf)
+        query = searching.of_document(given, snapshot, nodes, req.conf)
     existence.check(query, snapshot, req.database)
     return searching.avoiding(query, req.conf)
 

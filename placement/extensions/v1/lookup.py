@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from placement import errors
 from placement.db.database import Database
-from placement.errors import Violation
 from placement.extensions.v1 import nodes
-from placement.extensions.v1.failures import InvalidField, NoSuchProvider, UnknownProvider
+from placement.extensions.v1.failures import NoSuchProvider, UnknownProvider
 from placement.index.snapshot import Snapshot
 from placement.search.query import existence
-from placement.uuids import canonical
+from placement.uuids import canonical, is_uuid
 
 
 def find(snapshot: Snapshot, ident: str) -> int | None:
@@ -25,10 +27,18 @@ def find(snapshot: Snapshot, ident: str) -> int | None:
 
 def provider_or_node(snapshot: Snapshot, database: Database, ident: str) -> int | None:
     """Return the slot of the provider that ``find`` finds, or else of the node with this name."""
-    slot = find(snapshot, ident)
-    if slot is not None or not nodes.tables():
-        return slot
-    return snapshot.by_uuid.get(database.read(nodes.named, ident) or "")
+    return find(snapshot, nodes_named(snapshot, database, [ident]).get(ident, ident))
+
+
+def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -> Mapping[str, str]:
+    """Return the uuids of nodes by their names, which no provider has.
+
+    Args:
+        database: Read once, if there are such names.
+        idents: Uuids and names.
+    """
+    unknown = [ident for ident in {*idents} if find(snapshot, ident) is None and not is_uuid(ident.strip())]
+    return database.read(nodes.named, unknown) if unknown and nodes.tables() else {}
 
 
 def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
@@ -59,10 +69,10 @@ def resource_class(snapshot: Snapshot, name: str | None, parameter: str = "class
     """Return the name of a resource class that a parameter names; None if it is not there.
 
     Raises:
-        InvalidField: There is no such class.
+        UnknownClassInQuery: There is no such class.
     """
     if name is not None and name not in snapshot.class_ids:
-        raise InvalidField(Violation(parameter, f"names {name}, which is no resource class", "a class such as VCPU"))
+        raise errors.UnknownClassInQuery(parameter=parameter, name=name)
     return name
 
 
@@ -70,8 +80,8 @@ def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | Non
     """Return the name of a trait that a parameter names; None if it is not there.
 
     Raises:
-        InvalidField: There is no such trait.
+        UnknownTraitsInQuery: There is no such trait.
     """
     if name is not None and existence.unknown_traits([name], snapshot, database):
-        raise InvalidField(Violation("trait", f"names {name}, which is no trait", "a trait such as HW_CPU_X86_VMX"))
+        raise errors.UnknownTraitsInQuery(parameter="trait", names=name)
     return name

@@ -5,6 +5,7 @@ The provider of a node has the node's uuid, and often no other name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from placement.db.writes.transaction import Reading
 
 #: How many uuids one statement names.
 _AT_ONCE = 1000
+#: Members of documents that are sentences.
+_SENTENCES = ("summary", "text", "detail")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def tables() -> list[sa.Table]:
@@ -23,13 +27,10 @@ def tables() -> list[sa.Table]:
     return [table for table in metadata.sorted_tables if "objects" in table.info]
 
 
-def named(db: Reading, name: str) -> str | None:
-    """Return the uuid of the node with a name; None if there is none."""
-    for table in tables():
-        uuid: str | None = db.execute(sa.select(table.c.uuid).where(table.c.name == name)).scalar()
-        if uuid is not None:
-            return uuid
-    return None
+def named(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the uuids of the nodes with these names, exactly, by name."""
+    wanted = frozenset(names)
+    return {row.name: row.uuid for row in _rows(db, "name", names) if row.name in wanted}
 
 
 def names(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
@@ -39,15 +40,18 @@ def names(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
         db: The connection.
         uuids: The only ones that are looked for; None for all.
     """
-    found = {}
+    return {row.uuid: row.name for row in _rows(db, "uuid", uuids)}
+
+
+def _rows(db: Reading, column: str, values: Sequence[str] | None) -> Iterator[Any]:
+    """Yield uuid and name of the nodes that have a name and one of these values, if any are given, in a column."""
     for table in tables():
         query = sa.select(table.c.uuid, table.c.name).where(table.c.name.is_not(None))
-        parts = [query]
-        if uuids is not None:
-            starts = range(0, len(uuids), _AT_ONCE)
-            parts = [query.where(table.c.uuid.in_(uuids[start : start + _AT_ONCE])) for start in starts]
-        found.update({row.uuid: row.name for part in parts for row in db.execute(part)})
-    return found
+        if values is None:
+            yield from db.execute(query)
+        else:
+            for start in range(0, len(values), _AT_ONCE):
+                yield from db.execute(query.where(table.c[column].in_(values[start : start + _AT_ONCE])))
 
 
 def among(database: Database, providers: Iterable[tuple[str, str | None]]) -> Mapping[str, str]:
@@ -69,10 +73,39 @@ def add(database: Database, documents: Iterable[tuple[str, dict[str, Any]]]) -> 
         documents: Each with a ``name``, after the uuid of its provider.
     """
     shown = [*documents]
-    found = among(database, ((uuid, document["name"]) for uuid, document in shown))
-    for uuid, document in shown:
-        if uuid in found:
-            document["node"] = found[uuid]
+    put(shown, among(database, ((uuid, document["name"]) for uuid, document in shown)))
+
+
+def put(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
+    """Add ``node`` to documents, of the names that are known, by uuid."""
+    for uuid, document in documents:
+        if uuid in known:
+            document["node"] = known[uuid]
+
+
+def name_in_texts(database: Database, document: Any) -> None:
+    """Write the names of nodes for their uuids in the sentences of a document.
+
+    Args:
+        database: Read if the sentences have uuids.  Raises DatabaseUnavailable or DatabaseBusy.
+        document: Is changed.
+    """
+    sentences = [*_sentences(document)]
+    uuids = {uuid for holder, member in sentences for uuid in _UUID.findall(holder[member])}
+    known = among(database, ((uuid, None) for uuid in uuids))
+    for holder, member in sentences if known else ():
+        holder[member] = _UUID.sub(lambda found: known.get(found[0], found[0]), holder[member])
+
+
+def _sentences(document: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the objects that have a sentence, and the name of the member."""
+    if isinstance(document, dict):
+        yield from ((document, member) for member in _SENTENCES if isinstance(document.get(member), str))
+        document = document.values()
+    elif not isinstance(document, list):
+        return
+    for value in document:
+        yield from _sentences(value)
 
 
 def providers_in(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oslo_config import cfg
 
 from placement import microversion as mv
-from placement.db.database import Database
 from placement.errors import Violation
 from placement.extensions.v1 import lookup
-from placement.extensions.v1.failures import InvalidField
+from placement.extensions.v1.failures import InvalidField, UnknownProvider
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 from placement.schemas.document import Parameters
@@ -26,7 +25,8 @@ _IN_TREE, _RESOURCES = "in_tree", "resources"
 
 def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
     """Return the query of a request, as ``parsed`` reads it and as a claim would search for it."""
-    return avoiding(parsed(req.parameters, snapshot, req.database, req.conf), req.conf)
+    nodes = lookup.nodes_named(snapshot, req.database, trees(req.parameters.items()))
+    return avoiding(parsed(req.parameters, snapshot, nodes, req.conf), req.conf)
 
 
 def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
@@ -35,17 +35,30 @@ def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
     return dataclasses.replace(query, avoided=avoided) if avoided else query
 
 
-def parsed(parameters: Parameters, snapshot: Snapshot, database: Database, conf: cfg.ConfigOpts) -> SearchQuery:
+def trees(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield what the parameters of a query name by ``in_tree``."""
+    return (value for name, value in pairs if name.startswith(_IN_TREE))
+
+
+def trees_of_document(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an object of POST /v1/claims names by ``in_tree``."""
+    return (group[_IN_TREE] for group in document["groups"].values() if _IN_TREE in group)
+
+
+def parsed(parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts) -> SearchQuery:
     """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
 
-    ``in_tree`` takes names of providers, too, and a class is named once in a value of ``resources``.  Whether classes
-    and traits exist is not checked.
+    ``in_tree`` takes names of providers and nodes, too, and a class is named once in a value of ``resources``.  Whether
+    classes and traits exist is not checked.
+
+    Args:
+        nodes: The uuids of nodes, by the names that ``in_tree`` has.
 
     Raises:
         errors.BadRequest: For the first mistake in the query.
     """
     pairs = [
-        (name, _uuid(snapshot, database, name, value) if name.startswith(_IN_TREE) else value)
+        (name, _uuid(snapshot, nodes, name, value) if name.startswith(_IN_TREE) else value)
         for name, value in parameters.items()
     ]
     query = parse.search_query(Parameters(pairs), mv.LATEST)
@@ -57,7 +70,7 @@ def parsed(parameters: Parameters, snapshot: Snapshot, database: Database, conf:
 
 
 def of_document(
-    document: Mapping[str, Any], snapshot: Snapshot, database: Database, conf: cfg.ConfigOpts
+    document: Mapping[str, Any], snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
 ) -> SearchQuery:
     """Return the query that an object of POST /v1/claims is, which conforms to its schema; otherwise as ``parsed``.
 
@@ -66,7 +79,7 @@ def of_document(
     """
     described = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
     trees = {
-        suffix: _uuid(snapshot, database, f"{_IN_TREE}{suffix}", group[_IN_TREE])
+        suffix: _uuid(snapshot, nodes, f"{_IN_TREE}{suffix}", group[_IN_TREE])
         for suffix, group in described.items()
         if _IN_TREE in group
     }
@@ -77,7 +90,7 @@ def of_document(
         suffix: Group(
             suffix,
             {name: min(int(amount), parse.TOO_MUCH) for name, amount in group.get(_RESOURCES, {}).items()},
-            parse.traits(group.get("required", ()), mv.LATEST),
+            parse.traits(group.get("required", ()), mv.LATEST, f"required{suffix}"),
             parse.aggregates(group.get("member_of", ()), mv.LATEST, suffix),
             parse.in_tree([trees[suffix]] if suffix in trees else ()),
         )
@@ -99,8 +112,11 @@ def _check_classes(parameter: str, value: str) -> None:
         seen.add(name)
 
 
-def _uuid(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> str:
+def _uuid(snapshot: Snapshot, nodes: Mapping[str, str], parameter: str, ident: str) -> str:
     """Return the uuid of a provider; a uuid that no provider has is kept, as the search does."""
-    if lookup.find(snapshot, ident) is None and is_uuid(ident.strip()):
+    slot = lookup.find(snapshot, nodes.get(ident, ident))
+    if slot is not None:
+        return snapshot.provider(slot).uuid
+    if is_uuid(ident.strip()):
         return ident
-    return snapshot.provider(lookup.of_parameter(snapshot, database, parameter, ident)).uuid
+    raise UnknownProvider(parameter=parameter, provider=ident)

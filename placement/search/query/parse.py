@@ -105,11 +105,11 @@ def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFi
     Raises:
         errors.BadRequest: For the first parameter that is wrong.
     """
-    required = traits(parameters.all("required"), version)
+    required = traits(parameters.all("required"), version, "required")
     member_of = aggregates(parameters.all("member_of"), version)
     amounts = parameters.get("resources")
     group = Group(
-        resources={} if amounts is None else resources(amounts),
+        resources={} if amounts is None else resources(amounts, "resources"),
         traits=required,
         aggregates=member_of,
         in_tree=parameters.get("in_tree"),
@@ -138,7 +138,7 @@ def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
             case "member_of" if "aggregates" not in group:
                 group["aggregates"] = aggregates(parameters.all(name), version, suffix)
             case "in_tree" if "in_tree" not in group:
-                group["in_tree"] = in_tree(parameters.all(name), name)
+                group["in_tree"] = in_tree(parameters.all(name))
     return {suffix: Group(**group) for suffix, group in groups.items()}
 
 
@@ -162,9 +162,11 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
         raise errors.NoResources()
     named = frozenset().union(*subtrees)
     if outside := sorted({*idle} - named):
-        raise errors.GroupOutsideSubtree(suffixes=outside)
-    if unknown := named - groups.keys():
-        raise errors.UnknownSuffixes(suffixes=sorted(unknown), groups=list(groups))
+        missing = ", ".join(suffix or "the group without suffix" for suffix in outside)
+        raise errors.GroupOutsideSubtree(suffixes=outside, missing=missing)
+    if unknown := sorted(named - groups.keys()):
+        known = ", ".join(filter(None, groups)) or "the suffixes of groups; the query has none with a suffix"
+        raise errors.UnknownSuffixes(suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=known)
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
@@ -176,20 +178,21 @@ def _check_conflicts(groups: Mapping[str, Group]) -> None:
     ]
     if found:
         conflicts = ", ".join(f"{parameter}: ({names})" for parameter, names in found)
-        raise errors.ConflictingTraits(parameter=found[0][0], conflicts=conflicts)
+        parameter, names = found[0]
+        raise errors.ConflictingTraits(conflicts=conflicts, parameter=parameter, traits=names)
 
 
 # --- amounts ---------------------------------------------------------------------------------------------------------
 
 
-def resources(value: str, parameter: str = "resources") -> dict[str, int]:
+def resources(value: str, parameter: str) -> dict[str, int]:
     """Return the amount of each class; of a class that is named twice the last amount counts."""
     if not value.strip():
-        raise errors.MalformedResources(parameter=parameter, got="empty string")
+        raise errors.MalformedResources(got="empty string", parameter=parameter, piece=value)
     amounts = {}
     for piece in value.split(","):
         if piece.count(":") != 1:
-            raise errors.MalformedResources(parameter=parameter, got=piece)
+            raise errors.MalformedResources(got=piece, parameter=parameter, piece=piece)
         resource_class, _, text = piece.partition(":")
         amount = _bounded(text)
         if amount is None:
@@ -222,7 +225,7 @@ def _bounded(text: str) -> int | None:
 # --- traits ----------------------------------------------------------------------------------------------------------
 
 
-def traits(values: Sequence[str], version: Version, parameter: str = "required") -> NameCondition:
+def traits(values: Sequence[str], version: Version, parameter: str) -> NameCondition:
     """Return what the values of ``required`` ask for together; before mv.ANY_TRAITS only the last one counts."""
     if version < mv.ANY_TRAITS:
         values = values[-1:]
@@ -241,7 +244,8 @@ def traits(values: Sequence[str], version: Version, parameter: str = "required")
 def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     if version < mv.ANY_TRAITS:
         raise errors.InvalidQuery(
-            reason=f"The format '{_ANY_OF_FORM}' only supported since microversion {mv.ANY_TRAITS}. Got: {value}"
+            f"The format '{_ANY_OF_FORM}' only supported since microversion {mv.ANY_TRAITS}. Got: {value}",
+            Violation(parameter, f'has a list of alternatives, "{value}"', "traits, for example TRAIT_A,!TRAIT_B"),
         )
     names = [piece.strip() for piece in value.removeprefix("in:").split(",")]
     if not all(names):
@@ -249,7 +253,7 @@ def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     if any(name.startswith("!") for name in names):
         raise errors.InvalidQuery(
             f"The format '{_ANY_OF_FORM}' does not support forbidden traits. Got: {value}",
-            Violation(parameter, f"forbids a trait in a list of alternatives ({value})", _ANY_OF_EXPECTED),
+            Violation(parameter, f'forbids a trait in a list of alternatives, "{value}"', _ANY_OF_EXPECTED),
         )
     return frozenset(names)
 
@@ -270,7 +274,7 @@ def _each_of(value: str, version: Version, parameter: str) -> tuple[list[str], l
 def _empty_trait(form: str, value: str, parameter: str) -> errors.InvalidQuery:
     return errors.InvalidQuery(
         f"Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}",
-        Violation(parameter, f"has an empty trait ({value})", f"traits, for example {form}"),
+        Violation(parameter, f'has an empty trait, "{value}"', f"traits, for example {form}"),
     )
 
 
@@ -316,21 +320,20 @@ def _aggregates(value: str, parameter: str) -> frozenset[str]:
         if not is_uuid(uuid):
             raise errors.InvalidQuery(
                 f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}",
-                Violation(parameter, f"has {uuid}, which is no uuid", "uuids of aggregates, a list of them after in:"),
+                Violation(
+                    parameter, f'has "{uuid}", which is no uuid', "the uuid of an aggregate, or several after in:"
+                ),
             )
     return frozenset(uuids)
 
 
-def in_tree(values: Iterable[str], parameter: str = "in_tree") -> str | None:
+def in_tree(values: Iterable[str]) -> str | None:
     """Return the last uuid, in the spelling of the client.  All values must be uuids."""
     uuid = None
     for value in values:
         uuid = value.strip()
         if not is_uuid(uuid):
-            raise errors.InvalidQuery(
-                f"Expected 'in_tree' parameter to be a format of uuid. Got: {uuid}",
-                Violation(parameter, f"is {uuid}", "the uuid of a provider"),
-            )
+            raise errors.InvalidQuery(f"Expected 'in_tree' parameter to be a format of uuid. Got: {uuid}")
     return uuid
 
 

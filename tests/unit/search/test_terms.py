@@ -51,7 +51,7 @@ def refusal(parse, *arguments):
     ],
 )
 def test_resources_are_parsed_as_amounts_by_class(value, amounts):
-    assert parse.resources(value) == amounts
+    assert parse.resources(value, "resources") == amounts
 
 
 def test_the_largest_amount_exceeds_every_inventory():
@@ -70,7 +70,7 @@ def test_the_largest_amount_exceeds_every_inventory():
     ],
 )
 def test_malformed_resources_are_refused(value, got):
-    assert refusal(parse.resources, value) == (
+    assert refusal(parse.resources, value, "resources") == (
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         f"?resources=VCPU:2,MEMORY_MB:1024. Got: {got}."
     )
@@ -79,20 +79,20 @@ def test_malformed_resources_are_refused(value, got):
 @pytest.mark.parametrize("amount", ["", "x", "1.0", "1_0", "--1", "- 1", "٣", "1e3", "0x1"])
 def test_an_amount_that_is_no_integer_is_refused(amount):
     sentence = f"Requested resource VCPU expected positive integer amount. Got: {amount}."
-    assert refusal(parse.resources, f"MEMORY_MB:1,VCPU:{amount}") == sentence
+    assert refusal(parse.resources, f"MEMORY_MB:1,VCPU:{amount}", "resources") == sentence
 
 
 @pytest.mark.parametrize("amount", ["0", "-1", "-0", "000", "-" + "9" * 10_000])
 def test_an_amount_below_one_is_refused(amount):
     sentence = f"Requested resource VCPU requires amount >= 1. Got: {amount}."
-    assert refusal(parse.resources, f"VCPU:{amount},MEMORY_MB") == sentence
+    assert refusal(parse.resources, f"VCPU:{amount},MEMORY_MB", "resources") == sentence
 
 
 def test_a_long_amount_is_parsed_in_linear_time():
     """A pattern that backtracks over the zeros would take quadratic time or more."""
     zeros = "0" * 200_000
-    assert refusal(parse.resources, f"VCPU:{zeros}x").endswith("0x.")
-    assert parse.resources(f"VCPU:{zeros}7") == {"VCPU": 7}
+    assert refusal(parse.resources, f"VCPU:{zeros}x", "resources").endswith("0x.")
+    assert parse.resources(f"VCPU:{zeros}7", "resources") == {"VCPU": 7}
 
 
 def test_a_limit_may_have_any_length():
@@ -120,15 +120,15 @@ def test_a_limit_may_have_any_length():
     ],
 )
 def test_required_is_parsed_as_required_and_forbidden_traits(since, values, traits):
-    assert parse.traits(values, since) == traits
-    assert parse.traits(values, mv.LATEST) == traits
+    assert parse.traits(values, since, "required") == traits
+    assert parse.traits(values, mv.LATEST, "required") == traits
 
 
 def test_only_the_last_required_counts_before_any_traits():
     values = ["!,", "A", "!B"]
-    assert parse.traits(values, mv.REPARENTING) == NameCondition((), frozenset("B"))
-    assert parse.traits(values[1:], mv.ANY_TRAITS) == NameCondition(any_of("A"), frozenset("B"))
-    assert "Got an empty trait in: !," in refusal(parse.traits, values, mv.ANY_TRAITS)
+    assert parse.traits(values, mv.REPARENTING, "required") == NameCondition((), frozenset("B"))
+    assert parse.traits(values[1:], mv.ANY_TRAITS, "required") == NameCondition(any_of("A"), frozenset("B"))
+    assert "Got an empty trait in: !," in refusal(parse.traits, values, mv.ANY_TRAITS, "required")
 
 
 PLAIN, FORBIDDING, ANY = (
@@ -170,13 +170,13 @@ PLAIN, FORBIDDING, ANY = (
     ],
 )
 def test_a_malformed_required_is_refused(version, value, sentence):
-    assert refusal(parse.traits, [value], version) == f"Invalid query string parameters: {sentence}"
+    assert refusal(parse.traits, [value], version, "required") == f"Invalid query string parameters: {sentence}"
 
 
 def test_a_set_conflicts_if_all_its_traits_are_forbidden():
-    traits = parse.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST)
+    traits = parse.traits(["in:A,B", "in:A,C", "B", "!A,!B"], mv.LATEST, "required")
     assert traits.conflicts == any_of("A B", "B")
-    assert parse.traits(["in:A,B", "!B"], mv.LATEST).conflicts == ()
+    assert parse.traits(["in:A,B", "!B"], mv.LATEST, "required").conflicts == ()
 
 
 def test_conflicts_are_reported_by_group():
@@ -311,7 +311,7 @@ versions = st.sampled_from([change.version for change in mv.HISTORY])
 
 
 def amounts_read(values):
-    return [amount for value in values for amount in parse.resources(value).values()]
+    return [amount for value in values for amount in parse.resources(value, "resources").values()]
 
 
 def names_read(read, *arguments):
@@ -324,7 +324,7 @@ def test_any_text_is_parsed_or_refused(values, version):
     with contextlib.suppress(errors.BadRequest):
         assert all(1 <= amount <= TOO_MUCH for amount in amounts_read(values))
     with contextlib.suppress(errors.BadRequest):
-        assert "" not in names_read(parse.traits, values, version)
+        assert "" not in names_read(parse.traits, values, version, "required")
     with contextlib.suppress(errors.BadRequest):
         assert "" not in names_read(parse.root_traits, values)
     with contextlib.suppress(errors.BadRequest):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 from placement import errors
 from placement.db.writes.transaction import Collision, Transaction
@@ -30,8 +31,7 @@ def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
     results = claiming.carry_out(req)
     document = schema.results(results)
-    with contextlib.suppress(errors.Failure):  # what is claimed is claimed, also if the names cannot be read
-        nodes.add(req.database, nodes.providers_of_allocations(document["results"]))
+    _add_nodes(req, document["results"])
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
         return ok(document)
@@ -39,7 +39,7 @@ def create(req: Request) -> Reply:
         req.write(lambda _db: None)  # that nothing fits was found without a write, and is the answer
     failure = results[0].failure
     assert failure is not None
-    failure.members = document
+    failure.members, failure.line = document, document["results"][0]["error"]["detail"]
     raise failure
 
 
@@ -84,5 +84,12 @@ def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
     if held is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))
     document = schema.document(held)
-    nodes.add(req.database, nodes.providers_of_allocations([document]))
+    _add_nodes(req, [document])
     return ok(document, modified=NOW)
+
+
+def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
+    """Add the names of nodes; without them if they cannot be read, since what is written is written."""
+    with contextlib.suppress(errors.Failure):
+        nodes.add(req.database, nodes.providers_of_allocations(documents))
+        nodes.name_in_texts(req.database, documents)

@@ -28,7 +28,11 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
     slot = lookup.find(snapshot, ident)
     if slot is not None:
         return snapshot.provider(slot).uuid
-    return recorder.of(database).read(lambda db: nodes.named(db, ident) or named(db, ident) or _as_written(db, ident))
+
+    def work(db: Reading) -> str | None:
+        return nodes.named(db, [ident]).get(ident) or named(db, ident) or _as_written(db, ident)
+
+    return recorder.of(database).read(work)
 
 
 def is_present(db: Reading, uuid: str) -> bool:

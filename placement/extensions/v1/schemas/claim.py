@@ -223,4 +223,13 @@ def query_parameters(text: str) -> Parameters:
     Raises:
         InvalidQuery: They do not conform to the schema of the query.
     """
-    return _PARAMETERS.validate(urlencoded(text.removeprefix("?").encode(), "utf-8", "query"), OLDEST, strict=True)
+    return _PARAMETERS.validate(query_pairs(text), OLDEST, strict=True)
+
+
+def query_pairs(text: str) -> list[tuple[str, str]]:
+    """Return the parameters of a query that is a text, before they are validated.
+
+    Raises:
+        InvalidQuery: The text is not UTF-8 once it is unquoted, or holds NUL.
+    """
+    return urlencoded(text.removeprefix("?").encode(), "utf-8", "query")

@@ -51,7 +51,7 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         parameters: Its query.
 
     Raises:
-        UnknownProvider, InvalidField: The query names what does not exist.
+        UnknownProvider, UnknownClassInQuery, InvalidField: The query names what does not exist.
     """
     check_only(parameters)
     providers: list[int] | None = None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from placement.db.database import Database
 from placement.errors import Violation
-from placement.extensions.v1 import lookup
+from placement.extensions.v1 import lookup, nodes
 from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.overview.trees import Amount, Mark, TreeFilter, TreeOrder
 from placement.extensions.v1.schemas import paging
 from placement.extensions.v1.schemas.date import DATE
-from placement.extensions.v1.schemas.provider import NO_NODES, documents
+from placement.extensions.v1.schemas.provider import documents
 from placement.http.response import encode
 from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
@@ -59,7 +60,7 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
     """Return which trees a query asks for.
 
     Raises:
-        UnknownProvider, InvalidField: It names what does not exist.
+        UnknownProvider, UnknownClassInQuery, UnknownTraitsInQuery: It names what does not exist.
     """
     root = parameters.get("root")
     if root is not None:
@@ -77,7 +78,7 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
     """Return the order that a query asks for; None is that of ids.
 
     Raises:
-        InvalidField: It names a class that does not exist.
+        UnknownClassInQuery: It names a class that does not exist.
     """
     sort: str | None = parameters.get("sort")
     if sort is None:
@@ -112,7 +113,7 @@ def pieces(
     slots: Iterable[int],
     consumers: Mapping[int, int],
     following: str | None,
-    known: Mapping[str, str] = NO_NODES,
+    known: Mapping[str, str],
 ) -> Iterator[bytes]:
     """Yield the document of a page, in pieces of many providers.
 
@@ -126,6 +127,13 @@ def pieces(
     yield b'{"providers":['
     remaining, separator = iter(slots), b""
     while some := [*itertools.islice(remaining, _PIECE)]:
-        yield separator + encode(documents(snapshot, some, consumers, known))[1:-1]
+        yield separator + _members(documents(snapshot, some, consumers), known)
         separator = b","
     yield b'],"next":%s}' % encode(following)
+
+
+def _members(shown: list[dict[str, Any]], known: Mapping[str, str]) -> bytes:
+    """Return documents of providers as the members of an array."""
+    if known:
+        nodes.put(nodes.providers_in(shown), known)
+    return encode(shown)[1:-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,30 +18,21 @@ from placement.schemas.document import Query
 SHOW = Query(Object(*paging.OF_CONSUMERS))
 #: Sharing relations that are named; a pool may serve thousands of trees.
 _NAMED = 100
-NO_NODES: Mapping[str, str] = MappingProxyType({})
 
 
-def named(snapshot: Snapshot, slot: int, known: Mapping[str, str] = NO_NODES) -> dict[str, Any]:
-    """Return a provider where it is only named.
-
-    Args:
-        known: The names of nodes, by uuid.
-    """
+def named(snapshot: Snapshot, slot: int) -> dict[str, Any]:
+    """Return a provider where it is only named."""
     provider = snapshot.provider(slot)
-    document = {"uuid": provider.uuid, "name": provider.name}
-    return document | {"node": known[provider.uuid]} if provider.uuid in known else document
+    return {"uuid": provider.uuid, "name": provider.name}
 
 
-def documents(
-    snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, int], known: Mapping[str, str] = NO_NODES
-) -> list[dict[str, Any]]:
+def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, int]) -> list[dict[str, Any]]:
     """Return the documents of providers, in the order of the slots.
 
     Args:
         snapshot: Has the providers.
         slots: Where.
         consumers: How many consumers hold something on a provider, by its id; no entry for none.
-        known: The names of nodes, by uuid.
     """
     traits: dict[frozenset[str], list[str]] = {}
     shown: dict[int, dict[str, Any]] = {}
@@ -52,9 +42,9 @@ def documents(
         if names is None:
             names = traits[provider.traits] = sorted(provider.traits)
         shown[slot] = {
-            **named(snapshot, slot, known),
-            "parent": None if provider.parent < 0 else named(snapshot, provider.parent, known),
-            "root": named(snapshot, provider.root, known),
+            **named(snapshot, slot),
+            "parent": None if provider.parent < 0 else named(snapshot, provider.parent),
+            "root": named(snapshot, provider.root),
             "generation": snapshot.generations.item(slot),
             "traits": names,
             "aggregates": sorted(provider.aggregates),

@@ -66,19 +66,63 @@ def test_the_name_of_a_node_is_that_of_its_provider_in_a_request(database):
     machines = Nodes(database)
     node, other = machines.node("machine"), machines.node("other")
     service = placement(database)
-    service("POST", "/v1/claims", body=CLAIM)
-    [held] = service("GET", "/v1/consumers").body["consumers"][0]["allocations"]
-    name = "machine" if held == node else "other"
-    assert service("GET", f"/v1/providers/{name}").body["provider"]["uuid"] == held
-    assert service("GET", f"/v1/consumers?provider={name}").body["consumers"][0]["uuid"] == ME
-    assert [each["uuid"] for each in service("GET", f"/v1/overview?root={name}").body["providers"]] == [held]
-    assert service("GET", f"/v1/capacity?resources=CUSTOM_BM:1&in_tree={name}").body["count"] == 0
-    assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=other").body["count"] == (held == node)
-    apart = {"groups": {"": {"resources": {"CUSTOM_BM": 1}, "in_tree": "machine"}}}
-    moved = {**CLAIM["requests"][0], "keep": False, "consumer_generation": 1, "query": apart}
-    [placed] = service("POST", "/v1/claims?dry_run=true", body={"requests": [moved]}).body["dry_run"]["body"]["results"]
+    by_name = {**CLAIM["requests"][0], "query": "resources=CUSTOM_BM:1&in_tree=machine"}
+    [placed] = service("POST", "/v1/claims", body={"requests": [by_name]}).body["results"]
     assert [*placed["allocations"]] == [node]
-    assert other != node
+    assert service("GET", "/v1/providers/machine").body["provider"]["uuid"] == node
+    assert service("GET", "/v1/consumers?provider=machine").body["consumers"][0]["uuid"] == ME
+    assert service("GET", "/v1/consumers?provider=other").body["consumers"] == []
+    assert [each["uuid"] for each in service("GET", "/v1/overview?root=other").body["providers"]] == [other]
+    assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=machine").body["count"] == 0
+    assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=other").body["count"] == 1
+    refused = service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=Machine")
+    assert (refused.status, refused.body["errors"][0]["field"]) == (400, "in_tree")
+    document = {"groups": {"": {"resources": {"CUSTOM_BM": 1}, "in_tree": "other"}}}
+    moved = {**by_name, "keep": False, "consumer_generation": 1, "query": document}
+    [placed] = service("POST", "/v1/claims", body={"requests": [moved]}).body["results"]
+    assert [*placed["allocations"]] == [other]
+
+
+def test_the_sentences_of_an_explanation_name_the_node(database):
+    machines = Nodes(database)
+    machines.node("machine")
+    uuid = machines.node("other")
+    service = placement(database)
+    explained = service("GET", f"/v1/explain?resources=CUSTOM_BM:2&in_tree={uuid}").body
+    texts = [each["text"] for near in explained["near_misses"] for each in near["missing"]]
+    assert texts == ["other has room for 1 of 2 CUSTOM_BM"]
+    taken = {**CLAIM["requests"][0], "consumer": key(1), "query": "resources=CUSTOM_BM:1&in_tree=other"}
+    assert service("POST", "/v1/claims", body={"requests": [taken]}).status == 200
+    query = f"resources=CUSTOM_BM:1&in_tree={uuid}"
+    explained = service("GET", f"/v1/explain?{query}").body
+    refused = service("POST", "/v1/claims", body={"requests": [{**CLAIM["requests"][0], "query": query}]})
+    for summary in (explained["summary"], refused.body["results"][0]["explanation"]["summary"]):
+        assert summary.endswith("Without in_tree=other there would be 1 candidate.")
+    assert uuid not in refused.body["errors"][0]["detail"]
+
+
+def test_the_machines_that_a_call_names_are_read_at_once(database):
+    machines = Nodes(database)
+    created = [machines.node(f"machine-{number}") for number in range(5)]
+    service = placement(database)
+    queries = (f"resources=CUSTOM_BM:1&in_tree=machine-{number}" for number in range(5))
+    one = CLAIM["requests"][0]
+    body = {"requests": [{**one, "consumer": key(number), "query": query} for number, query in enumerate(queries, 1)]}
+    seen = []
+    with sql_hooks.statements(database.reading_engine, seen.append):
+        placed = service("POST", "/v1/claims", body=body).body["results"]
+    assert [[*each["allocations"]] for each in placed] == [[uuid] for uuid in created]
+    assert sum(".name IN " in statement for statement in seen) == 1
+
+
+def test_a_device_in_a_machine_has_the_node_as_its_parent(database):
+    node = Nodes(database).node("machine")
+    service = placement(database)
+    service("POST", "/resource_providers", body={"name": "gpu", "parent_provider_uuid": node})
+    tree = service("GET", f"/v1/providers/{node}").body["tree"]
+    assert [(each["name"], (each["parent"] or {}).get("node")) for each in tree] == [(node, None), ("gpu", "machine")]
+    shown = service("GET", "/v1/overview").body["providers"]
+    assert [(each["parent"] or {}).get("node") for each in shown] == [None, "machine"]
 
 
 def test_a_provider_goes_before_a_node_of_the_same_name(database):

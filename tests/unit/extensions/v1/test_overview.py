@@ -33,7 +33,7 @@ def slots_of(snapshot, page):
 
 def test_the_pieces_make_one_document(snapshot):
     slots = slots_of(snapshot, find_trees(snapshot, TreeFilter()))
-    pieces = [*overview.pieces(snapshot, slots, {1: 5}, "http://next")]
+    pieces = [*overview.pieces(snapshot, slots, {1: 5}, "http://next", {})]
     assert len(pieces) == 2 + 3
     document = json.loads(b"".join(pieces))
     assert document == {"providers": provider.documents(snapshot, slots, {1: 5}), "next": "http://next"}
@@ -44,13 +44,13 @@ def test_a_piece_is_made_when_it_is_sent(snapshot):
     """So that the memory of a reply is that of a piece, however many providers it has."""
     slots = slots_of(snapshot, find_trees(snapshot, TreeFilter()))
     remaining = iter(slots)
-    pieces = overview.pieces(snapshot, remaining, {}, None)
+    pieces = overview.pieces(snapshot, remaining, {}, None, {})
     assert [next(pieces)[:1], next(pieces)[:1]] == [b"{", b"{"]
     assert [*remaining] == slots[1000:]
 
 
 def test_no_provider_is_a_document_too(snapshot):
-    assert json.loads(b"".join(overview.pieces(snapshot, [], {}, None))) == {"providers": [], "next": None}
+    assert json.loads(b"".join(overview.pieces(snapshot, [], {}, None, {}))) == {"providers": [], "next": None}
 
 
 @pytest.mark.parametrize("order", [None, TreeOrder("free", "VCPU"), TreeOrder("used", "VCPU", least_first=True)])
