@@ -54,6 +54,7 @@ def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
     listed = page(app, path)
     assert soon in listed
     assert later not in listed
+    assert re.search(r'<input id="ends_within" name="ends_within" value="1h"', listed)
 
 
 def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minute(database_url, monkeypatch):

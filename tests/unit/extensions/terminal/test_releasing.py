@@ -63,8 +63,8 @@ def test_names_are_sent_in_requests_of_bounded_size():
 
 def test_a_request_is_repeated_until_it_is_complete():
     service = Service(CONSUMERS[:2], CONSUMERS[2:3])
-    done = release(service, "--project", "red", "--older-than", "1d", "--yes")
-    assert service.asked == [[("project", "red"), ("older_than", "1d")]] * 2
+    done = release(service, "--project", "red", "--older-than", "1d", "--ends-within", "2h", "--yes")
+    assert service.asked == [[("project", "red"), ("older_than", "1d"), ("ends_within", "2h")]] * 2
     assert (done["released"], done["complete"]) == (CONSUMERS[:3], True)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import Style
-from placement.extensions.terminal.tables import table, width
+from placement.extensions.terminal.tables import name_of, table, width
 
 UUID = "c2ce6f44-7ed4-457b-9e2f-eb89414c343c"
 PLAIN, COLOUR = Style(), Style(None, True)
@@ -89,3 +90,15 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
     shown = Counter("".join(lines)) - Counter(" ")
     cells = [plain("" if cell is None else cell) for row in rows for cell in row]
     assert not (Counter("".join(cells)) - Counter({" ": 10**6})) - shown
+
+
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [
+        ({"uuid": "u", "name": "host1"}, "host1"),
+        ({"uuid": "u", "name": None}, "u"),
+        ({"uuid": "u", "name": "u", "node": "machine"}, "machine"),
+    ],
+)
+def test_a_provider_is_shown_by_the_name_that_people_know(provider, name):
+    assert name_of(provider) == name
