@@ -132,7 +132,10 @@ def test_what_fits_nowhere_ends_with_1(ask):
     [
         (["capacity"], "placement-ask: There is no query"),
         (["capacity", "--resource", "VCPU"], "'VCPU' is not <class>=<amount>"),
-        (["capacity", "resources=VCPU:x"], "placement-ask: 400 Bad Request: Requested resource VCPU expected positive"),
+        (
+            ["capacity", "resources=VCPU:x"],
+            'placement-ask: 400 Bad Request: resources has the amount "x"; whole numbers',
+        ),
         (["capacity", "resources=VCPU:1", "--until", "0"], "'0' is not a number of at least 1"),
         (["overview", "--root", "nothing"], "placement-ask: 400 Bad Request"),
         (["overview", "--root", "\udcff"], "placement-ask: 400 Bad Request"),
@@ -304,7 +307,7 @@ class TestOpenStack:
             {name: row[name] for name in ("of", "name", "count")} for row in found
         ]
         assert openstack("allocation candidate count --resource VCPU=400")[0] == 1
-        openstack("allocation candidate count resources=VCPU:x", refused="expected positive integer amount")
+        openstack("allocation candidate count resources=VCPU:x", refused="resources has the amount")
         openstack("allocation candidate count", refused="There is no query")
 
     def test_explain(self, openstack):
