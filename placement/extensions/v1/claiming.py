@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placement import errors
@@ -77,13 +77,13 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     )
 
 
-def _trees(requests: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _trees(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what the queries of requests name by ``in_tree``; those that cannot be read name nothing."""
+    for text in {request["query"] for request in requests if isinstance(request["query"], str)}:
+        with contextlib.suppress(errors.BadRequest):
+            yield from searching.trees(schema.query_pairs(text))
     for request in requests:
-        if isinstance(request["query"], str):
-            with contextlib.suppress(errors.BadRequest):
-                yield from searching.trees(schema.query_pairs(request["query"]))
-        else:
+        if not isinstance(request["query"], str):
             yield from searching.trees_of_document(request["query"])
 
 
