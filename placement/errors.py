@@ -46,12 +46,20 @@ class Failure(Exception):
     members: Mapping[str, Any] = {}
     field: str | None = None
     expected: str | None = None
+    _line: str | None = None
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(self.template % facts)
         self.facts = facts
         self.sentence: str = self.args[0]
-        self.line = self.sentence
+
+    @property
+    def line(self) -> str:
+        return self._line or self.sentence
+
+    @line.setter
+    def line(self, line: str) -> None:
+        self._line = line
 
     def is_about(self, violation: Violation) -> None:
         """Set ``line``, ``field`` and ``expected``."""
@@ -526,7 +534,7 @@ class InvalidCondition(BadRequest):
     """A condition of a query is wrong.
 
     Attributes:
-        violation: What is wrong, for an API whose errors are one line; with the names of values as in ``template``.
+        violation: What is wrong, for an API whose errors are one line; it has placeholders like ``template``.
     """
 
     violation: Violation
@@ -542,7 +550,7 @@ class UnknownClassInQuery(InvalidCondition, UnknownResourceClass):
 
 
 class UnknownTraitsInQuery(InvalidCondition, UnknownTraits):
-    violation = Violation("%(parameter)s", "has traits that do not exist: %(names)s", "traits such as HW_CPU_X86_VMX")
+    violation = Violation("%(parameter)s", 'names "%(names)s", which does not exist', "a trait such as HW_CPU_X86_VMX")
 
 
 class MalformedResources(InvalidCondition):
@@ -550,12 +558,12 @@ class MalformedResources(InvalidCondition):
         "Badly formed resources parameter. Expected resources query string parameter in form: "
         "?resources=VCPU:2,MEMORY_MB:1024. Got: %(got)s."
     )
-    violation = Violation("%(parameter)s", 'has "%(piece)s"', "amounts, for example VCPU:2,MEMORY_MB:1024")
+    violation = Violation("%(parameter)s", "%(problem)s", "amounts, for example VCPU:2,MEMORY_MB:1024")
 
 
 class AmountNotInteger(InvalidCondition):
     template = "Requested resource %(resource_class)s expected positive integer amount. Got: %(got)s."
-    violation = Violation("%(parameter)s", 'has the amount "%(got)s"', "whole numbers from 1, for example VCPU:2")
+    violation = Violation("%(parameter)s", 'has "%(got)s" as the amount of %(resource_class)s', "a whole number from 1")
 
 
 class AmountTooSmall(AmountNotInteger):
@@ -567,7 +575,7 @@ class UnprefixedMemberOf(InvalidCondition):
         "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
         "microversion. Got: %(got)s"
     )
-    violation = Violation("%(parameter)s", 'is a list without in: or !in:, "%(got)s"', "in: or !in: before the uuids")
+    violation = Violation("%(parameter)s", 'is a list, "%(got)s", without in: or !in:', "for example in:UUID,UUID")
 
 
 class RepeatedMemberOf(BadRequest):
@@ -580,7 +588,7 @@ class ForbiddenMemberOf(BadRequest):
 
 class ConflictingTraits(InvalidCondition):
     template = "Conflicting required and forbidden traits found in the following traits keys: %(conflicts)s"
-    violation = Violation("%(parameter)s", "requires and forbids %(traits)s", "each trait either as A or as !A")
+    violation = Violation("%(parameter)s", "both requires and forbids %(traits)s", "each trait once, as A or as !A")
 
 
 class RepeatedRootRequired(BadRequest):
@@ -591,13 +599,13 @@ class RepeatedRootRequired(BadRequest):
 class ConflictingRootTraits(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Conflicting required and forbidden traits found in root_required: %(traits)s"
-    violation = Violation("root_required", "requires and forbids %(traits)s", "each trait either as A or as !A")
+    violation = Violation("root_required", "both requires and forbids %(traits)s", "each trait once, as A or as !A")
 
 
 class UnsuffixedInSubtree(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Empty string (unsuffixed group) can not be specified in `same_subtree` "
-    violation = Violation("same_subtree", "names an empty suffix", "suffixes of groups, for example _A,_B")
+    violation = Violation("same_subtree", "has an empty suffix", "suffixes of groups, for example _A,_B")
 
 
 class TraitsWithoutResources(BadRequest):
@@ -624,7 +632,7 @@ class NoGroup(BadRequest):
 class NoResources(InvalidCondition):
     code = QUERY_MISSING_VALUE
     template = "There must be at least one resources or resources[$S] parameter."
-    violation = Violation("resources", "is missing", "amounts in at least one group, for example VCPU:2")
+    violation = Violation("resources", "is missing", "amounts in at least one group, for example resources=VCPU:2")
 
 
 class GroupOutsideSubtree(InvalidCondition):
@@ -633,13 +641,17 @@ class GroupOutsideSubtree(InvalidCondition):
         "Resourceless suffixed group request should be specified in `same_subtree` query param: "
         "bad group(s) - %(suffixes)s."
     )
-    violation = Violation("same_subtree", "does not name %(missing)s", "the suffix of each group without resources")
+    violation = Violation("same_subtree", "does not name %(named)s", "the suffix of each group without resources")
+
+
+class UnsuffixedWithoutResources(GroupOutsideSubtree):
+    violation = Violation("resources", "is missing", "amounts: only a group with a suffix may have none")
 
 
 class UnknownSuffixes(InvalidCondition):
     code = QUERY_BAD_VALUE
     template = "Real suffixes should be specified in `same_subtree`: %(suffixes)s not found in %(groups)s."
-    violation = Violation("same_subtree", "names %(unknown)s, for which there is no group", "%(known)s")
+    violation = Violation("same_subtree", "names %(unknown)s, but the query has no such group", "%(known)s")
 
 
 class TooManyGroups(BadRequest):
@@ -652,5 +664,5 @@ class TooManyGroups(BadRequest):
 class NoGroupPolicy(InvalidCondition):
     template = 'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
     violation = Violation(
-        "group_policy", "is missing", "none or isolate, as soon as a query has several groups with a suffix"
+        "group_policy", "is missing", "none or isolate, if a query has more than one group with a suffix"
     )

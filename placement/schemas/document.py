@@ -64,9 +64,9 @@ def urlencoded(content: bytes, encoding: str, part: str) -> list[tuple[str, str]
     try:
         found = parse_qsl(content.decode(encoding), keep_blank_values=True, errors="strict")
     except UnicodeError as error:
-        raise errors.InvalidQuery(reason=error) from None
+        raise errors.InvalidQuery(error, errors.Violation(part, "is not UTF-8", "text in UTF-8")) from None
     if b"\0" in content or b"%00" in content:
-        raise errors.InvalidQuery(reason=f"NUL in a {part}")
+        raise errors.InvalidQuery(f"NUL in a {part}", errors.Violation(part, "has a NUL", "text without one"))
     return found
 
 

@@ -59,7 +59,7 @@ def add_consumers(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--class", dest="resource_class", metavar="<class>", help="those that hold some of a class")
     options.add_argument("--older-than", metavar="<when>", help="those from before a date, or an age such as 30d")
     options.add_argument("--newer-than", metavar="<when>", help="those from after a date, or an age such as 2h")
-    options.add_argument("--ends-within", metavar="<time>", help="those with a lease that ends soon, such as in 1h")
+    options.add_argument("--ends-within", metavar="<time>", help="those whose lease ends within a time such as 1h")
     _add_limit(options)
 
 

@@ -55,7 +55,7 @@ def table(
 
 
 def name_of(provider: Mapping[str, Any]) -> str:
-    """Return the name of a provider in a document: that of its node if it has one, and its uuid if it has none."""
+    """Return the name of the node of a provider in a document, or else its own name, or else its uuid."""
     return str(provider.get("node") or provider["name"] or provider["uuid"])
 
 

@@ -24,7 +24,7 @@ from placement.objects.consumer import Owner, canonical_uuid
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 
-_GENERATION = "the consumer's generation beside keep: false, and nothing or null without it"
+_GENERATION = "the consumer's generation with keep: false; otherwise nothing, or null"
 
 
 def carry_out(req: Request) -> list[ClaimResult]:
@@ -61,7 +61,9 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         if request.consumer in named:
             raise InvalidField(
                 Violation(
-                    f"requests[{number}].consumer", f"is {request.consumer} again", "another consumer in each request"
+                    f"requests[{number}].consumer",
+                    "is that of another request, too",
+                    "another one in each",
                 )
             )
         named.add(request.consumer)
@@ -78,7 +80,7 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
 
 
 def _trees(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what the queries of requests name by ``in_tree``; those that cannot be read name nothing."""
+    """Yield the values of ``in_tree`` in the queries of requests; queries that cannot be read are skipped."""
     for text in {request["query"] for request in requests if isinstance(request["query"], str)}:
         with contextlib.suppress(errors.BadRequest):
             yield from searching.trees(schema.query_pairs(text))

@@ -11,6 +11,9 @@ from placement import errors
 from placement.extensions.v1.failures import INVALID_FIELD
 from placement.http.error_list import ErrorList
 
+#: Codes of Placement that say less than the code of a field.
+_OF_QUERIES = (errors.UNDEFINED, errors.QUERY_DUPLICATE_KEY, errors.QUERY_BAD_VALUE, errors.QUERY_MISSING_VALUE)
+
 
 class ErrorLines(ErrorList):
     """The form of errors of OpenStack's API guidelines, in which ``detail`` is nothing but the sentence."""
@@ -20,7 +23,9 @@ class ErrorLines(ErrorList):
         if failure.field is not None:
             error["field"] = failure.field
         if failure.expected is not None:
-            error |= {"code": INVALID_FIELD, "expected": failure.expected}
+            error["expected"] = failure.expected
+            if failure.code in _OF_QUERIES:
+                error["code"] = INVALID_FIELD
         return error
 
     def _detail(

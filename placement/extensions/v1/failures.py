@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from placement import errors
 
 #: The code of a value that is not one of those that its field takes.
@@ -14,18 +12,17 @@ class NoSuchProvider(errors.NotFound):
     """The path names a provider that does not exist."""
 
     code = errors.PROVIDER_NOT_FOUND
-    template = "No resource provider with uuid or name %(provider)s found"
+    template = 'There is no provider or node "%(provider)s"'
 
 
-class UnknownProvider(errors.BadRequest):
+class UnknownProvider(errors.InvalidCondition):
     """A parameter names a provider that does not exist."""
 
     code = errors.PROVIDER_NOT_FOUND
-    template = "The parameter %(parameter)s names no resource provider by uuid or name: %(provider)s"
-
-    def __init__(self, **facts: Any) -> None:
-        super().__init__(**facts)
-        self.field = facts["parameter"]
+    template = '%(parameter)s names "%(provider)s", which is no provider or node'
+    violation = errors.Violation(
+        "%(parameter)s", 'names "%(provider)s", which is no provider or node', "the uuid or the name of one"
+    )
 
 
 class InvalidField(errors.BadRequest):

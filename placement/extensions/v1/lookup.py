@@ -26,12 +26,12 @@ def find(snapshot: Snapshot, ident: str) -> int | None:
 
 
 def provider_or_node(snapshot: Snapshot, database: Database, ident: str) -> int | None:
-    """Return the slot of the provider that ``find`` finds, or else of the node with this name."""
+    """Return the slot of the provider that ``find`` finds, or else of that of the node with this name."""
     return find(snapshot, nodes_named(snapshot, database, [ident]).get(ident, ident))
 
 
 def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -> Mapping[str, str]:
-    """Return the uuids of nodes by their names, which no provider has.
+    """Return the uuids of nodes, by those names that no provider has.
 
     Args:
         database: Read once, if there are such names.
@@ -65,19 +65,19 @@ def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: 
     return slot
 
 
-def resource_class(snapshot: Snapshot, name: str | None, parameter: str = "class") -> str | None:
-    """Return the name of a resource class that a parameter names; None if it is not there.
+def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
+    """Return the name of a resource class that the parameter ``class`` has; None if it is not there.
 
     Raises:
         UnknownClassInQuery: There is no such class.
     """
     if name is not None and name not in snapshot.class_ids:
-        raise errors.UnknownClassInQuery(parameter=parameter, name=name)
+        raise errors.UnknownClassInQuery(parameter="class", name=name)
     return name
 
 
 def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | None:
-    """Return the name of a trait that a parameter names; None if it is not there.
+    """Return the name of a trait that the parameter ``trait`` has; None if it is not there.
 
     Raises:
         UnknownTraitsInQuery: There is no such trait.

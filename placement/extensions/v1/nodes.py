@@ -1,6 +1,6 @@
-"""The objects of extensions that stand for a provider, such as bare metal nodes, and their names (docs: v1-names).
+"""The objects of extensions for which a provider stands, such as bare metal nodes, and their names (docs: v1-names).
 
-The provider of a node has the node's uuid, and often no other name.
+The provider of a node has the node's uuid, and often that uuid as its name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def tables() -> list[sa.Table]:
 
 
 def named(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
-    """Return the uuids of the nodes with these names, exactly, by name."""
+    """Return the uuids of the nodes with exactly these names, by name."""
     wanted = frozenset(names)
     return {row.name: row.uuid for row in _rows(db, "name", names) if row.name in wanted}
 
@@ -44,7 +44,7 @@ def names(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
 
 
 def _rows(db: Reading, column: str, values: Sequence[str] | None) -> Iterator[Any]:
-    """Yield uuid and name of the nodes that have a name and one of these values, if any are given, in a column."""
+    """Yield the uuid and the name of each node that has a name, and one of the values, if given, in a column."""
     for table in tables():
         query = sa.select(table.c.uuid, table.c.name).where(table.c.name.is_not(None))
         if values is None:
@@ -59,7 +59,7 @@ def among(database: Database, providers: Iterable[tuple[str, str | None]]) -> Ma
 
     Args:
         database: Read only if one of the providers may be a node.  Raises DatabaseUnavailable or DatabaseBusy.
-        providers: Uuids with names.
+        providers: Pairs of a uuid and a name.
     """
     nameless = {uuid for uuid, name in providers if name in (None, uuid)}
     return database.read(names, [*nameless]) if nameless and tables() else {}
@@ -70,25 +70,26 @@ def add(database: Database, documents: Iterable[tuple[str, dict[str, Any]]]) -> 
 
     Args:
         database: As for ``among``.
-        documents: Each with a ``name``, after the uuid of its provider.
+        documents: Pairs of the uuid of a provider and an object that has its ``name``.
     """
     shown = [*documents]
     put(shown, among(database, ((uuid, document["name"]) for uuid, document in shown)))
 
 
 def put(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
-    """Add ``node`` to documents, of the names that are known, by uuid."""
+    """Add ``node``, after ``name``, to documents whose uuid has a known name."""
     for uuid, document in documents:
         if uuid in known:
-            document["node"] = known[uuid]
+            others = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
+            document |= {"node": known[uuid], **others}
 
 
 def name_in_texts(database: Database, document: Any) -> None:
-    """Write the names of nodes for their uuids in the sentences of a document.
+    """Replace the uuids of nodes by their names in the sentences of a document.
 
     Args:
         database: Read if the sentences have uuids.  Raises DatabaseUnavailable or DatabaseBusy.
-        document: Is changed.
+        document: Changed in place.
     """
     sentences = [*_sentences(document)]
     uuids = {uuid for holder, member in sentences for uuid in _UUID.findall(holder[member])}
@@ -109,7 +110,7 @@ def _sentences(document: Any) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def providers_in(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects in a document that have the ``uuid`` and ``name`` of a provider, after that uuid."""
+    """Yield each object in a document that has the ``uuid`` and ``name`` of a provider, as a pair with that uuid."""
     if isinstance(document, dict):
         if "uuid" in document and "name" in document:
             yield document["uuid"], document

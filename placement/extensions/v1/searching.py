@@ -36,12 +36,12 @@ def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
 
 
 def trees(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield what the parameters of a query name by ``in_tree``."""
+    """Yield the values of the parameters ``in_tree`` of a query."""
     return (value for name, value in pairs if name.startswith(_IN_TREE))
 
 
 def trees_of_document(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an object of POST /v1/claims names by ``in_tree``."""
+    """Yield the values of ``in_tree`` in an object of POST /v1/claims."""
     return (group[_IN_TREE] for group in document["groups"].values() if _IN_TREE in group)
 
 
@@ -108,7 +108,7 @@ def _check_classes(parameter: str, value: str) -> None:
     for piece in value.split(","):
         name = piece.partition(":")[0]
         if name in seen:
-            raise InvalidField(Violation(parameter, f"names {name} twice", "each class once, for example VCPU:2"))
+            raise InvalidField(Violation(parameter, f'names "{name}" twice', "each class once, for example VCPU:2"))
         seen.add(name)
 
 

@@ -39,7 +39,7 @@ class ConsumerFilter:
     #: Naive, UTC.
     created_before: datetime.datetime | None = None
     created_after: datetime.datetime | None = None
-    #: It has a lease that has not expired, and ends by then: naive, UTC.
+    #: It has a lease that has not expired and ends by this moment (naive, UTC).
     ends_by: datetime.datetime | None = None
     #: Ids of providers: the consumer holds something on one of them.
     providers: Collection[int] | None = None

@@ -26,7 +26,7 @@ TOO_MUCH = 2**31
 GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 _INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
-_ANY_OF_EXPECTED = f"traits to choose from, for example {_ANY_OF_FORM}; forbidden ones in a value of their own"
+_ANY_OF_EXPECTED = f"traits without !, for example {_ANY_OF_FORM}"
 
 
 class QueryParameters(Protocol):
@@ -162,10 +162,11 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
         raise errors.NoResources()
     named = frozenset().union(*subtrees)
     if outside := sorted({*idle} - named):
-        missing = ", ".join(suffix or "the group without suffix" for suffix in outside)
-        raise errors.GroupOutsideSubtree(suffixes=outside, missing=missing)
+        kind = errors.UnsuffixedWithoutResources if UNSUFFIXED in outside else errors.GroupOutsideSubtree
+        raise kind(suffixes=outside, named=", ".join(outside))
     if unknown := sorted(named - groups.keys()):
-        known = ", ".join(filter(None, groups)) or "the suffixes of groups; the query has none with a suffix"
+        suffixes = ", ".join(filter(None, groups))
+        known = f"suffixes among {suffixes}" if suffixes else "suffixes of groups in the query, which has none"
         raise errors.UnknownSuffixes(suffixes=unknown, groups=list(groups), unknown=", ".join(unknown), known=known)
 
 
@@ -188,11 +189,12 @@ def _check_conflicts(groups: Mapping[str, Group]) -> None:
 def resources(value: str, parameter: str) -> dict[str, int]:
     """Return the amount of each class; of a class that is named twice the last amount counts."""
     if not value.strip():
-        raise errors.MalformedResources(got="empty string", parameter=parameter, piece=value)
+        raise errors.MalformedResources(got="empty string", parameter=parameter, problem="is empty")
     amounts = {}
     for piece in value.split(","):
         if piece.count(":") != 1:
-            raise errors.MalformedResources(got=piece, parameter=parameter, piece=piece)
+            problem = f'has "{piece}", which is not CLASS:AMOUNT' if piece else f'has an empty part, "{value}"'
+            raise errors.MalformedResources(got=piece, parameter=parameter, problem=problem)
         resource_class, _, text = piece.partition(":")
         amount = _bounded(text)
         if amount is None:
@@ -245,7 +247,7 @@ def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     if version < mv.ANY_TRAITS:
         raise errors.InvalidQuery(
             f"The format '{_ANY_OF_FORM}' only supported since microversion {mv.ANY_TRAITS}. Got: {value}",
-            Violation(parameter, f'has a list of alternatives, "{value}"', "traits, for example TRAIT_A,!TRAIT_B"),
+            Violation(parameter, f'has alternatives, "{value}"', "single traits, for example TRAIT_A,!TRAIT_B"),
         )
     names = [piece.strip() for piece in value.removeprefix("in:").split(",")]
     if not all(names):
@@ -253,7 +255,7 @@ def _any_of(value: str, version: Version, parameter: str) -> frozenset[str]:
     if any(name.startswith("!") for name in names):
         raise errors.InvalidQuery(
             f"The format '{_ANY_OF_FORM}' does not support forbidden traits. Got: {value}",
-            Violation(parameter, f'forbids a trait in a list of alternatives, "{value}"', _ANY_OF_EXPECTED),
+            Violation(parameter, f'forbids a trait among alternatives, "{value}"', _ANY_OF_EXPECTED),
         )
     return frozenset(names)
 
@@ -274,7 +276,7 @@ def _each_of(value: str, version: Version, parameter: str) -> tuple[list[str], l
 def _empty_trait(form: str, value: str, parameter: str) -> errors.InvalidQuery:
     return errors.InvalidQuery(
         f"Expected 'required' parameter value of the form: {form}. Got an empty trait in: {value}",
-        Violation(parameter, f'has an empty trait, "{value}"', f"traits, for example {form}"),
+        Violation(parameter, f'has an empty name, "{value}"', f"traits, for example {form}"),
     )
 
 
@@ -320,9 +322,7 @@ def _aggregates(value: str, parameter: str) -> frozenset[str]:
         if not is_uuid(uuid):
             raise errors.InvalidQuery(
                 f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}",
-                Violation(
-                    parameter, f'has "{uuid}", which is no uuid', "the uuid of an aggregate, or several after in:"
-                ),
+                Violation(parameter, f'has "{uuid}", which is no uuid', "the uuid of an aggregate, or in:UUID,UUID"),
             )
     return frozenset(uuids)
 

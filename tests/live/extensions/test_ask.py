@@ -134,7 +134,7 @@ def test_what_fits_nowhere_ends_with_1(ask):
         (["capacity", "--resource", "VCPU"], "'VCPU' is not <class>=<amount>"),
         (
             ["capacity", "resources=VCPU:x"],
-            'placement-ask: 400 Bad Request: resources has the amount "x"; whole numbers',
+            'placement-ask: 400 Bad Request: resources has "x" as the amount of VCPU',
         ),
         (["capacity", "resources=VCPU:1", "--until", "0"], "'0' is not a number of at least 1"),
         (["overview", "--root", "nothing"], "placement-ask: 400 Bad Request"),
@@ -307,7 +307,7 @@ class TestOpenStack:
             {name: row[name] for name in ("of", "name", "count")} for row in found
         ]
         assert openstack("allocation candidate count --resource VCPU=400")[0] == 1
-        openstack("allocation candidate count resources=VCPU:x", refused="resources has the amount")
+        openstack("allocation candidate count resources=VCPU:x", refused="as the amount of VCPU")
         openstack("allocation candidate count", refused="There is no query")
 
     def test_explain(self, openstack):

@@ -27,7 +27,10 @@ export function start(table) {
       head.setAttribute("aria-sort", next);
       const body = table.tBodies[0];
       const sign = next === "ascending" ? 1 : -1;
-      body.append(...[...body.rows].sort((a, b) => sign * compare(value(a, column, isNumber), value(b, column, isNumber))));
+      const rows = [...body.rows].map((row) => [value(row, column, isNumber), row]);
+      // What has no value, such as an end, comes last in both orders.
+      rows.sort(([a], [b]) => (a === "") - (b === "") || sign * compare(a, b));
+      body.append(...rows.map(([, row]) => row));
     });
   }
 }

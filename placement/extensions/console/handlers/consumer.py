@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,6 +11,7 @@ from placement.db.writes.notes import CONSUMER
 from placement.extensions.console import pages, timeline
 from placement.extensions.console.views.cloud import class_names
 from placement.extensions.console.views.query_form import without_blanks
+from placement.extensions.v1 import nodes
 from placement.extensions.v1.claims.claim_record import held_claim
 from placement.extensions.v1.failures import NothingKnown
 from placement.extensions.v1.history.event import EventFilter
@@ -19,6 +21,7 @@ from placement.http.environ import CONTEXT
 from placement.http.request import Request
 from placement.http.response import Reply
 from placement.objects.claims import consumer_pages
+from placement.objects.claims.holding import Holding
 from placement.schemas.document import Parameters
 from placement.uuids import canonical, spellings
 from placement.version_history import OLDEST
@@ -57,7 +60,8 @@ def list_consumers(req: Request) -> Reply:
         return pages.show(req, "consumers.html", 400, sentence=refused.line, found=[], next="", **shown)
     found = req.read(lambda db: consumer_pages.page(db, wanted, _ROWS, int(given.get("after", 0))))
     following = "" if found.next is None else urlencode({**given, "after": found.next})
-    return pages.show(req, "consumers.html", sentence="", found=found.holders, next=following, **shown)
+    shown |= {"found": found.holders, "names": _names(req, found.holders), "next": following}
+    return pages.show(req, "consumers.html", sentence="", **shown)
 
 
 @endpoint(policy="placement:v1:claims:show", query=timeline.QUERY, negotiates=False)
@@ -69,10 +73,17 @@ def show(req: Request, consumer: str) -> Reply:
     held = req.read(lambda db: held_claim(db, consumer))
     told = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
     if held is not None:
-        return pages.show(req, "consumer.html", page="consumers", held=held, timeline=told)
+        names = _names(req, [held])
+        return pages.show(req, "consumer.html", page="consumers", held=held, names=names, timeline=told)
     if told is None or told.is_empty:
         raise NothingKnown(object=consumer)
     return pages.show(req, "gone.html", page="consumers", what="consumer", uuid=named, name=named, timeline=told)
+
+
+def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
+    """Return the names of the providers on which consumers hold something, by uuid; that of its node for a node."""
+    named = {held.provider: held.name for holder in holders for held in holder.held.values()}
+    return {uuid: name or uuid for uuid, name in {**named, **nodes.among(req.database, named.items())}.items()}
 
 
 def _authorize(req: Request, given: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
-from placement.extensions.v1 import lookup, query_text, searching
+from placement.extensions.v1 import lookup, nodes, query_text, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.explain.sentence import PROPERTIES
@@ -96,8 +96,8 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     snapshot, query = req.index.current(), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
-        nodes = lookup.nodes_named(snapshot, req.database, searching.trees(pairs))
-        query = searching.parsed(req.parameters, snapshot, nodes, req.conf)
+        named = lookup.nodes_named(snapshot, req.database, searching.trees(pairs))
+        query = searching.parsed(req.parameters, snapshot, named, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
         explained = None if query is None else _explained(req, query, snapshot, with_machine_names(req, snapshot))
@@ -187,7 +187,9 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot, machines: S
     query = searching.avoiding(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
     explained = explain(query, snapshot, Settings.of(req.conf), unknown)
-    return explanation.document(dataclasses.replace(explained, snapshot=machines))
+    document = explanation.document(dataclasses.replace(explained, snapshot=machines))
+    nodes.name_in_texts(req.database, document)
+    return document
 
 
 def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list[Candidate]:

@@ -89,7 +89,7 @@ def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
 
 
 def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
-    """Add the names of nodes; without them if they cannot be read, since what is written is written."""
+    """Add the names of nodes; without them if they cannot be read, since the write is done."""
     with contextlib.suppress(errors.Failure):
         nodes.add(req.database, nodes.providers_of_allocations(documents))
         nodes.name_in_texts(req.database, documents)

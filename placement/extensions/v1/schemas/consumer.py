@@ -34,7 +34,7 @@ CONDITIONS = (
     ),
     Field("older_than", DATE, text="Created before this date (UTC), or longer ago than this age: 30d."),
     Field("newer_than", DATE, text="Created at or after this date (UTC), or not longer ago than this age: 90m."),
-    Field("ends_within", SPAN, text="With a lease that ends within this time: 1h."),
+    Field("ends_within", SPAN, text="With a lease that ends within this time from now, such as 1h."),
     Field("provider", IDENTIFIER, text="Consumers that hold something on this provider or below, by uuid or name."),
     ONLY,
     Field("class", IDENTIFIER, text="Consumers that hold something of this resource class."),

@@ -120,12 +120,12 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         raise UnknownProvider(parameter="provider", provider=named)
     kind, since = parameters.get("kind"), parameters.get("since")
     if provider is not None and consumer is not None:
-        raise InvalidField(Violation("consumer", "is given beside provider", "one of the two"))
+        raise InvalidField(Violation("consumer", "is given together with provider", "only one of the two"))
     kinds: tuple[str, ...] = () if kind is None else (kind,)
     if provider is not None:
         kinds = tuple(each for each in (PROVIDER, NODE) if kind in (None, each))
         if not kinds:
-            raise InvalidField(Violation("kind", f"is {kind}", f"{PROVIDER} or {NODE} beside provider"))
+            raise InvalidField(Violation("kind", f'is "{kind}"', f"{PROVIDER} or {NODE} if a provider is given"))
     uuids = () if consumer is None else spellings(consumer)
     if provider is not None:
         uuids = told_of(req.index.current(), provider, parameters)

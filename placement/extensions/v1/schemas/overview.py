@@ -25,9 +25,10 @@ _PIECE = 1000
 _AGGREGATE = string(
     pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$", description="the uuid of an aggregate"
 )
+_ORDERS = "free, used or capacity of a resource class, for example free:VCPU, or -free:VCPU for the least first"
 _SORT = string(
     pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$",
-    description="free, used or capacity of a resource class, for example free:VCPU, or -free:VCPU for the least first",
+    description=_ORDERS,
 )
 
 _LIMIT = string(pattern="^[1-9][0-9]{0,8}$", description="a whole number from 1 to 999999999")
@@ -37,7 +38,7 @@ SHOW = Query(
     Object(
         Field("limit", _LIMIT, text="The most providers of a page of whole trees."),
         Field("after", _MARK, text=paging.AFTER),
-        Field("root", IDENTIFIER, text="The tree of this provider, by uuid or name."),
+        Field("root", IDENTIFIER, text="The tree of this provider, by uuid or name, or by the name of its node."),
         Field("class", IDENTIFIER, text="Trees with a provider that has inventory of this resource class."),
         Field("aggregate", _AGGREGATE, text="Trees with a provider that is in this aggregate."),
         Field("trait", IDENTIFIER, text="Trees with a provider that has this trait."),
@@ -78,13 +79,14 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
     """Return the order that a query asks for; None is that of ids.
 
     Raises:
-        UnknownClassInQuery: It names a class that does not exist.
+        InvalidField: It names a class that does not exist.
     """
     sort: str | None = parameters.get("sort")
     if sort is None:
         return None
     amount, _, resource_class = sort.removeprefix("-").partition(":")
-    lookup.resource_class(snapshot, resource_class, "sort")
+    if resource_class not in snapshot.class_ids:
+        raise InvalidField(Violation("sort", f'names "{resource_class}", which is no resource class', _ORDERS))
     return TreeOrder(Amount(amount), resource_class, least_first=sort.startswith("-"))
 
 
