@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from placement.db.database import Database
 from placement.db.schema.tables import metadata
 from placement.db.writes.transaction import Reading
+from placement.index.snapshot import Snapshot
 
 #: How many uuids one statement names.
 _AT_ONCE = 1000
@@ -84,16 +85,22 @@ def put(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str
             document |= {"node": known[uuid], **others}
 
 
-def name_in_texts(database: Database, document: Any) -> None:
-    """Replace the uuids of nodes by their names in the sentences of a document.
+def unambiguous(known: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the names of nodes, by uuid, that no provider has: such a name is that of the provider."""
+    return {uuid: name for uuid, name in known.items() if name not in snapshot.by_name}
+
+
+def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None:
+    """Replace the uuids of nodes by their unambiguous names in the sentences of a document.
 
     Args:
         database: Read if the sentences have uuids.  Raises DatabaseUnavailable or DatabaseBusy.
+        snapshot: Has the names of providers.
         document: Changed in place.
     """
     sentences = [*_sentences(document)]
     uuids = {uuid for holder, member in sentences for uuid in _UUID.findall(holder[member])}
-    known = among(database, ((uuid, None) for uuid in uuids))
+    known = unambiguous(among(database, ((uuid, None) for uuid in uuids)), snapshot)
     for holder, member in sentences if known else ():
         holder[member] = _UUID.sub(lambda found: known.get(found[0], found[0]), holder[member])
 

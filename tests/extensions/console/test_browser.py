@@ -384,6 +384,27 @@ def test_a_table_is_sorted_by_a_click_on_the_head_of_a_column(open_page):
     assert page.locator(".totals [aria-sort]").count() == 1
 
 
+def test_rows_without_a_value_come_last_in_both_orders(open_page, database_url):
+    """In a database of its own, with three consumers of which two have a lease."""
+    app = console(database_url)
+    provider(app, "host", DISK_GB=100)
+    fleet.lease(app, None)
+    for seconds in (7200, 600):
+        fleet.lease(app, seconds)
+    with running.embedded(database_url, {"console": CONSOLE}) as service:
+        page = open_page("/consumers", f"{service.url}/console")
+        ends = page.locator(".holders td:nth-child(6)")
+        created = ends.all_inner_texts()
+        button = page.locator(".holders thead th", has_text="Until").get_by_role("button")
+        button.click()
+        ascending = ends.all_inner_texts()
+        button.click()
+        descending = ends.all_inner_texts()
+    assert created[0] == "" < created[2] < created[1]
+    assert ascending == [created[2], created[1], ""]
+    assert descending == [created[1], created[2], ""]
+
+
 def test_a_column_of_dates_is_sorted_by_the_second(open_page, database_url):
     """In a database of its own, with two consumers of one minute."""
     app = console(database_url)

@@ -16,6 +16,11 @@ from tests.made import opened
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
 
 
+#: Consumers.
+ONE, TWO = "0c000000-0000-4000-8000-000000000001", "0c000000-0000-4000-8000-000000000002"
+OWNER = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
+
+
 class Rack(NamedTuple):
     """A machine whose node is rack-1, one whose node has the name of the provider "taken", and a moment after that."""
 
@@ -93,10 +98,28 @@ def test_candidates_and_the_trees_with_the_most_room_name_the_machine(app, rack)
         assert names(f"</h1>{part}")[rack.machine] == "rack-1"
 
 
-def test_a_query_in_the_tree_of_a_machine_has_its_uuid(app, rack):
-    """A query finds no provider by the name of a node."""
-    text = page(app, f"/providers/{rack.machine}").text
-    [address] = re.findall(r'href="/console([^"]*)">Query in this tree', text)
-    assert address == f"/query?in_tree={rack.machine}"
-    assert names(page(app, f"{address}&resources=CUSTOM_BM:1").text)[rack.machine] == "rack-1"
-    assert 'href="/console/query?in_tree=taken">Query in this tree' in page(app, "/providers/taken").text
+@pytest.mark.parametrize("ident", ["machine", "namesake", "provider"])
+def test_a_query_in_the_tree_of_a_machine_names_it(app, rack, ident):
+    uuid = getattr(rack, ident)
+    name = {"machine": "rack-1", "namesake": rack.namesake, "provider": "taken"}[ident]
+    [address] = re.findall(r'href="/console([^"]*)">Query in this tree', page(app, f"/providers/{uuid}").text)
+    assert address == f"/query?in_tree={name}"
+    found = names(page(app, f"{address}&resources=CUSTOM_BM:1").text)
+    assert found[uuid] == name
+
+
+def test_sentences_and_what_consumers_hold_name_the_machine(app, rack):
+    """A machine whose node has the name of a provider keeps its uuid."""
+    requests = [
+        {"query": f"resources=CUSTOM_BM:1&in_tree={uuid}", "consumer": consumer, **OWNER}
+        for uuid, consumer in ((rack.machine, ONE), (rack.namesake, TWO))
+    ]
+    assert send(app, "POST", "/v1/claims", {"requests": requests})["claimed"] == 2
+    for uuid, consumer, name in ((rack.machine, ONE, "rack-1"), (rack.namesake, TWO, rack.namesake)):
+        assert names(page(app, "/consumers").text)[uuid] == name
+        held = page(app, f"/consumers/{consumer}").text.partition("What it holds")[2]
+        assert names(f"</h1>{held}")[uuid] == name
+        text = page(app, f"/query?resources=CUSTOM_BM:1&in_tree={uuid}").text
+        assert f"Without in_tree={name} there would be 1 candidate" in text
+    for consumer in (ONE, TWO):
+        send(app, "DELETE", f"/v1/claims?consumer={consumer}")

@@ -83,7 +83,8 @@ def show(req: Request, consumer: str) -> Reply:
 def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
     """Return the names of the providers on which consumers hold something, by uuid; that of its node for a node."""
     named = {held.provider: held.name for holder in holders for held in holder.held.values()}
-    return {uuid: name or uuid for uuid, name in {**named, **nodes.among(req.database, named.items())}.items()}
+    known = nodes.unambiguous(nodes.among(req.database, named.items()), req.index.current())
+    return {uuid: name or uuid for uuid, name in {**named, **known}.items()}
 
 
 def _authorize(req: Request, given: dict[str, str]) -> None:

@@ -151,17 +151,10 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
         tried=tried,
         timeline=timeline.of(req, _told_of(below)),
         consumers_in_tree=in_all,
-        root=_name_for_queries(req, drawn.root.uuid),
+        root=drawn.root.name,
         serving_count=len(serving),
         served_count=len(served),
     )
-
-
-def _name_for_queries(req: Request, uuid: str) -> str:
-    """Return the name by which a query finds a provider, which is not that of its machine."""
-    snapshot = req.index.current()
-    slot = snapshot.by_uuid.get(uuid)
-    return uuid if slot is None else named(snapshot, slot).name
 
 
 def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:

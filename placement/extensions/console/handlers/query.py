@@ -92,7 +92,7 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
-    # A query names providers as every other client does; what is shown has the names of machines.
+    # What is shown has the names of machines.
     snapshot, query = req.index.current(), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
@@ -188,7 +188,7 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot, machines: S
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
     explained = explain(query, snapshot, Settings.of(req.conf), unknown)
     document = explanation.document(dataclasses.replace(explained, snapshot=machines))
-    nodes.name_in_texts(req.database, document)
+    nodes.name_in_texts(req.database, snapshot, document)
     return document
 
 

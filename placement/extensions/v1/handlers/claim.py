@@ -92,4 +92,4 @@ def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
     """Add the names of nodes; without them if they cannot be read, since the write is done."""
     with contextlib.suppress(errors.Failure):
         nodes.add(req.database, nodes.providers_of_allocations(documents))
-        nodes.name_in_texts(req.database, documents)
+        nodes.name_in_texts(req.database, req.index.current(), documents)

@@ -22,5 +22,5 @@ def show(req: Request) -> Reply:
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
     document = schema.document(explained)
     nodes.add(req.database, nodes.providers_in(document))
-    nodes.name_in_texts(req.database, document)
+    nodes.name_in_texts(req.database, snapshot, document)
     return ok(document, modified=NOW)
