@@ -94,13 +94,14 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
     """Replace the uuids of nodes by their unambiguous names in the sentences of a document.
 
     Args:
-        database: Read if the sentences have uuids.  Raises DatabaseUnavailable or DatabaseBusy.
+        database: As for ``among``.
         snapshot: Has the names of providers.
         document: Changed in place.
     """
     sentences = [*_sentences(document)]
     uuids = {uuid for holder, member in sentences for uuid in _UUID.findall(holder[member])}
-    known = unambiguous(among(database, ((uuid, None) for uuid in uuids)), snapshot)
+    named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
+    known = unambiguous(among(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
     for holder, member in sentences if known else ():
         holder[member] = _UUID.sub(lambda found: known.get(found[0], found[0]), holder[member])
 

@@ -83,7 +83,9 @@ def show(req: Request, consumer: str) -> Reply:
 def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
     """Return the names of the providers on which consumers hold something, by uuid; that of its node for a node."""
     named = {held.provider: held.name for holder in holders for held in holder.held.values()}
-    known = nodes.unambiguous(nodes.among(req.database, named.items()), req.index.current())
+    known = nodes.among(req.database, named.items())
+    if known:
+        known = nodes.unambiguous(known, req.index.current())
     return {uuid: name or uuid for uuid, name in {**named, **known}.items()}
 
 

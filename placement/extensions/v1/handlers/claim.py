@@ -18,6 +18,9 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
+#: Seconds within which the search of a call has read the index.
+_SEARCHED = 60
+
 
 @endpoint(
     policy="placement:v1:claims:create",
@@ -32,6 +35,9 @@ def create(req: Request) -> Reply:
     results = claiming.carry_out(req)
     document = schema.results(results)
     _add_nodes(req, document["results"])
+    with contextlib.suppress(errors.Failure):
+        # The search has read the index; reading it again would cost each claim a statement.
+        nodes.name_in_texts(req.database, req.index.recent(_SEARCHED), document)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
         return ok(document)
@@ -92,4 +98,3 @@ def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
     """Add the names of nodes; without them if they cannot be read, since the write is done."""
     with contextlib.suppress(errors.Failure):
         nodes.add(req.database, nodes.providers_of_allocations(documents))
-        nodes.name_in_texts(req.database, req.index.current(), documents)
