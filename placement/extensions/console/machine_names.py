@@ -35,10 +35,9 @@ def _with_names(snapshot: Snapshot, known: Mapping[str, str]) -> Snapshot:
     """Return the snapshot with these names of providers, by uuid, but for those that have a name of their own."""
     providers = [*snapshot.providers]
     changed = False
-    for uuid, name in known.items():
+    for uuid, name in nodes.unambiguous(known, snapshot).items():
         slot = snapshot.by_uuid.get(uuid)
-        # A name that another provider has is that provider's.
-        if slot is not None and snapshot.provider(slot).name in (uuid, None) and name not in snapshot.by_name:
+        if slot is not None and snapshot.provider(slot).name in (uuid, None):
             providers[slot] = snapshot.provider(slot)._replace(name=name)
             changed = True
     if not changed:

@@ -59,13 +59,8 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     named = set()
     for number, request in enumerate(requests):
         if request.consumer in named:
-            raise InvalidField(
-                Violation(
-                    f"requests[{number}].consumer",
-                    "is that of another request, too",
-                    "another one in each",
-                )
-            )
+            field = f"requests[{number}].consumer"
+            raise InvalidField(Violation(field, "is that of another request, too", "another one in each"))
         named.add(request.consumer)
     return ClaimCall(
         requests=requests,

@@ -19,10 +19,10 @@ class UnknownProvider(errors.InvalidCondition):
     """A parameter names a provider that does not exist."""
 
     code = errors.PROVIDER_NOT_FOUND
-    template = '%(parameter)s names "%(provider)s", which is no provider or node'
     violation = errors.Violation(
         "%(parameter)s", 'names "%(provider)s", which is no provider or node', "the uuid or the name of one"
     )
+    template = f"{violation.field} {violation.problem}"
 
 
 class InvalidField(errors.BadRequest):

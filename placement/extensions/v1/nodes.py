@@ -25,7 +25,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 def tables() -> list[sa.Table]:
     """Return the tables of such objects; each has the columns ``uuid`` and ``name``."""
-    return [table for table in metadata.sorted_tables if "objects" in table.info]
+    return [table for table in metadata.tables.values() if "objects" in table.info]
 
 
 def named(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
@@ -98,38 +98,31 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
         snapshot: Has the names of providers.
         document: Changed in place.
     """
-    sentences = [*_sentences(document)]
-    uuids = {uuid for holder, member in sentences for uuid in _UUID.findall(holder[member])}
+    objects = _objects(document)
+    sentences = [(each, name) for each in objects for name in _SENTENCES if isinstance(each.get(name), str)]
+    uuids = {uuid for each, name in sentences for uuid in _UUID.findall(each[name])}
     named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
     known = unambiguous(among(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
-    for holder, member in sentences if known else ():
-        holder[member] = _UUID.sub(lambda found: known.get(found[0], found[0]), holder[member])
-
-
-def _sentences(document: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the objects that have a sentence, and the name of the member."""
-    if isinstance(document, dict):
-        yield from ((document, member) for member in _SENTENCES if isinstance(document.get(member), str))
-        document = document.values()
-    elif not isinstance(document, list):
-        return
-    for value in document:
-        yield from _sentences(value)
+    for each, name in sentences if known else ():
+        each[name] = _UUID.sub(lambda found: known.get(found[0], found[0]), each[name])
 
 
 def providers_in(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each object in a document that has the ``uuid`` and ``name`` of a provider, as a pair with that uuid."""
-    if isinstance(document, dict):
-        if "uuid" in document and "name" in document:
-            yield document["uuid"], document
-        document = document.values()
-    elif not isinstance(document, list):
-        return
-    for value in document:
-        yield from providers_in(value)
+    return ((each["uuid"], each) for each in _objects(document) if "uuid" in each and "name" in each)
 
 
 def providers_of_allocations(documents: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what is held of each provider in documents that may have ``allocations``, after its uuid."""
     for document in documents:
         yield from document.get("allocations", {}).items()
+
+
+def _objects(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield the objects in a document, each before those in it."""
+    if isinstance(document, dict):
+        yield document
+        document = [*document.values()]
+    if isinstance(document, list):
+        for value in document:
+            yield from _objects(value)

@@ -8,12 +8,12 @@ from typing import Any
 
 from placement import errors
 from placement.extensions.console import dry_runs, pages
-from placement.extensions.console.machine_names import with_machine_names
+from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
-from placement.extensions.v1 import lookup, nodes, query_text, searching
+from placement.extensions.v1 import lookup, query_text, searching
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.explain.explaining import explain
 from placement.extensions.v1.explain.sentence import PROPERTIES
@@ -92,32 +92,30 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     }
     if not pairs:
         return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
-    # What is shown has the names of machines.
-    snapshot, query = req.index.current(), None
+    snapshot, query = named_snapshot(req), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
         named = lookup.nodes_named(snapshot, req.database, searching.trees(pairs))
         query = searching.parsed(req.parameters, snapshot, named, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
-        explained = None if query is None else _explained(req, query, snapshot, with_machine_names(req, snapshot))
+        explained = None if query is None else _explained(req, query, snapshot)
         sentence = refused.line
         return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
     most, copies = min(query.limit or _SHOWN, _MOST_SHOWN), int(req.parameters.get("count", "1"))
     found = find(dataclasses.replace(query, limit=most), snapshot, Settings.of(req.conf))
     req.log_search(len(found.candidates), found.obstacle)
-    machines = with_machine_names(req, snapshot)
-    counted = _counted(req, query, snapshot, machines, copies) if found.candidates else None
+    counted = _counted(req, query, snapshot, copies) if found.candidates else None
     access = dry_runs.access_of(req)
     return pages.show(
         req,
         "query.html",
         sentence="",
         found=found,
-        cards=[*candidates.cards(machines, _in_order(req, query, found, most))],
+        cards=[*candidates.cards(snapshot, _in_order(req, query, found, most))],
         counted=counted,
         copies=copies,
-        explained=None if found.candidates else _explained(req, query, snapshot, machines),
+        explained=None if found.candidates else _explained(req, query, snapshot),
         curl=commands.curl(access, _with_uuids(of_search(pairs), query)),
         openstack=commands.openstack(access, query),
         questions=commands.questions(access, pairs),
@@ -161,35 +159,21 @@ def _pairs(req: Request) -> Pairs:
     return without_blanks(pairs if text is None else parse_text(text))
 
 
-def _counted(
-    req: Request, query: SearchQuery, snapshot: Snapshot, machines: Snapshot, copies: int
-) -> dict[str, Any] | None:
-    """Return how many jobs with this number of copies fit; None if the caller may not know.
-
-    Args:
-        machines: The snapshot with the names of machines.
-    """
+def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
+    """Return how many jobs with this number of copies fit; None if the caller may not know."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = searching.avoiding(query, req.conf)
-    counted = count(query, snapshot, Settings.of(req.conf), copies=copies)
-    return capacity.document(dataclasses.replace(counted, snapshot=machines), _PLACES)
+    return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
 
 
-def _explained(req: Request, query: SearchQuery, snapshot: Snapshot, machines: Snapshot) -> dict[str, Any] | None:
-    """Return why the query has no candidate, and what would be enough; None where the caller may not know.
-
-    Args:
-        machines: The snapshot with the names of machines.
-    """
+def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
+    """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
     if not req.may("placement:v1:explain"):
         return None
     query = searching.avoiding(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
-    explained = explain(query, snapshot, Settings.of(req.conf), unknown)
-    document = explanation.document(dataclasses.replace(explained, snapshot=machines))
-    nodes.name_in_texts(req.database, snapshot, document)
-    return document
+    return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
 
 
 def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list[Candidate]:

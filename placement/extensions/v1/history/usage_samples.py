@@ -53,10 +53,8 @@ class UsageSample:
             resource_class: The name of the only class; None for all.
         """
         shown = moments_between(db, since, until, most, resource_class)
-        condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
-        rows = db.execute(
-            sa.select(usage_samples).where(_S.at.in_(shown), condition).order_by(_S.resource_class, _S.at)
-        )
+        wanted = _S.at.in_(shown), is_of(_S.resource_class, resource_class)
+        rows = db.execute(sa.select(usage_samples).where(*wanted).order_by(_S.resource_class, _S.at))
         found: dict[str, list[Self]] = {}
         for row in rows:
             found.setdefault(row.resource_class, []).append(cls(row.at, row.capacity, row.used))
@@ -67,10 +65,14 @@ def moments_between(
     db: Reading, since: datetime.datetime, until: datetime.datetime, most: int, resource_class: str | None
 ) -> Sequence[datetime.datetime]:
     """Return when the samples were taken that ``UsageSample.between`` returns."""
-    condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
-    period = sa.and_(_S.at >= since, _S.at < until, condition)
+    period = sa.and_(_S.at >= since, _S.at < until, is_of(_S.resource_class, resource_class))
     moments = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
     return spread(moments, since, (until - since) / most) if len(moments) > most else moments
+
+
+def is_of(column: sa.ColumnElement[str], resource_class: str | None) -> sa.ColumnElement[bool]:
+    """Return the condition that a row is of a class; None for any."""
+    return sa.true() if resource_class is None else column == resource_class
 
 
 def spread(

@@ -28,7 +28,7 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_shares
-from placement.extensions.v1.history.usage_samples import EQUAL, UsageSample, capacity_of, moments_between
+from placement.extensions.v1.history.usage_samples import EQUAL, UsageSample, capacity_of, is_of, moments_between
 
 #: How many projects, and how many aggregates, a sample has of each class.
 KEPT = 20
@@ -82,10 +82,9 @@ def between(
 ) -> Shares:
     """Return the shares of a period at the moments of ``UsageSample.between``, which has the same arguments."""
     shown = moments_between(db, since, until, most, resource_class)
-    condition = _S.resource_class == resource_class if resource_class is not None else sa.true()
     rows = db.execute(
         sa.select(_S.resource_class, _S.name, _S.at, _S.used, _S.capacity)
-        .where(_S.at.in_(shown), _S.dimension == dimension, condition)
+        .where(_S.at.in_(shown), _S.dimension == dimension, is_of(_S.resource_class, resource_class))
         .order_by(_S.resource_class, _S.at.desc(), _S.place)
     )
     found: Shares = {}

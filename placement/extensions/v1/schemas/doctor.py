@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.checks.finding import Severity
 from placement.extensions.doctor import checks
 from placement.schemas.declarations import Array, Field, Object, boolean, integer, nullable, number, string
-from placement.schemas.document import Parameters, Query
+from placement.schemas.document import Query
 from placement.schemas.success import ok
 from placement.version_history import OLDEST
 
@@ -22,11 +22,6 @@ SHOW = Query(
         )
     )
 )
-
-
-def names(parameters: Parameters) -> list[str]:
-    """Return the names of the checks that a query asks for; none for all."""
-    return parameters.all("check")
 
 
 _FINDING = Object(

@@ -26,11 +26,7 @@ _AGGREGATE = string(
     pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$", description="the uuid of an aggregate"
 )
 _ORDERS = "free, used or capacity of a resource class, for example free:VCPU, or -free:VCPU for the least first"
-_SORT = string(
-    pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$",
-    description=_ORDERS,
-)
-
+_SORT = string(pattern=f"^-?({'|'.join(Amount)}):[A-Z0-9_]{{1,255}}$", description=_ORDERS)
 _LIMIT = string(pattern="^[1-9][0-9]{0,8}$", description="a whole number from 1 to 999999999")
 _MARK = string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$", description=paging.MARK)
 
