@@ -19,7 +19,7 @@ class Severity(enum.IntEnum):
 
 
 def counted(number: int, one: str, several: str) -> str:
-    """Return a number with what there are so many of, as a sentence has it: "1 provider has", "2 providers have"."""
+    """Return a number with its noun and verb, in the singular or the plural: "1 provider has", "2 providers have"."""
     return f"{number} {one if number == 1 else several}"
 
 

@@ -79,7 +79,7 @@ class Api:
         strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  An API that takes
             it with any takes an empty body for ``{}``.
         strict_queries: Whether an endpoint that declares no query refuses every parameter, else it ignores them; and
-            whether parameters of which one value counts may be there once only.
+            whether a parameter with one value is refused if it is repeated.
     """
 
     name: str

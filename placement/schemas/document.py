@@ -126,7 +126,7 @@ class Query(_Document):
         Args:
             pairs: Names and values, in order.
             version: The version of the request.
-            strict: Whether every value is validated, and no parameter may be repeated of which only one value counts.
+            strict: Whether every value is validated, and a parameter with one value is refused if it is repeated.
 
         Raises:
             InvalidQuery: With the sentence for one validation error.

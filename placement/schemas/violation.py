@@ -1,4 +1,4 @@
-"""An invalid value in one line: the field, what is wrong with it, and what is expected (docs: v1-invalid)."""
+"""Describes an invalid value in one line: the field, the problem and what is expected (docs: v1-invalid)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def lines(document: Document, style: Style, before: Sequence[Document] = ()) -> 
     Args:
         document: The reply.
         style: How they are shown.
-        before: Claims as they were before the request, which have the names of what it would give back.
+        before: The claims before the request; they have the names of the providers it would release.
     """
     found = results(document)
     refused = [result for result in found if result["outcome"] == _REFUSED]

@@ -38,7 +38,7 @@ Ask = Callable[[Client, argparse.Namespace], Answer]
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line; of what it parses, ``ask`` returns the answer."""
+    """Return the parser of the command line; ``ask`` in its result returns the answer."""
     found = argparse.ArgumentParser(
         prog=PROG,
         description="Ask a Placement service why, how many, what and who; claim and release.",

@@ -28,7 +28,7 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
 
 
 def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
-    """Yield each provider of which something is held, and the amounts: the name of its node, its own, or its uuid."""
+    """Yield the providers of what is held, by node name, own name or uuid, each with the amounts."""
     for uuid, held in allocations.items():
         yield (
             held.get("node") or held["name"] or uuid,

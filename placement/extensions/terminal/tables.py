@@ -75,7 +75,7 @@ def width(text: str) -> int:
 
 
 def _is_whole(cell: object) -> bool:
-    """Return whether a cell is not folded: a number, a uuid or blocks, of which a part says nothing."""
+    """Return whether a cell stays on one line: a number, a uuid or blocks, which make no sense in parts."""
     text = "" if cell is None else str(cell)
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 

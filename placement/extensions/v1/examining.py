@@ -27,7 +27,7 @@ _EXAMINING = threading.Lock()
 
 
 def recently_examined(req: Request, seconds: float) -> Examination:
-    """Return what all checks have found at most so many seconds ago; one request at a time makes them."""
+    """Return the findings of all checks, at most this many seconds old; one request at a time runs the checks."""
     with _EXAMINING:
         at, found = _RECENT.get(req.database, (-math.inf, None))
         if found is None or time.monotonic() - at > seconds:

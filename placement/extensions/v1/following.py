@@ -44,7 +44,7 @@ class Following:
         return recorder.of(self.database).read(event.newest)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
-        """Return the next events, of all that is committed, and the names of what they mention; raises PositionLost."""
+        """Return the next committed events, with the names of the objects they mention; raises PositionLost."""
         work = partial(event.page, wanted=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
         try:
             page = recorder.of(self.database).read(work)

@@ -97,7 +97,7 @@ def fill(app: Any) -> dict[str, str]:
 
 
 def lease(app: Any, seconds: int | None) -> str:
-    """Claim 1 DISK_GB for so many seconds, or without an end; return the uuid of the consumer."""
+    """Claim 1 DISK_GB for this many seconds, or without an end; return the uuid of the consumer."""
     consumer = str(uuid.uuid4())
     owner = {"project_id": "blue", "user_id": "ann", "consumer_type": "INSTANCE"}
     request = {"consumer": consumer, "query": "resources=DISK_GB:1", **owner}

@@ -28,7 +28,7 @@ def page(app, path):
 
 
 def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
-    """One that has expired is not, also while nobody has given it back."""
+    """An expired lease is not counted, even before it is given back."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
 

@@ -385,7 +385,7 @@ def test_a_table_is_sorted_by_a_click_on_the_head_of_a_column(open_page):
 
 
 def test_rows_without_a_value_come_last_in_both_orders(open_page, database_url):
-    """In a database of its own, with three consumers of which two have a lease."""
+    """In a database of its own, with three consumers, two of them with leases."""
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
     fleet.lease(app, None)

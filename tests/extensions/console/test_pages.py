@@ -533,7 +533,7 @@ def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch)
         requests += re.findall(r"<code>(req-[^<]*)</code>", text)
         older = re.search(r'rel="next" href="/console([^"]*)"', text)
         address = html.unescape(older[1]) if older else ""
-    # A request of which the events are on two pages is told on both.
+    # A request whose events are on two pages is told on both.
     told_once = [ident for ident, _ in itertools.groupby(requests)]
     assert told_once == [*dict.fromkeys(each["request"]["request_id"] for each in reversed(listed))]
 

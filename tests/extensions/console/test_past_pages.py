@@ -41,7 +41,7 @@ def page(app, path, status=200):
 
 
 def used(text, resource_class):
-    """Return what the row of a class says of what is used."""
+    """Return the usage in the row of a class."""
     row = next(row for row in re.findall("<tr.*?</tr>", text, re.DOTALL) if f">{resource_class}</a>" in row)
     return re.search("<b>(.*?)</b> of (.*?)<", row).groups()
 

@@ -1,4 +1,4 @@
-"""An invalid value in one line: which field, what is wrong, what is expected."""
+"""The line that describes an invalid value: the field, the problem and what is expected."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ function enhance() {
   document.querySelector("[data-sign-out]").hidden = !token();
 }
 
-/** Have a button copy the text beside it; a browser lets pages do so only where nobody can listen. */
+/** Make a button copy the text beside it; browsers allow that on HTTPS and loopback only. */
 function copies(button) {
   if (!navigator.clipboard) return;
   button.hidden = false;

@@ -1,4 +1,4 @@
-// Suggestions for what a field is made of: the last name in it, of which commas, colons and exclamation marks are no part.
+// Suggestions for the last name in a field; commas, colons and exclamation marks separate names.
 
 import { load } from "./session.js";
 

@@ -27,9 +27,9 @@ from placement.version_history import OLDEST
 #: The class that is shown first, where it exists.
 _FIRST = "VCPU"
 _ROWS, _CHANGES = 6, 8
-#: Events of which the last changes are made: a claim has several, one of many consumers some hundred.
+#: Events read for the last changes: a claim has several, a call for many consumers some hundred.
 _EVENTS = 300
-#: Providers that the line of what needs action names.
+#: Providers named in the line that says what needs action.
 _NAMED = 3
 #: Seconds within which leases end that the line counts.
 _SOON = 3600

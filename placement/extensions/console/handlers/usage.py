@@ -36,7 +36,7 @@ _SHOW = Query(
 
 @endpoint(policy="placement:v1:usage:show", negotiates=False)
 def show(req: Request) -> Reply:
-    """Show what was used of each class, or of one, over a period, also by project or by aggregate."""
+    """Show the usage of each class, or of one, over a period: in total, by project or by aggregate."""
     given = dict(without_blanks(req.pairs()))
     choice = UsageChoice.of(given)
     shown: dict[str, Any] = {

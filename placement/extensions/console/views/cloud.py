@@ -53,11 +53,11 @@ class HostLevels:
     groups: list[tuple[str, int]]
 
     def fullest(self, count: int) -> list[tuple[Named, ClassLevel, bool]]:
-        """Return the hosts of which the greatest part is used, the fullest first, and whether each is disabled."""
+        """Return the fullest hosts by the share that is used, fullest first, and whether each is disabled."""
         return self._picked(heapq.nlargest(count, range(len(self.hosts)), key=self._part))
 
     def emptiest(self, count: int) -> list[tuple[Named, ClassLevel, bool]]:
-        """Return the hosts of which the least part is used, the emptiest first, disabled ones after them."""
+        """Return the emptiest hosts by the share that is used, emptiest first, then disabled ones."""
         return self._picked(
             heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._part(at)))
         )

@@ -55,7 +55,7 @@ class ClassLevel:
         return round(100 - self.used_width, 2) if self.is_over else 0.0
 
     def taken_width(self, amount: int) -> float:
-        """Return the part that an amount would take of what is free."""
+        """Return the share of what is free that an amount would take."""
         return 0.0 if self.is_over else round(min(self._width(amount), 100 - self.reserved_width - self.used_width), 2)
 
     def _width(self, amount: int) -> float:

@@ -37,7 +37,7 @@ class Story:
         key: Tells it from other stories.
         ago: How long ago it was, in words.
         sentence: What has happened: words with the spaces between them, and what has a page.
-        entries: The events in words; those of which the sentence says all, too.
+        entries: All events in words, including those that the sentence covers completely.
         is_told: Whether the sentence says what matters, so that the events are folded.
         request: Who asked for it, as events have it; None if that is not known.
     """

@@ -151,7 +151,7 @@ class Words:
             yield Line(_of(_ALLOCATIONS[kind], pairs), thing, pairs)
 
     def provider(self, uuid: str) -> Thing:
-        """Return a provider by its name, as far as that is known."""
+        """Return the name of a provider if it is known."""
         return Thing("providers", uuid, self._names.get(uuid, uuid))
 
     @staticmethod

@@ -14,7 +14,7 @@ _UNITS = (
     (re.compile(r"NET_BW_.*_KILOBIT_PER_SEC"), _BITS),
     (re.compile(r"NET_PACKET_RATE_.*KILOPACKET_PER_SEC"), _PACKETS),
 )
-#: What is said for a class of which the unit already says what it counts.
+#: The word for a class whose unit already says what it counts.
 _WORDS = {"MEMORY_MB": "memory", "DISK_GB": "disk"}
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 
@@ -49,5 +49,5 @@ def in_units(amount: int, resource_class: str) -> str:
 
 
 def amount_of(amount: int, resource_class: str) -> str:
-    """Return an amount with what it is of, for a sentence: "4 VCPU", "500 GiB disk"."""
+    """Return an amount with its unit and noun, for a sentence: "4 VCPU", "500 GiB disk"."""
     return f"{in_units(amount, resource_class)} {_WORDS.get(resource_class, resource_class)}"

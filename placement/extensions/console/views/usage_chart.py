@@ -19,7 +19,7 @@ from placement.extensions.v1.history.usage_shares import KEPT, Shares, UsageShar
 WIDTH, HEIGHT = 1000, 200
 #: Lines that a picture has: as many as there are colours that can be told apart.
 MOST_LINES = 8
-#: A capacity so many times what was used is not drawn beside lines, which would all be at the bottom.
+#: A capacity this many times the usage is not drawn: all lines would lie at the bottom.
 _FAR = 3
 
 

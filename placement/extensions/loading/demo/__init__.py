@@ -6,7 +6,7 @@ a day behind them, with events and samples of the usage.  It is the same at each
     service   requests to the application
     tenants   consumers that come, move and go
     day       what happens when
-    past      the dates of what was written, moved into the past day
+    past      moves the dates of what was written into the past day
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dates of what is written now, moved into the day that ends now.
+"""Moves the dates of what is written now into the day that ends now.
 
 What is written at each moment of that day is written now, in the same order.  The dates of these rows are then those of
 the present, and all others are earlier.  So the rows of a moment are those with a later date than the day has.

@@ -68,7 +68,7 @@ def show(req: Request, consumer: str) -> Reply:
     replies=schema.SHOW_REPLIES,
 )
 def extend(req: Request, consumer: str) -> Reply:
-    """Give what a consumer holds an end so many seconds from now, or none."""
+    """Set the end of a consumer's lease to this many seconds from now, or clear it."""
 
     def work(db: Transaction) -> Holding:
         named = stored_uuids(db, [consumer])[consumer]

@@ -15,7 +15,7 @@ from placement.http.response import NOW, Reply, ok
 
 @endpoint(policy="placement:v1:history:show", query=schema.STORY, replies=schema.STORY_REPLIES, may_be_gone=True)
 def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the path
-    """Show what has happened to a provider, a node or a consumer, in order, also if it is gone."""
+    """Show what has happened to a provider, a node or a consumer, in order, even if it is gone."""
     uuid = subject.find(req.database, req.index.current(), object)
     if uuid is None:
         raise NothingKnown(object=object)

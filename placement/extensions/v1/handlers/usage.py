@@ -13,7 +13,7 @@ from placement.http.response import NOW, Reply, ok
 
 @endpoint(policy="placement:v1:usage:show", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Show what all providers together had of each class over time, and what was used of it, also by project."""
+    """Show the capacity and the usage of each class over time, in total and, if asked, by project or aggregate."""
     parameters = req.parameters
     since, until, present = schema.period(parameters, req.now())
     named = parameters.get("class")

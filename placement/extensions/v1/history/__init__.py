@@ -5,7 +5,7 @@ notes              the notes of a transaction as rows of events
 tables             the tables
 order              the order of events
 event              events with who caused them, page by page
-names              the names of what events mention
+names              the names of the objects that events mention
 subject            what the history is asked about
 watch              waiting for events
 pruning            the removal of old events and samples

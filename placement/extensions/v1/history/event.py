@@ -97,7 +97,7 @@ class EventPage(NamedTuple):
     mark: str
     #: Whether there are events beyond it.
     more: bool
-    #: The names of what the events mention, by uuid, as far as they are known.
+    #: The known names of the objects that the events mention, by uuid.
     names: Mapping[str, str] = {}
 
 

@@ -15,10 +15,10 @@ _REFERENCES = ("parent", "root", "parent_node")
 
 
 def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> dict[str, str]:
-    """Return the names of what events mention, by uuid; without those of which no name is known.
+    """Return the known names of the objects that events mention, by uuid.
 
-    A provider has its present name.  One whose name is its uuid, as that of a machine is, has the name of its node;
-    and what is gone has the last name that these events say.
+    A provider has its present name; one that is named by its uuid, as those of nodes are, has the name of its node.
+    An object that is gone has the last name in these events.
 
     Args:
         database: Where the nodes are; raises DatabaseUnavailable or DatabaseBusy.
@@ -38,7 +38,7 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
 
 
 def mentioned(event: Event) -> Iterator[str]:
-    """Yield the uuids of the providers and nodes that an event is about, or names in what it has changed."""
+    """Yield the uuids of the providers and nodes that an event is about or that its changes name."""
     if event.kind in (PROVIDER, NODE) and event.uuid is not None:
         yield event.uuid
     if event.kind == CONSUMER:
@@ -48,7 +48,7 @@ def mentioned(event: Event) -> Iterator[str]:
 
 
 def _said(events: Sequence[Event]) -> dict[str, str]:
-    """Return the last names that events say, by uuid."""
+    """Return the last names in events, by uuid."""
     named = {}
     for event in sorted(events, key=lambda event: event.number):
         if event.kind in (PROVIDER, NODE) and event.uuid is not None and event.name not in (None, event.uuid):

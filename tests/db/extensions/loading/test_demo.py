@@ -16,7 +16,7 @@ from tests import caller, servers, web
 from tests.made import opened
 
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
-#: Classes of which some is used all day.
+#: Classes that are in use all day.
 CLASSES = {"CUSTOM_LARGE", "DISK_GB", "MEMORY_MB", "PGPU", "SRIOV_NET_VF", "VCPU"}
 
 

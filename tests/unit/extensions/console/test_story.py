@@ -151,7 +151,7 @@ EXPIRED = {"reason": (None, "expired")}
             ],
             "Node h2 changed: provision state available → active",
         ),
-        # A provider of which more has changed than what was claimed, and the end of a lease.
+        # A provider with another change beside the claim, and the end of a lease.
         (
             [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "traits": {"added": ["A"]}})],
             f"Provider h1 changed: given to {ME} VCPU 4 and 1 more",

@@ -48,7 +48,7 @@ def test_a_class_of_which_there_is_nothing_has_a_picture():
 
 
 def shares(**used):
-    """Return shares, by name, with what was used at hour 0, 1, 2..."""
+    """Return shares by name, with the usage at hour 0, 1, 2..."""
     return {
         name: [UsageShare(name, START + hour * HOUR, amount) for hour, amount in enumerate(amounts)]
         for name, amounts in used.items()

@@ -1,4 +1,4 @@
-"""What the APIs of extensions declare: whatever is refused is said in one line, without a regular expression alone."""
+"""Each schema of the extensions' APIs explains a refusal in one line, with more than a regular expression."""
 
 from __future__ import annotations
 
