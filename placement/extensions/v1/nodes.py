@@ -29,9 +29,8 @@ def tables() -> list[sa.Table]:
 
 
 def named(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
-    """Return the uuids of the nodes with exactly these names, by name."""
-    wanted = frozenset(names)
-    return {row.name: row.uuid for row in _rows(db, "name", names) if row.name in wanted}
+    """Return the uuids of the nodes with these names, by name."""
+    return {row.name: row.uuid for row in _rows(db, "name", names)}
 
 
 def names(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
