@@ -1,7 +1,7 @@
 """Links to pages that are named by their files, and to decisions that are named by their numbers.
 
 The pages are read as files, too.  There ``docs/policy.rst`` between backquotes, or a link to it in the README, leads to
-the file; in HTML it becomes a link to the page.  So does the number in "ADR 7".
+the file; in HTML it becomes a link to the page.  So does the number in "ADR 7".  A few pages include files of the root.
 """
 
 from __future__ import annotations
@@ -15,24 +15,32 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 _PAGE = re.compile(r"docs/((?:\w+/)*[\w-]+)\.rst")
+#: The pages that include files of the root.
+_OF_THE_ROOT = {"README.rst": "readme", "CONTRIBUTING.rst": "contributing", "CHANGELOG.rst": "changelog"}
 _DECISIONS = re.compile(r"\bADR \d+(?:, \d+)*")
 
 
 def link(app: Any, document: nodes.document) -> None:
     """Replace the names of pages by references to them, and other links into the repository by the path alone."""
     for literal in list(document.findall(nodes.literal)):
-        page = _PAGE.fullmatch(literal.astext())
+        page = _page(literal.astext())
         if page and not isinstance(literal.parent, nodes.reference | addnodes.pending_xref):
-            literal.replace_self(_reference(app, page[1], literal.deepcopy(), explicit=False))
+            literal.replace_self(_reference(app, page, literal.deepcopy(), explicit=False))
     for outward in list(document.findall(nodes.reference)):
         target = outward.get("refuri", "")
-        if page := _PAGE.fullmatch(target):
-            outward.replace_self(_reference(app, page[1], nodes.inline("", outward.astext()), explicit=True))
+        if page := _page(target):
+            outward.replace_self(_reference(app, page, nodes.inline("", outward.astext()), explicit=True))
         elif target and "://" not in target and not target.startswith(("#", "mailto:")):
             outward.replace_self(nodes.literal("", target))
     for text in [found for found in document.findall(nodes.Text) if _DECISIONS.search(found)]:
         if isinstance(text.parent, nodes.paragraph):
             text.parent.replace(text, list(_with_decisions(app, text)))
+
+
+def _page(path: str) -> str | None:
+    """Return the name of the page that shows a file of the repository; None if there is none."""
+    found = _PAGE.fullmatch(path)
+    return found[1] if found else _OF_THE_ROOT.get(path)
 
 
 class Pictures(SphinxTransform):

@@ -28,6 +28,7 @@ from tools import compare_with_original
 _OTHERS = {
     *(
         "a2ensite",
+        "break",
         "cat",
         "cd",
         "createdb",
@@ -42,7 +43,7 @@ _OTHERS = {
         "htpasswd",
     ),
     *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "pg_basebackup", "pg_dump"),
-    *("pg_restore", "pkill", "psql", "sed", "socat", "sqlite3", "unset", "useradd", "uwsgi"),
+    *("pg_restore", "pkill", "psql", "sed", "seq", "socat", "sqlite3", "unset", "useradd", "uwsgi"),
 }
 _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg")
@@ -143,7 +144,7 @@ def _configured(add_commands: Callable[..., None]) -> Callable[[list[str]], None
         options.register(conf)
         conf.set_default("connection", "sqlite://", group="placement_database")
         conf.register_cli_opt(cfg.SubCommandOpt("command", dest="command", handler=add_commands))
-        conf(words, default_config_files=[], default_config_dirs=[])
+        conf(words, version="1.0.0", default_config_files=[], default_config_dirs=[])
         if conf.command.name is None:
             raise ValueError("no command")
 
@@ -186,6 +187,13 @@ def _apt(words: list[str]) -> None:
     _expect(words[0] == "install", "not an action")
     for name in words[1:]:
         _expect(re.search(rf"[ \t]{re.escape(name)}(-bin)?(?= )", _MAKEFILE), f"{name} is not in the Makefile")
+
+
+def _pytest(words: list[str]) -> None:
+    """Check that the files exist; what begins with a dash, and its number, is an option."""
+    for word in words:
+        if not word.startswith("-") and not word.isdigit():
+            _expect((ROOT / word).exists(), f"there is no {word}")
 
 
 def _copy(words: list[str]) -> None:
@@ -252,6 +260,7 @@ _PROGRAMS: dict[str, Callable[[list[str]], object]] = {
     "oslopolicy-sample-generator": _named("oslo.policy.policies"),
     "oslopolicy-validator": _named("oslo.policy.enforcer"),
     "pip": _pip,
+    "pytest": _pytest,
     "python": _python,
     "python3": _python,
     "runuser": _as_user,

@@ -126,6 +126,7 @@ RUN = (
 
 CHECKED = (
     Checked("shell", "README.rst", _BUILD, "pip install"),
+    Checked("shell", "CONTRIBUTING.rst", "they are the gates, one of which runs this test"),
     Checked("shell", "docs/install.rst", _BUILD, "pip install"),
     Checked("shell", "docs/install.rst", "it makes a user of the system", "useradd"),
     Checked("shell", "docs/configuration.rst", "htpasswd is of Apache's tools, and asks for a password", "htpasswd"),

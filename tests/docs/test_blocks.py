@@ -129,6 +129,7 @@ def test_blocks_are_found_with_their_lines_and_captions():
         ("shell", "pip install '.[mysqlclient,keyston]'", "keyston"),
         ("shell", "apt install apache3", "not in the Makefile"),
         ("shell", "cp etc/uwsgi.ini /etc", "there is no etc/uwsgi.ini"),
+        ("shell", ".tox/py3/bin/pytest -n 0 tests/unit/test_none.py", "there is no tests/unit/test_none.py"),
         ("shell", "systemctl enable other", "no unit other"),
         ("shell", "a2enmod php", "no test loads php"),
         ("shell", "runuser -u placement -- placement-manage db up", "up"),

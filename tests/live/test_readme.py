@@ -140,7 +140,7 @@ def _expanded(command, variables):
 @pytest.fixture
 def production(backend, tmp_path):
     """The service that the section starts, on another port; no Identity service answers."""
-    _, configuration, start = blocks(section("In production", "The map"))
+    _, configuration, start = blocks(section("In production", "Contributing\n="))
     text = configuration.text.replace("https://identity.example.org", f"http://127.0.0.1:{children.free_port()}")
     database = sa.make_url(backend.create_database())
     address = f"{database.username}:{database.password}@{database.host}:{database.port}/{database.database}"

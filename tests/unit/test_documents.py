@@ -29,6 +29,8 @@ DOCUMENTS = {
     for pages in ("*.rst", "extensions/*.rst")
     for path in (ROOT / "docs").glob(pages)
 }
+#: The texts of the files of the root that the documents include.
+OF_THE_ROOT = [(ROOT / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING", "CHANGELOG")]
 #: All text between double backquotes, with line ends as blanks.
 LITERALS = {
     re.sub(r"\s+", " ", literal)
@@ -65,7 +67,7 @@ def test_every_decision_record_has_a_unique_number_and_every_reference_exists():
     assert len(decisions) == len(list((ROOT / "docs/adr").iterdir()))
     for number, path in decisions.items():
         assert path.read_text().startswith(f"{int(number)}. "), path.name
-    texts = [*DOCUMENTS.values(), *(path.read_text() for path in decisions.values()), (ROOT / "README.rst").read_text()]
+    texts = [*DOCUMENTS.values(), *(path.read_text() for path in decisions.values()), *OF_THE_ROOT]
     referred = {
         number
         for text in texts
@@ -82,7 +84,7 @@ def test_every_document_that_is_named_exists(name):
 
 
 PAGES = [
-    *("README.rst", "jepsen/README.rst"),
+    *("README.rst", "CONTRIBUTING.rst", "CHANGELOG.rst", "jepsen/README.rst"),
     *(f"docs/{name}" for name in sorted(DOCUMENTS)),
     *("docs/adr/*.rst", "docs/api/**/*.rst", "docs/checklists/*.rst"),
 ]
@@ -113,7 +115,7 @@ def test_every_file_that_a_page_names_exists(page):
 
 def test_the_map_names_every_checklist():
     names = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/checklists").iterdir()}
-    assert set(re.findall(r"``(docs/checklists/[\w-]+\.rst)``", (ROOT / "README.rst").read_text())) == names
+    assert set(re.findall(r"``(docs/checklists/[\w-]+\.rst)``", (ROOT / "CONTRIBUTING.rst").read_text())) == names
 
 
 def test_the_map_has_the_order_of_imports_that_is_checked():
@@ -121,7 +123,7 @@ def test_the_map_has_the_order_of_imports_that_is_checked():
     contracts.read(ROOT / ".importlinter")
     order = contracts["importlinter:contract:layers"]["layers"].split("\n")
     sentence = f"Imports point down only - ``{' > '.join(filter(None, order))}`` -"
-    assert sentence in " ".join((ROOT / "README.rst").read_text().split())
+    assert sentence in " ".join((ROOT / "CONTRIBUTING.rst").read_text().split())
 
 
 def rows(first):

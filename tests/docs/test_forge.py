@@ -1,0 +1,109 @@
+"""What the forges and Read the Docs read from the repository has their form, and its commands exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.clock import PATIENCE
+from tests.docs import commands
+
+ROOT = Path(__file__).parents[2]
+#: The schemas, which come with check-jsonschema, by the files that have them; the last pattern of a file counts.
+SCHEMAS = {
+    ".readthedocs.yaml": "vendor.readthedocs",
+    ".github/dependabot.yml": "vendor.dependabot",
+    ".github/workflows/*.yml": "vendor.github-workflows",
+    ".github/ISSUE_TEMPLATE/*.yml": "vendor.github-issue-forms",
+    ".github/ISSUE_TEMPLATE/config.yml": "vendor.github-issue-config",
+}
+FILES = {str(path.relative_to(ROOT)): schema for pattern, schema in SCHEMAS.items() for path in ROOT.glob(pattern)}
+WORKFLOWS = [name for name in FILES if "/workflows/" in name]
+#: What people read there.
+TEXTS = [*("SECURITY.md", "CODE_OF_CONDUCT.md"), *FILES, ".github/pull_request_template.md"]
+
+
+def loaded(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def validated(path: Path, schema: str) -> subprocess.CompletedProcess[str]:
+    """Validate a file, without the network."""
+    argv = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(path)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_has_the_form_that_its_reader_expects(name):
+    done = validated(ROOT / name, FILES[name])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_file_below_github_has_a_schema_but_those_for_people():
+    found = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").rglob("*") if path.is_file()}
+    assert found - {*FILES} == {".github/pull_request_template.md"}
+
+
+# --- workflows ---
+
+
+def steps(workflow: Any) -> Iterator[Any]:
+    for job in workflow["jobs"].values():
+        yield from job["steps"]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_reads_unless_it_says_otherwise_and_ends(name):
+    workflow = loaded(name)
+    assert workflow["permissions"] == {"contents": "read"}
+    assert all(0 < job["timeout-minutes"] < 360 for job in workflow["jobs"].values())
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_an_action_has_a_complete_version(name):
+    used = [step["uses"] for step in steps(loaded(name)) if "uses" in step]
+    assert [each for each in used if not re.fullmatch(r"[\w./-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})", each)] == []
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_what_a_workflow_runs_of_the_repository_exists(name):
+    workflow = loaded(name)
+    told = {row["run"] for job in workflow["jobs"].values() for row in _rows(job)}
+    told |= {step["run"] for step in steps(workflow) if "run" in step}
+    for line in "\n".join(told).splitlines():
+        if program := re.match(r"\.ci/\w+", line):
+            assert (ROOT / program[0]).stat().st_mode & 0o111, line
+        elif line.startswith("make ") and ".venv/gates" not in line:
+            commands.check(line)
+
+
+def _rows(job: Any) -> list[Any]:
+    return job.get("strategy", {}).get("matrix", {}).get("include", [])
+
+
+def test_every_version_of_python_is_tested_each_night():
+    [job] = loaded(".github/workflows/nightly.yml")["jobs"].values()
+    tested = [row["python"] for row in _rows(job) if row["run"] == "make test"]
+    assert tested == ["3.11", "3.12", "3.13", "3.14"]
+
+
+# --- texts ---
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_commands_and_files_that_a_text_names_exist(name):
+    text = (ROOT / name).read_text()
+    for literal in re.findall(r"`([^`]+)`", text):
+        if re.match(r"(placement-\w+|make) ", literal):
+            commands.check(literal)
+        elif re.search(r"\w(/|\.rst|\.md)$", literal) and not literal.startswith("/"):
+            assert (ROOT / literal).exists(), literal
+    for target in re.findall(r"\]\(([^):]+)\)", text):
+        assert (ROOT / target).exists(), target
