@@ -1,8 +1,11 @@
-"""Every fragment of the changelog has a known kind and renders as one list entry."""
+"""Every fragment of the changelog is an entry of a known kind; a release puts its notes before the others."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,30 +13,108 @@ import docutils.core
 import docutils.nodes
 import pytest
 
+from tests.clock import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 TOWNCRIER = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
 DIRECTORY = ROOT / TOWNCRIER["directory"]
-FRAGMENTS = sorted(path for path in DIRECTORY.iterdir() if path.name not in TOWNCRIER["ignore"])
-NAME = re.compile(rf"[a-z0-9-]+\.({'|'.join(kind['directory'] for kind in TOWNCRIER['type'])})\.rst")
+KINDS = {kind["directory"]: kind["name"] for kind in TOWNCRIER["type"]}
+NAME = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.rst")
 
 
-@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda path: path.name)
-def test_every_fragment_has_a_known_kind(fragment):
-    assert NAME.fullmatch(fragment.name)
+def fragments():
+    """The files of the changes since the last release, of which there may be none."""
+    return sorted(path for path in DIRECTORY.iterdir() if path.name not in TOWNCRIER["ignore"])
 
 
-@pytest.mark.parametrize("fragment", FRAGMENTS, ids=lambda path: path.name)
-def test_every_fragment_is_one_entry_of_a_list(fragment):
-    entry = "* " + fragment.read_text().strip().replace("\n", "\n  ")
-    document = docutils.core.publish_doctree(entry, settings_overrides={"report_level": 1, "halt_level": 2})
-    assert [type(child) for child in document.children] == [docutils.nodes.bullet_list]
-    assert document.astext().strip()
+def parsed(text):
+    return docutils.core.publish_doctree(text, settings_overrides={"report_level": 1, "halt_level": 2})
+
+
+def is_one_entry(text):
+    """Whether it is one entry of a list, as the template writes it."""
+    document = parsed("* " + text.strip().replace("\n", "\n  "))
+    return [type(child) for child in document.children] == [docutils.nodes.bullet_list] and bool(
+        document.astext().strip()
+    )
+
+
+def test_every_fragment_has_a_known_kind():
+    assert [path.name for path in fragments() if not NAME.fullmatch(path.name)] == []
+
+
+def test_every_fragment_is_one_entry_of_a_list():
+    assert [path.name for path in fragments() if not is_one_entry(path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("One, \n``two``.", True), ("", False), ("Title\n=====\n\nText.", False), ("One.\n\n* Two.", True)],
+)
+def test_one_entry_is_distinguished(text, expected):
+    try:
+        assert is_one_entry(text) is expected
+    except docutils.utils.SystemMessage:
+        assert not expected
 
 
 def test_the_readme_explains_every_kind():
     explained = re.findall(r"^``(\w+)``$", (DIRECTORY / "README.rst").read_text(), flags=re.MULTILINE)
-    assert sorted(explained) == sorted(kind["directory"] for kind in TOWNCRIER["type"])
+    assert explained == [*KINDS]
 
 
-def test_the_changelog_has_a_place_for_the_next_release():
-    assert ".. towncrier release notes start\n" in (ROOT / TOWNCRIER["filename"]).read_text()
+# --- a release -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A directory with the changelog of this repository, without its fragments, and one of each kind."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copy(ROOT / TOWNCRIER["filename"], tmp_path)
+    kept = tmp_path / TOWNCRIER["directory"]
+    kept.mkdir()
+    for name in TOWNCRIER["ignore"]:
+        shutil.copy(DIRECTORY / name, kept)
+    for kind in KINDS:
+        (kept / f"a-change.{kind}.rst").write_text(f"The {kind},\nin two lines with ``code``.\n")
+    return tmp_path
+
+
+def towncrier(checkout, *words):
+    argv = [sys.executable, "-m", "towncrier", "build", "--name", "placement-service", *words]
+    done = subprocess.run(argv, cwd=checkout, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def releases(text):
+    """The titles of the releases of a changelog, each with the titles of its parts."""
+    return {
+        part.next_node(docutils.nodes.title).astext(): [
+            inner.next_node(docutils.nodes.title).astext()
+            for inner in part.children
+            if isinstance(inner, docutils.nodes.section)
+        ]
+        for part in parsed(text).children
+        if isinstance(part, docutils.nodes.section)
+    }
+
+
+def test_a_release_is_put_before_the_others(checkout):
+    before = (checkout / TOWNCRIER["filename"]).read_text()
+    towncrier(checkout, "--yes", "--version", "1.0.1", "--date", "2026-12-24")
+    after = (checkout / TOWNCRIER["filename"]).read_text()
+    assert releases(after) == {"1.0.1 (2026-12-24)": [*KINDS.values()]} | releases(before)
+    assert next(iter(releases(after))) == "1.0.1 (2026-12-24)"
+    marker = ".. towncrier release notes start\n"
+    assert after.partition(marker)[0] == before.partition(marker)[0]
+    assert after.endswith(before.partition(marker)[2])
+    assert {path.name for path in (checkout / TOWNCRIER["directory"]).iterdir()} == {*TOWNCRIER["ignore"]}
+
+
+def test_a_draft_shows_the_notes_and_keeps_the_fragments(checkout):
+    before = (checkout / TOWNCRIER["filename"]).read_text()
+    draft = towncrier(checkout, "--draft", "--version", "unreleased")
+    assert all(f"* The {kind},\n  in two lines with ``code``.\n" in draft for kind in KINDS)
+    assert (checkout / TOWNCRIER["filename"]).read_text() == before
+    assert len([*(checkout / TOWNCRIER["directory"]).iterdir()]) == len(KINDS) + len(TOWNCRIER["ignore"])
