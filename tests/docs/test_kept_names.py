@@ -1,0 +1,171 @@
+"""What 1.x keeps: each name that others rely on and a release had is still there (docs: promises).
+
+``kept_names.json`` has the names of all releases so far.  Before a release, add those that are new:
+
+    PYTHONPATH=. python tests/docs/test_kept_names.py
+
+A name is taken from it only by a new major release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from placement import conf as options
+from placement import deploy, extension
+from placement import microversion as mv
+from placement.cmd import manage, metrics, serve, status
+from placement.db.schema import tables
+from placement.extensions.terminal import commands as ask
+from placement.extensions.v1.api import V1
+from placement.metrics.definitions import Metrics
+from placement.version_history import OLDEST
+from tests import apis
+from tests.docs.blocks import PAGES
+
+RECORD = Path(__file__).with_name("kept_names.json")
+
+
+def option_names() -> Iterator[str]:
+    for group, listed in options.list_opts():
+        yield from (f"[{group or 'DEFAULT'}]{option.name}" for option in listed)
+
+
+def routes() -> Iterator[str]:
+    for api in apis.ALL:
+        if not api.has_pages:
+            yield from (f"{method} {api.prefix}{path}" for path, methods in api.routes.items() for method in methods)
+
+
+def fields_of_v1() -> Iterator[str]:
+    """Yield the parameters and the fields of bodies and replies: ``GET /consumers reply consumers[].uuid``."""
+    for path, methods in V1.routes.items():
+        for method, endpoint in methods.items():
+            documents = [("query", endpoint.query), ("body", endpoint.body)]
+            documents += [("reply", reply.document) for reply in endpoint.replies]
+            for place, document in documents:
+                if document and not path.startswith("/openapi"):
+                    fields = _fields(document.render(OLDEST), "")
+                    yield from (f"{method} {path} {place} {field.removeprefix('.')}" for field in fields)
+
+
+def _fields(schema: Any, prefix: str) -> Iterator[str]:
+    for name, inner in schema.get("properties", {}).items():
+        yield f"{prefix}.{name}"
+        yield from _fields(inner, f"{prefix}.{name}")
+    for inner in schema.get("patternProperties", {}).values():
+        yield from _fields(inner, f"{prefix}.*")
+    if isinstance(items := schema.get("items"), dict):
+        yield from _fields(items, f"{prefix}[]")
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        for inner in schema.get(keyword, ()):
+            yield from _fields(inner, prefix)
+
+
+def codes() -> Iterator[str]:
+    """Yield the codes of errors that the reference has, which are all (tests/unit/test_documents.py)."""
+    table = PAGES["docs/api/protocol.rst"].partition("\nCodes\n")[2]
+    yield from re.findall(r"^``(placement\.[\w.]+)``", table, re.MULTILINE)
+
+
+def metric_names() -> Iterator[str]:
+    registry = CollectorRegistry()
+    Metrics(lambda: None, extension.installed().values(), registry)
+    yield from (family.name for family in registry.collect())
+
+
+def command_words() -> Iterator[str]:
+    """Yield commands and actions with each of their options: ``placement-manage db release --force``."""
+    for program, parser in {
+        "placement-manage": _with_actions(manage._add_commands),
+        "placement-status": _with_actions(status._add_commands),
+        "placement-serve": serve._parser(),
+        "placement-metrics": metrics._parser(),
+        "placement-ask": ask.parser(),
+    }.items():
+        yield from _words(program, parser)
+
+
+def _with_actions(add: Callable[[Any], None]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    add(parser.add_subparsers())
+    return parser
+
+
+def _words(so_far: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield so_far
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from _words(f"{so_far} {name}", inner)
+        else:
+            yield from (f"{so_far} {option}" for option in action.option_strings if option.startswith("--"))
+
+
+def columns() -> Iterator[str]:
+    yield from (f"{table.name}.{column.name}" for table in _tables() for column in table.columns)
+
+
+def _tables() -> list[Any]:
+    added = extension.additions_of(extension.installed().values())
+    return [*tables.CORE, *(table for each in added for table in each.tables)]
+
+
+def modules() -> Iterator[str]:
+    """Yield the modules that extensions may rely on, each with the names that the page has for it."""
+    table = PAGES["docs/whole-extension.rst"].partition(".. _extension-promises:")[2].partition("\nExtensions of")[0]
+    module = ""
+    for line in table.splitlines():
+        if found := re.match(r"``(placement/[\w/]+\.py)`` ", line):
+            module = found[1]
+            yield module
+        if module and re.match(r"``placement|  ", line):
+            yield from (f"{module} {name}" for name in re.findall(r"``(\w+)``", line))
+
+
+KINDS: dict[str, Callable[[], Iterator[str]]] = {
+    "columns": columns,
+    "commands": command_words,
+    "error codes": codes,
+    "extensions": lambda: iter(extension.installed()),
+    "fields of /v1": fields_of_v1,
+    "metrics": metric_names,
+    "microversions": lambda: (str(change.version) for change in mv.HISTORY),
+    "modules for extensions": modules,
+    "options": option_names,
+    "policy rules": lambda: (rule.name for rule in deploy.list_rules()),
+    "routes": routes,
+}
+
+
+def recorded() -> dict[str, list[str]]:
+    return json.loads(RECORD.read_text())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_release_had_is_still_there(kind):
+    assert len(recorded()[kind]) > 5
+    assert sorted({*recorded()[kind]} - {*KINDS[kind]()}) == []
+
+
+def test_a_new_column_has_a_value_where_the_version_before_writes_a_row():
+    """Both versions serve one database during an upgrade."""
+    known = {*recorded()["columns"]}
+    of_old_tables = {name.partition(".")[0] for name in known}
+    new = [column for table in _tables() if table.name in of_old_tables for column in table.columns]
+    new = [column for column in new if f"{column.table.name}.{column.name}" not in known]
+    assert [str(column) for column in new if not column.nullable and column.server_default is None] == []
+
+
+if __name__ == "__main__":
+    kept = recorded() if RECORD.exists() else {}
+    kept = {kind: sorted({*kept.get(kind, ()), *names()}) for kind, names in KINDS.items()}
+    RECORD.write_text(json.dumps(kept, indent=1) + "\n")
