@@ -1,4 +1,4 @@
-"""The version of this repository before its newest migration, as a directory with its packages."""
+"""Older versions of this repository, as directories with their packages."""
 
 from __future__ import annotations
 
@@ -16,15 +16,29 @@ class NoHistory(Exception):
     """The clone does not have the older version; the text says why."""
 
 
-def tree(directory: Path) -> Path:
-    """Unpack the commit before the newest migration into a directory, and return it; raises NoHistory."""
+class NoRelease(Exception):
+    """There has been no release before this commit."""
+
+
+def before_newest_migration() -> str:
+    """Return the commit whose schema the newest migration changes; raises NoHistory."""
+    added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", _MIGRATIONS).decode().strip()
+    if not added:
+        raise NoHistory("this is a clone without the commits of migrations")
+    return f"{added}^"
+
+
+def last_release() -> str:
+    """Return the tag of the newest release before this commit; raises NoRelease."""
     try:
-        added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", _MIGRATIONS).decode().strip()
-        if not added:
-            raise NoHistory("this is a clone without the commits of migrations")
-        archive = _git("archive", f"{added}^", "placement", "pyproject.toml")
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise NoHistory(f"git does not have the commit before the newest migration: {error}") from error
+        return _git("describe", "--tags", "--abbrev=0", "--match", "*[0-9].[0-9]*", "HEAD^").decode().strip()
+    except NoHistory as error:
+        raise NoRelease(str(error)) from error
+
+
+def tree(commit: str, directory: Path) -> Path:
+    """Unpack a commit into a directory, and return it; raises NoHistory."""
+    archive = _git("archive", commit, "placement", "pyproject.toml")
     directory.mkdir()
     with tarfile.open(fileobj=io.BytesIO(archive)) as file:
         file.extractall(directory, filter="data")
@@ -32,4 +46,10 @@ def tree(directory: Path) -> Path:
 
 
 def _git(*arguments: str) -> bytes:
-    return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True).stdout
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True)
+    except OSError as error:
+        raise NoHistory(f"git is not installed: {error}") from error
+    except subprocess.CalledProcessError as error:
+        raise NoHistory(f"git {arguments[0]}: {error.stderr.decode().strip()}") from error
+    return done.stdout

@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from jepsen.clusters.cluster import Cluster
@@ -71,7 +72,7 @@ class KilledHost(_OfHosts):
 
 
 class RollingUpgrade(_OfHosts):
-    """``placement-manage db sync`` beside the older services, then host after host gets this version."""
+    """``placement-manage db sync`` beside the older services, then host after host gets this version; one goes back."""
 
     name = "upgrade-hosts"
     loses = "none"
@@ -89,10 +90,16 @@ class RollingUpgrade(_OfHosts):
         }
         command = [sys.executable, "-m", "placement.cmd.manage", "db", "sync"]
         subprocess.run(command, env=environment, check=True, capture_output=True)
-        cluster.tree, cluster.module = None, "jepsen.application"
-        cluster.drain(0)
-        cluster.put_back(0)
-        yield {}  # both versions serve meanwhile
-        for number in range(1, len(cluster.services)):
-            cluster.drain(number)
-            cluster.put_back(number)
+        before, present = (cluster.tree, cluster.module), (None, "jepsen.application")
+        for number in range(len(cluster.services)):
+            _replace(cluster, number, *present)  # both versions serve meanwhile
+        _replace(cluster, 0, *before)
+        yield {}  # and here, too, the older one on a schema that is newer than it from its start on
+        _replace(cluster, 0, *present)
+
+
+def _replace(cluster: Hosts, number: int, tree: Path | None, module: str) -> None:
+    """Have a host serve the version in another directory, drained first."""
+    cluster.drain(number)
+    cluster.tree, cluster.module = tree, module
+    cluster.put_back(number)
