@@ -46,9 +46,9 @@ def test_a_file_has_the_form_that_its_reader_expects(name):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_file_below_github_has_a_schema_but_those_for_people():
-    found = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").rglob("*") if path.is_file()}
-    assert found - {*FILES} == {".github/pull_request_template.md"}
+def test_every_form_and_workflow_is_validated():
+    found = {str(path.relative_to(ROOT)) for path in (ROOT / ".github").glob("*/*") if path.is_file()}
+    assert found - {*FILES} == set()
 
 
 # --- workflows ---
@@ -60,9 +60,9 @@ def steps(workflow: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
-def test_a_workflow_reads_unless_it_says_otherwise_and_ends(name):
+def test_a_workflow_only_reads_unless_a_job_says_otherwise_and_ends(name):
     workflow = loaded(name)
-    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["permissions"] in ({}, {"contents": "read"})  # a job may have more
     assert all(0 < job["timeout-minutes"] < 360 for job in workflow["jobs"].values())
 
 
@@ -75,7 +75,7 @@ def test_an_action_has_a_complete_version(name):
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_what_a_workflow_runs_of_the_repository_exists(name):
     workflow = loaded(name)
-    told = {row["run"] for job in workflow["jobs"].values() for row in _rows(job)}
+    told = {row["run"] for job in workflow["jobs"].values() for row in _rows(job) if "run" in row}
     told |= {step["run"] for step in steps(workflow) if "run" in step}
     for line in "\n".join(told).splitlines():
         if program := re.match(r"\.ci/\w+", line):
