@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -53,16 +53,29 @@ DEMO_GOODBYE = "This is a demonstration: Ctrl-C ends it, and its data."
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until a signal; return the exit code."""
+    return run(_parser(), _configured, argv)
+
+
+def run(
+    parser: argparse.ArgumentParser,
+    configured: Callable[[argparse.Namespace], cfg.ConfigOpts],
+    argv: Sequence[str] | None,
+) -> int:
+    """Serve until a signal what the arguments, of which `add_arguments` adds some, make of the configuration.
+
+    Returns:
+        The exit code.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        arguments = _parser().parse_args(argv)
-        conf = _configured(arguments)
+        arguments = parser.parse_args(argv)
+        conf = configured(arguments)
         unauthenticated = conf.api.auth_strategy == "noauth2" and not arguments.anywhere
         layers = _for_this_machine(arguments.host) if unauthenticated else deploy.LAYERS
         with _listening(arguments.host, arguments.port, loopback_only=unauthenticated) as listening:
             _serve(conf, listening, arguments, layers)
     except (StartError, cfg.Error) as reason:
-        print(f"placement-serve: {' '.join(str(reason).split())}", file=sys.stderr)
+        print(f"{parser.prog}: {' '.join(str(reason).split())}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         pass
@@ -73,12 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="placement-serve", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=package.version())
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument("--port", default=8778, type=program.port, help="the port to listen on (default: %(default)s)")
-    parser.add_argument(
-        "--threads", default=8, type=program.number, help="requests served at a time (default: %(default)s)"
-    )
+    add_arguments(parser, 8778)
     parser.add_argument(
         "--database", metavar="URL", help=f"where the data is (default: {DATABASE}, which is ./var/placement.sqlite)"
     )
@@ -88,29 +96,44 @@ def _parser() -> argparse.ArgumentParser:
             action="store_true",
             help="serve a small cloud to try the service with, whose data is in memory",
         )
-    parser.set_defaults(demo=False)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser, port: int) -> None:
+    """Add the arguments that `run` needs: where to listen, by default on this port, and the configuration."""
+    parser.add_argument("--version", action="version", version=package.version())
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
+    parser.add_argument("--port", default=port, type=program.port, help="the port to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--threads", default=8, type=program.number, help="requests served at a time (default: %(default)s)"
+    )
     parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
     parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of such files")
     parser.add_argument(
         ANYWHERE, dest="anywhere", action="store_true", help="serve without authentication on any address"
     )
-    return parser
+    parser.set_defaults(demo=False)
+
+
+def files(arguments: argparse.Namespace) -> list[str]:
+    """Return the words of a command line that name the files of the configuration."""
+    words = [f"--config-file={path}" for path in arguments.config_file or ()]
+    return words + [f"--config-dir={path}" for path in arguments.config_dir or ()]
 
 
 def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
     """Return the configuration that the arguments or the environment name, or else the built-in one."""
-    files = [f"--config-file={path}" for path in arguments.config_file or ()]
-    files += [f"--config-dir={path}" for path in arguments.config_dir or ()]
-    if arguments.demo and (arguments.database or files):
+    named = files(arguments)
+    if arguments.demo and (arguments.database or named):
         raise StartError(f"{DEMO} has a database and a configuration of its own.")
     if arguments.demo:
         conf = _embedded(IN_MEMORY)
-    elif not files and not os.environ.get(options.CONFIG_DIR_VARIABLE):
+    elif not named and not os.environ.get(options.CONFIG_DIR_VARIABLE):
         conf = _embedded(arguments.database)
     elif arguments.database:
         raise StartError("--database does not go with a configuration: name the database there.")
     else:
-        conf = options.load(files)
+        conf = options.load(named)
     log.set_up(conf, options.PROJECT)
     return conf
 

@@ -18,7 +18,7 @@ from oslo_config import cfg
 
 from jepsen import __main__ as jepsen
 from placement import conf as options
-from placement.cmd import manage, metrics, serve, status
+from placement.cmd import api, manage, metrics, serve, status
 from placement.extensions.terminal import commands as ask
 from tests.docs.blocks import ROOT
 from tests.transcripts import is_complete
@@ -27,12 +27,16 @@ from tools import compare_with_original
 #: Programs of others whose arguments are not checked here, and words of the shell.  Other tests run most of them.
 _OTHERS = {
     *(
+        "a2dissite",
         "a2ensite",
+        "ansible",
+        "apt-mark",
         "break",
         "cat",
         "cd",
         "createdb",
         "curl",
+        "docker",
         "done",
         "dropdb",
         "echo",
@@ -40,7 +44,13 @@ _OTHERS = {
         "for",
         "grep",
         "head",
+        "helm",
         "htpasswd",
+        "kolla-ansible",
+        "kolla-build",
+        "kubectl",
+        "mv",
+        "openstack-ansible",
     ),
     *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "pg_basebackup", "pg_dump"),
     *("pg_restore", "pkill", "psql", "sed", "seq", "socat", "sqlite3", "unset", "useradd", "uwsgi"),
@@ -223,7 +233,10 @@ def _named(group: str) -> Callable[[list[str]], None]:
 
 def _systemctl(words: list[str]) -> None:
     for unit in words[1:]:
-        _expect(unit in ("--now", "apache2") or {unit, f"{unit}.service"} & _SAMPLES, f"there is no unit {unit}")
+        _expect(
+            unit in ("--now", "apache2", "placement-api") or {unit, f"{unit}.service"} & _SAMPLES,
+            f"there is no unit {unit}",
+        )
 
 
 def _modules(words: list[str]) -> None:
@@ -244,6 +257,7 @@ def _expect(condition: object, otherwise: str) -> None:
 
 
 _PROGRAMS: dict[str, Callable[[list[str]], object]] = {
+    "placement-api": api._parser().parse_args,
     "placement-ask": ask.parser().parse_args,
     "placement-manage": _configured(manage._add_commands),
     "placement-metrics": metrics._parser().parse_args,

@@ -219,3 +219,12 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
     assert run("serve", "--version").stdout == f"{SETUP['metadata']['version']}\n"
     run("manage", "db", "sync")
     assert (tmp_path / "placement.sqlite").stat().st_size
+
+
+@built_once
+def test_the_wheel_installs_the_wsgi_script(wheel):
+    """Installers put the path of Python into its first line."""
+    [script] = wheel.glob("*.data/scripts/placement-api")
+    first, _, rest = script.read_text().partition("\n")
+    assert first == "#!python"
+    assert rest == (ROOT / "bin/placement-api").read_text().partition("\n")[2]
