@@ -47,5 +47,7 @@ def set_up(conf: cfg.ConfigOpts, project: str) -> None:
         oslo_log.setup(conf, project)
     except oslo_log.LogConfigError as error:
         raise cfg.Error(str(error)) from None
+    except RuntimeError as error:  # a handler lacks the library that it needs
+        raise cfg.Error(f"The log cannot be written: {error}. [DEFAULT]use_journal needs systemd-python.") from None
     except OSError as error:
         raise cfg.Error(f"The log cannot be written: {error}") from None

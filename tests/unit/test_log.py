@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from placement.cmd import manage
 from placement.log import OneLineRecord, plain
 
 
@@ -33,3 +34,13 @@ def test_a_message_is_one_line_and_a_traceback_has_only_its_own_lines():
     assert lines[0] == "said: b\\nc"
     assert lines[1].startswith("Traceback")
     assert lines[-1] == "ValueError: a\\x1b[2J"
+
+
+def test_the_journal_needs_a_library(tmp_path, monkeypatch, in_process):
+    """OpenStack-Ansible configures it, and installs the library."""
+    monkeypatch.setattr("oslo_log.handlers.journal", None)
+    (tmp_path / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\n")
+    ran = in_process(manage, "--config-dir", str(tmp_path), "--use-journal", "db", "version")
+    assert ran.code == 1
+    assert ran.err.startswith("placement-manage: The log cannot be written: ")
+    assert ran.err.endswith("[DEFAULT]use_journal needs systemd-python.\n")
