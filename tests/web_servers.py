@@ -23,7 +23,7 @@ from tests.servers import Missing
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "etc"
 #: The main configuration; the packaged one of Debian includes the sites in the same way.
-_APACHE = """\
+APACHE = """\
 ServerRoot {directory}
 ServerName localhost
 PidFile {directory}/apache.pid
@@ -35,8 +35,8 @@ LoadModule authz_core_module {modules}/mod_authz_core.so
 {more}
 Include {directory}/site.conf
 """
-_NOBODY = _NOGROUP = 65534
-_MODULES = Path("/usr/lib/apache2/modules")
+NOBODY = NOGROUP = 65534
+MODULES = Path("/usr/lib/apache2/modules")
 
 
 @contextlib.contextmanager
@@ -74,7 +74,7 @@ def mod_wsgi(
     script: Path = ROOT / "placement" / "wsgi" / "api.py",
 ) -> Iterator[Service]:
     """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
-    module, port, directory = _mod_wsgi(), children.free_port(), running.configured(database_url, options)
+    module, port, directory = mod_wsgi_module(), children.free_port(), running.configured(database_url, options)
     home, paths = _python()
     packages = "/opt/placement/lib/python3.11/site-packages/placement/wsgi"
     sample = filled(
@@ -85,11 +85,11 @@ def mod_wsgi(
             f"{packages}/api.py": str(script),
             packages: str(script.parent),
             "python-home=/opt/placement": f"python-home={home} python-path={':'.join(paths)}",
-            "user=placement group=placement": f"user=#{os.geteuid() or _NOBODY} group=#{os.getegid() or _NOGROUP}",
+            "user=placement group=placement": f"user=#{os.geteuid() or NOBODY} group=#{os.getegid() or NOGROUP}",
             "processes=4": f"processes={processes}",
         },
     )
-    loads = f"LoadModule reqtimeout_module {_MODULES}/mod_reqtimeout.so\n"
+    loads = f"LoadModule reqtimeout_module {MODULES}/mod_reqtimeout.so\n"
     loads += f"LoadModule wsgi_module {module}\nWSGISocketPrefix {directory}/wsgi"
     yield from _apache(sample, loads, port, directory)
 
@@ -108,7 +108,7 @@ def mod_proxy_uwsgi(behind: Service) -> Iterator[Service]:
         },
     )
     modules = ("alias", "proxy", "proxy_uwsgi", "reqtimeout")
-    loads = "\n".join(f"LoadModule {name}_module {_MODULES}/mod_{name}.so" for name in modules)
+    loads = "\n".join(f"LoadModule {name}_module {MODULES}/mod_{name}.so" for name in modules)
     yield from _apache(sample, loads, port, directory)
 
 
@@ -129,7 +129,7 @@ def haproxy(
     port, directory = children.free_port(), children.run_directory() / f"haproxy-{secrets.token_hex(4)}"
     directory.mkdir()
     if os.geteuid() == 0:
-        os.chown(directory, _NOBODY, _NOGROUP)
+        os.chown(directory, NOBODY, NOGROUP)
     second = "    server controller2 192.0.2.12:8778 check\n"
     changes = {
         "    user haproxy\n    group haproxy\n": "",
@@ -181,7 +181,7 @@ def _apache(site: str, loads: str, port: int, directory: Path) -> Iterator[Servi
     if binary is None:
         raise Missing("Apache is not installed: `make servers` installs it")
     (directory / "site.conf").write_text(site)
-    (directory / "apache.conf").write_text(_APACHE.format(directory=directory, modules=_MODULES, more=loads))
+    (directory / "apache.conf").write_text(APACHE.format(directory=directory, modules=MODULES, more=loads))
     argv = [*unprivileged(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
     yield from running.run(argv, port, directory, prefix="/placement", environment={"APACHE_LOG_DIR": str(directory)})
 
@@ -194,7 +194,7 @@ def unprivileged() -> list[str]:
     if os.geteuid() != 0:
         return []
     return [
-        *("setpriv", f"--reuid={_NOBODY}", f"--regid={_NOGROUP}", "--clear-groups"),
+        *("setpriv", f"--reuid={NOBODY}", f"--regid={NOGROUP}", "--clear-groups"),
         *("--inh-caps=+dac_override", "--ambient-caps=+dac_override"),
     ]
 
@@ -227,12 +227,17 @@ def _python() -> tuple[str, list[str]]:
     return sys.base_prefix, [str(package_root()), sysconfig.get_path("purelib")]
 
 
-def _mod_wsgi() -> Path:
+def python_paths() -> list[str]:
+    """Return the directories that an embedded Python needs beside its own, to find the service and its requirements."""
+    return _python()[1]
+
+
+def mod_wsgi_module() -> Path:
     """The mod_wsgi that belongs to this Python; raises Missing."""
     for module in Path(sysconfig.get_path("platlib")).glob("mod_wsgi/server/mod_wsgi-py*.so"):
         return module
     # The package of Debian, if its Python has the same version.
-    module = _MODULES / "mod_wsgi.so-{}.{}".format(*sys.version_info)
+    module = MODULES / "mod_wsgi.so-{}.{}".format(*sys.version_info)
     if module.exists():
         return module
     raise Missing("mod_wsgi is not installed: `pip install mod_wsgi` compiles it; `make servers` gets what that needs")

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-PACKAGES = ("uwsgi>=2.0.26", "mod_wsgi>=5.0", "mysqlclient>=2.2.1")
+PACKAGES = ("uwsgi>=2.0.26", "mod_wsgi>=5.0", "mysqlclient>=2.2.1", "systemd-python>=235")
 
 
 def main() -> None:

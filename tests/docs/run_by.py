@@ -38,6 +38,7 @@ class Checked(NamedTuple):
 
 
 _WALK, _EXTENSIONS = "tests/live/test_pages.py", "tests/live/extensions/test_pages.py"
+_TOOL = "the tool is not installed; tests/live/test_deployments.py runs what it configures"
 _BUILD = "it compiles for minutes what a package index has; the names of the extras are looked up"
 
 RUN = (
@@ -104,6 +105,7 @@ RUN = (
     Runs("shell", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("ini", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("shell", "docs/upgrade.rst", "tests/live/test_comparing.py"),
+    Runs("shell", "docs/swap/debian.rst", "tests/live/test_deployments.py", "sed -i.original"),
     # Extensions
     Runs("console", "docs/extensions/ask.rst", _EXTENSIONS),
     Runs("shell", "docs/extensions/ask.rst", "tests/live/extensions/test_ask_completion.py", "--print-completion"),
@@ -134,6 +136,13 @@ CHECKED = (
     Checked("shell", "docs/testing-other-projects.rst", "nova's own tests take minutes", "make test-nova"),
     Checked("prometheus.yml", "docs/observability.rst", "no Prometheus is installed; the port is compared"),
     Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "it is a comment of the sample, which is run"),
+    Checked("*", "docs/swap/kolla.rst", _TOOL),
+    Checked("*", "docs/swap/openstack-ansible.rst", _TOOL),
+    Checked("*", "docs/swap/openstack-helm.rst", _TOOL),
+    Checked("shell", "docs/swap/debian.rst", "it changes what is installed on the system", "apt-mark"),
+    Checked("shell", "docs/swap/debian.rst", "it needs systemd; its other commands are run", "runuser"),
+    Checked("shell", "docs/swap.rst", "it asks for a package in no index yet", "pip "),
+    Checked("shell", "docs/swap.rst", "it asks a deployment; tests/live/test_deployments.py asks for the first"),
     Checked("/etc/logrotate.d/placement", "docs/deployment.rst", "logrotate depends on cron or systemd"),
 )
 

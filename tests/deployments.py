@@ -1,0 +1,165 @@
+"""This service below the servers that deployment tools start, with the configuration that the tools write.
+
+tests/live/deployments has, for each tool, the files as the tool renders them, at their places on a host or in a
+container: written from what the tools were seen to configure, with example addresses.  They are laid out below a
+directory; what is changed in them are addresses, the name of the user, the number of processes, and the directory
+before each path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from tests import children, running, web_servers
+from tests.running import ROOT, Service
+from tests.servers import Missing
+
+FILES = Path(__file__).parent / "live" / "deployments"
+#: The beginning of an absolute path, but not of the path of a URL.
+_PATH = re.compile(r"(?<![\w.:/@-])/(?=(etc|openstack|opt|run|tmp|usr|var)/)")
+#: What a directory of a virtual environment has besides its libraries.
+_PROGRAMS = ("python", "python3", "uwsgi", "placement-manage", "placement-status", "oslo-config-validator")
+
+
+class Deployment:
+    """The files of a deployment, below the directory ``root``, and its commands.
+
+    Args:
+        name: A directory of tests/live/deployments.
+        environment: Where its virtual environment is, which has this service, and ``bin/placement-api``.
+        directories: Those that the tool makes.
+        addresses: What stands for the example addresses of databases, Keystone, memcached, and for the password.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        environment: str,
+        directories: Sequence[str],
+        addresses: Mapping[str, str],
+    ) -> None:
+        self.root = children.run_directory() / f"{name}-{secrets.token_hex(4)}"
+        self.port, self.stats_port = children.free_port(), children.free_port()
+        self._addresses = addresses
+        self._bin = self.path(environment) / "bin"
+        _make_environment(self.path(environment))
+        for place in directories:
+            self.path(place).mkdir(parents=True)
+        for source in sorted(path for path in (FILES / name).rglob("*") if path.is_file()):
+            target = self.root / source.relative_to(FILES / name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(self._here(source.read_text()))
+            target.chmod(0o755 if target.suffix == ".sh" else 0o644)
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-Rh", "nobody", self.root], check=True)
+
+    def path(self, path: str) -> Path:
+        """Return where the absolute path of the host or container is."""
+        return self.root / path.removeprefix("/")
+
+    def run(self, *words: str, expected: int = 0) -> str:
+        """Run one of its commands, as the user of the service, which ends with the expected code; return its output."""
+        done = subprocess.run(
+            [*web_servers.unprivileged(), *words],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=children.PATIENCE,
+        )
+        assert done.returncode == expected, f"{words} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def shell(self, text: str) -> str:
+        """Run lines of a shell that name its paths, as `run` does."""
+        return self.run("sh", "-ec", _PATH.sub(f"{self.root}/", text))
+
+    @contextlib.contextmanager
+    def serving(self, *words: str) -> Iterator[Service]:
+        """Provide the service that the command starts."""
+        argv = [*web_servers.unprivileged(), *words]
+        yield from running.run(argv, self.port, self.path("/etc/placement"), environment=self.environment)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of its processes: what a host or container has by its paths."""
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        return variables | {
+            "OS_PLACEMENT_CONFIG_DIR": str(self.path("/etc/placement")),
+            "PATH": f"{self._bin}:{os.environ.get('PATH', '')}:/usr/sbin",
+            "PYTHONPATH": ":".join(web_servers.python_paths()),
+        }
+
+    def _here(self, text: str) -> str:
+        for old, new in self._addresses.items():
+            text = text.replace(old, new)
+        text = re.sub(r"Listen \S+|(?<=VirtualHost )\*:\d+", self._listening, text)
+        text = re.sub(r"(?<== )(192\.0\.2\.21|0\.0\.0\.0):(8778|8780)\b", f"127.0.0.1:{self.port}", text)
+        text = text.replace("0.0.0.0:1717", f"127.0.0.1:{self.stats_port}")
+        user, group = os.geteuid() or web_servers.NOBODY, os.getegid() or web_servers.NOGROUP
+        text = text.replace("uid = placement", f"uid = {user}").replace("gid = placement", f"gid = {group}")
+        text = text.replace("user=placement group=placement", f"user=#{user} group=#{group}")
+        # Each loads the service, which takes a processor for seconds.
+        text = re.sub(r"\bprocesses( = |=)[3-9]\b", r"processes\g<1>2", text)
+        return _PATH.sub(f"{self.root}/", text)
+
+    def _listening(self, found: re.Match[str]) -> str:
+        return f"Listen 127.0.0.1:{self.port}" if found[0].startswith("Listen") else f"127.0.0.1:{self.port}"
+
+
+def apache(deployment: Deployment, site: str) -> list[str]:
+    """Return the words after "apache2" that start Apache with this site; the packages have a main file that loads it.
+
+    Raises:
+        Missing: Apache or mod_wsgi is not installed.
+    """
+    if shutil.which("apache2", path=deployment.environment["PATH"]) is None:
+        raise Missing("Apache is not installed: `make servers` installs it")
+    modules = "\n".join(
+        f"LoadModule {name}_module {web_servers.MODULES}/mod_{name}.so" for name in ("alias", "setenvif")
+    )
+    loads = (
+        f"{modules}\nLoadModule wsgi_module {web_servers.mod_wsgi_module()}\nWSGISocketPrefix {deployment.root}/wsgi"
+    )
+    loads += '\nLogFormat "%h %l %u %t \\"%r\\" %>s %O" combined'
+    main = web_servers.APACHE.format(directory=deployment.root, modules=web_servers.MODULES, more=loads)
+    (deployment.root / "apache.conf").write_text(main)
+    (deployment.root / "site.conf").symlink_to(deployment.path(site))
+    return ["-f", str(deployment.root / "apache.conf"), "-DFOREGROUND"]
+
+
+def owned(database_url: str) -> str:
+    """Return where the database is, for a new user who may do all in it and nothing else, as the tools make it."""
+    url = sa.make_url(database_url)
+    name, password = f"only_{url.database}", secrets.token_hex(8)
+    engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'"))
+        connection.execute(sa.text(f"GRANT ALL ON {url.database}.* TO {name}@'%'"))
+    return f"{name}:{password}@{url.host}:{url.port}/{url.database}"
+
+
+def _make_environment(place: Path) -> None:
+    """Make a virtual environment that has what this one has."""
+    (place / "bin").mkdir(parents=True)
+    if (prefix := Path(sys.prefix)) != Path(sys.base_prefix):
+        shutil.copy(prefix / "pyvenv.cfg", place)
+    for name in _PROGRAMS:
+        if (program := Path(sys.executable).with_name(name)).exists():
+            (place / "bin" / name).symlink_to(program)
+    shutil.copy(ROOT / "bin" / "placement-api", place / "bin")
+    libraries = place / "lib"
+    libraries.mkdir()
+    (libraries / f"python{sys.version_info[0]}.{sys.version_info[1]}").symlink_to(
+        prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    )
+    (libraries / "python3").symlink_to(f"python{sys.version_info[0]}.{sys.version_info[1]}")

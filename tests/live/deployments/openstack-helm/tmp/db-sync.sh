@@ -1,0 +1,3 @@
+#!/bin/bash
+set -ex
+placement-manage db sync

@@ -1,0 +1,288 @@
+"""The recipes of docs/swap: what each tool configures starts this service on a database of the original, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib.util
+import json
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import uuid
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import sqlalchemy as sa
+
+from tests import children, deployments, identity, servers
+from tests.db import openstack_database
+from tests.deployments import Deployment
+from tests.docs.run_by import blocks_of
+from tests.made import opened
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.MariaDB.kind], indirect=True, scope="session"),
+    # One process of the run starts Keystone and memcached for them.
+    pytest.mark.xdist_group("deployments"),
+]
+PAGE = "docs/swap/debian.rst"
+
+
+def lines(text: str) -> str:
+    """Return the lines of a shell with this text that the page of the packages has its readers run."""
+    [found] = blocks_of(__file__, PAGE, text=text)
+    return found.text
+
+
+# --- how the tools start it ------------------------------------------------------------------------------------------
+
+
+def kolla(deployment: Deployment) -> list[str]:
+    return ["uwsgi", str(deployment.path("/etc/placement/placement-api-uwsgi.ini"))]
+
+
+def kolla_with_apache(deployment: Deployment) -> list[str]:
+    return ["apache2", *deployments.apache(deployment, "/etc/apache2/conf-enabled/00-placement-api.conf")]
+
+
+def ansible(deployment: Deployment) -> list[str]:
+    if importlib.util.find_spec("systemd") is None:
+        raise servers.Missing("systemd-python is not installed: `pip` compiles it; `make servers` gets what that needs")
+    return ["uwsgi", "--autoload", "--ini", str(deployment.path("/etc/uwsgi/placement-api.ini"))]
+
+
+def ansible_with_module(deployment: Deployment) -> list[str]:
+    ini = deployment.path("/etc/uwsgi/placement-api.ini")
+    ini.write_text(re.sub(r"wsgi-file = .*", "wsgi = placement.wsgi.api:application", ini.read_text()))
+    return ansible(deployment)
+
+
+def helm(deployment: Deployment) -> list[str]:
+    return [str(deployment.path("/tmp/placement-api.sh")), "start"]
+
+
+def helm_with_apache(deployment: Deployment) -> list[str]:
+    words = deployments.apache(deployment, "/etc/apache2/conf-enabled/wsgi-placement.conf")
+    script = deployment.path("/tmp/placement-api-of-apache.sh")
+    script.write_text(script.read_text().replace("apache2 -DFOREGROUND", f"apache2 {' '.join(words)}"))
+    return [str(script), "start"]
+
+
+def debian(deployment: Deployment) -> list[str]:
+    deployment.shell(lines("wsgi-file"))
+    ini = str(deployment.path("/etc/placement/placement-api-uwsgi.ini"))
+    return ["uwsgi", "--http-socket", f"127.0.0.1:{deployment.port}", "--ini", ini]
+
+
+def ubuntu(deployment: Deployment) -> list[str]:
+    deployment.shell(lines("python-home"))
+    return ["apache2", *deployments.apache(deployment, "/etc/apache2/sites-available/placement-api.conf")]
+
+
+class Recipe(NamedTuple):
+    """A directory of tests/live/deployments, what the tool makes and runs beside it, and what is there before."""
+
+    files: str
+    environment: str
+    directories: tuple[str, ...]
+    bootstrap: tuple[str, ...]
+    start: Callable[[Deployment], list[str]]
+    #: None where no file has it.
+    log: str | None
+    original: str = openstack_database.NEWEST
+    has_policy: bool = True
+    released_while_served: bool = False
+
+
+KOLLA = (
+    *("kolla", "/var/lib/kolla/venv", ("/var/log/kolla/placement", "/var/lib/placement")),
+    ("placement-manage db sync", "placement-manage db online_data_migrations"),
+)
+ANSIBLE = (
+    *("openstack-ansible", "/openstack/venvs/placement-32.0.0", ("/run/placement-api/uwsgi",)),
+    ("placement-manage db sync", "placement-manage db online_data_migrations"),
+)
+HELM = ("openstack-helm", "/var/lib/openstack", ("/var/www/cgi-bin/placement",), ("/tmp/db-sync.sh",))
+PACKAGES = ("/opt/placement", ("/var/log/placement", "/var/lib/placement", "/var/log/apache2"))
+SYNC = ("placement-manage db sync",)
+#: Where the test has the output of the server.
+OUTPUT = "/etc/placement/log"
+RECIPES = {
+    "kolla": Recipe(*KOLLA, kolla, "/var/log/kolla/placement/placement-api.log"),
+    "kolla-Apache": Recipe(*KOLLA, kolla_with_apache, "/var/log/kolla/placement/placement-api.log"),
+    "OpenStack-Ansible": Recipe(*ANSIBLE, ansible, None, openstack_database.OLDER),
+    "OpenStack-Ansible-module": Recipe(*ANSIBLE, ansible_with_module, None),
+    "openstack-helm": Recipe(*HELM, helm, OUTPUT, released_while_served=True),
+    "openstack-helm-Apache": Recipe(*HELM, helm_with_apache, OUTPUT, openstack_database.OLDER),
+    "Debian": Recipe(
+        "debian", *PACKAGES, SYNC, debian, "/var/log/placement/placement-api.log", openstack_database.OLDER
+    ),
+    "Ubuntu": Recipe(
+        *("ubuntu", *PACKAGES, SYNC, ubuntu, "/var/log/placement/placement-api.log", openstack_database.OLDER),
+        has_policy=False,
+    ),
+}
+
+
+# --- what they need --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def keystone():
+    with identity.keystone() as started:
+        started.create_user("nova", {"service": ["service"]})
+        started.create_user("somebody", {"service": ["reader"]})
+        yield started
+
+
+@pytest.fixture(scope="module")
+def memcached():
+    program = shutil.which("memcached")
+    if program is None:
+        raise servers.Missing("memcached is not installed: `make servers` installs it")
+    port = children.free_port()
+    argv = [program, "-l", "127.0.0.1", "-p", str(port), "-u", "nobody"]
+    server = children.Child(argv, children.run_directory() / f"memcached-{secrets.token_hex(4)}.log")
+
+    def answers():
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return True
+        return False
+
+    server.wait_until(answers)
+    yield f"127.0.0.1:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def database(backend, recipe):
+    """The URL of a database as the original leaves it."""
+    url = backend.create_database()
+    with opened(url) as made:
+        openstack_database.make(made.engine, recipe.original)
+    yield url
+    backend.drop_database(url)
+
+
+@pytest.fixture
+def deployment(recipe, database, keystone, memcached):
+    addresses = {
+        "placement:secret@db.example.org:3306/placement": deployments.owned(database),
+        "http://keystone.example.org:5000": keystone.url.removesuffix("/v3"),
+        "memcached.example.org:11211": memcached,
+        "password = secret": f"password = {identity.PASSWORD}",
+        "RegionOne": identity.REGION,
+        "regionOne": identity.REGION,
+    }
+    return Deployment(recipe.files, recipe.environment, recipe.directories, addresses)
+
+
+# --- the recipes -----------------------------------------------------------------------------------------------------
+
+
+def ask(service, token, method, path, body=None):
+    """Return the status and the body of the reply."""
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
+    headers = {"OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json", "X-Auth-Token": token}
+    with contextlib.closing(connection):
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read() or "null")
+
+
+def checked(port):
+    """Return the first line of the reply to what OpenStack-Ansible's haproxy asks: without a Host, in HTTP/1.0."""
+    with socket.create_connection(("127.0.0.1", port), timeout=children.PATIENCE) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\nUser-agent: osa-haproxy-healthcheck\r\n\r\n")
+        return connection.makefile("rb").readline().decode()
+
+
+def claim(service, token, provider, consumer):
+    held = {"allocations": {provider: {"resources": {"VCPU": 2}}}, "consumer_type": "INSTANCE"}
+    held |= {"project_id": "p", "user_id": "u", "consumer_generation": None}
+    return ask(service, token, "PUT", f"/allocations/{consumer}", held)[0]
+
+
+def tables(url):
+    with opened(url) as database:
+        return set(sa.inspect(database.engine).get_table_names())
+
+
+def read(url, statement, **values):
+    """Return the rows that the original finds."""
+    with opened(url) as database, database.engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(sa.text(statement), values)]
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_the_recipe_serves_a_claim_and_leads_back(recipe, deployment, database, keystone):
+    before = tables(database)
+    deployment.shell("\n".join(recipe.bootstrap))
+    deployment.run("placement-manage", "db", "online_data_migrations")  # not all tools run it
+    # The database has inventories that are used above their capacity, which is a warning.
+    assert "Result: Failure" not in deployment.run("placement-status", "upgrade", "check", expected=1)
+    nova, somebody = keystone.token("nova", "service"), keystone.token("somebody", "service")
+    consumer, other = str(uuid.uuid4()), str(uuid.uuid4())
+    back = ["placement-manage", "db", "release", "--force", "--revision", recipe.original]
+
+    with deployment.serving(*recipe.start(deployment)) as service:
+        assert " 200 " in checked(service.port)
+        status, provider = ask(service, nova, "POST", "/resource_providers", {"name": "new", "uuid": str(uuid.uuid4())})
+        assert status == 200, provider
+        path, stock = f"/resource_providers/{provider['uuid']}", {"VCPU": {"total": 8}}
+        stock = {"resource_provider_generation": 0, "inventories": stock}
+        assert ask(service, nova, "PUT", f"{path}/inventories", stock)[0] == 200
+        assert claim(service, nova, provider["uuid"], consumer) == 204
+        assert ask(service, nova, "GET", f"{path}/usages")[1]["usages"] == {"VCPU": 2}
+        # What the original knew is there, too.
+        assert len(ask(service, nova, "GET", "/resource_providers")[1]["resource_providers"]) > 1
+        assert ask(service, somebody, "GET", "/traits")[0] == (200 if recipe.has_policy else 403)
+        if recipe.log is not None:
+            assert f'"PUT /allocations/{consumer}" status: 204' in deployment.path(recipe.log).read_text()
+        if recipe.released_while_served:
+            deployment.run(*back)
+            assert claim(service, nova, provider["uuid"], other) == 503
+    if not recipe.released_while_served:
+        deployment.run(*back)
+
+    assert tables(database) == before
+    assert read(database, "SELECT version_num FROM alembic_version") == [(recipe.original,)]
+    used = "SELECT used FROM allocations WHERE consumer_id = :consumer"
+    assert read(database, used, consumer=consumer) == [(2,)]
+    assert read(database, used, consumer=other) == []
+
+
+@pytest.mark.parametrize("recipe", [RECIPES["openstack-helm"]], ids=["openstack-helm"])
+def test_kubernetes_asks_the_statistics_of_uwsgi(recipe, deployment):
+    deployment.shell("\n".join(recipe.bootstrap))
+    with deployment.serving(*recipe.start(deployment)):
+        connection = http.client.HTTPConnection("127.0.0.1", deployment.stats_port, timeout=children.PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("GET", "/")
+            assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("recipe", [RECIPES["kolla"]], ids=["kolla"])
+def test_kolla_validates_the_configuration(recipe, deployment):
+    """It reports the options that have no effect here, and no other."""
+    words = ["--config-file", str(deployments.ROOT / "etc/placement/config-generator.conf"), "--input-file"]
+    path = deployment.path("/etc/placement/placement.conf")
+    done = subprocess.run(
+        ["oslo-config-validator", *words, str(path)], env=deployment.environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    unknown = {f"cache/{name}" for name in ("backend", "enabled", "memcache_servers")} | {"oslo_concurrency/lock_path"}
+    assert {*re.findall(r"^ERROR:.*:(\S+) is not part", done.stderr, re.MULTILINE)} == unknown
+
+
+@pytest.mark.parametrize("recipe", [RECIPES["kolla"]], ids=["kolla"])
+def test_the_script_serves_as_a_command(recipe, deployment, keystone):
+    deployment.shell("\n".join(recipe.bootstrap))
+    with deployment.serving("placement-api", "--port", str(deployment.port)) as service:
+        nova = keystone.token("nova", "service")
+        assert ask(service, nova, "GET", "/traits")[0] == 200
+        assert ask(service, "admin", "GET", "/traits")[0] == 401
