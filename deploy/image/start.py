@@ -1,0 +1,80 @@
+"""The start of the image (docs/containers.rst): what has to be there before uWSGI, which then has this process.
+
+Any other command is run as it is.  SIGTERM ends a start that has not come to uWSGI yet; by default process 1 ignores it.
+"""
+
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+
+USER = "placement"
+ADDRESS = "http://127.0.0.1:8778"
+#: uWSGI shows and removes it once it serves.
+GREETING = Path("/tmp/greeting")
+SHOW = f"exec:cat {GREETING}; rm {GREETING}"
+
+
+def main(words: list[str]) -> None:
+    """Become the command of these words."""
+    if words[0] == "uwsgi":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        words = [*words, *_prepared()]
+    os.execvp(words[0], words)
+
+
+def _prepared() -> list[str]:
+    """Prepare what the configuration needs, and return options for uWSGI."""
+    from oslo_config import cfg
+
+    from placement import conf as options
+
+    try:
+        conf = options.load()
+    except cfg.Error:
+        return []  # the service says what is wrong, and ends
+    made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
+    if not conf.placement_database.connection.startswith("sqlite:"):
+        return []
+    # The file belongs to this container: nobody else upgrades its schema.
+    os.environ["OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP"] = "true"
+    GREETING.touch(mode=0o600)
+    GREETING.write_text("".join(_greeting(conf, made)))
+    return ["--hook-accepting1-once", SHOW]
+
+
+def _make_password(conf) -> str | None:
+    """Write the file of passwords, from $PLACEMENT_PASSWORD or if there is none; return a password that was drawn."""
+    import bcrypt
+
+    file = Path(conf.oslo_middleware.http_basic_auth_user_file)
+    given = os.environ.pop("PLACEMENT_PASSWORD", "")
+    if not given and file.exists():
+        return None
+    password = given or secrets.token_urlsafe(15)
+    written = file.with_suffix(".new")
+    written.touch(mode=0o600)
+    written.write_text(f"{USER}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt()).decode()}\n")
+    written.replace(file)
+    return None if given else password
+
+
+def _greeting(conf, made: str | None):
+    """Yield what the log shows once the service answers; the address is that of `--publish 127.0.0.1:8778:8778`."""
+    from placement import extension
+
+    yield f"Placement serves on {ADDRESS}, if the port is published there.\n"
+    identity = "-H 'X-Auth-Token: admin'"
+    if conf.api.auth_strategy == "http_basic":
+        identity = f"-u {USER}:{made}" if made else f"-u {USER}"
+        yield f'The user is "{USER}", '
+        yield f'the password "{made}"; it is not shown again.' if made else "with the password of the first start."
+    yield f"  Try:\n\n  curl {identity} -H 'OpenStack-API-Version: placement latest' {ADDRESS}/resource_providers\n\n"
+    for each in extension.enabled(conf):
+        if each.greeting:
+            yield each.greeting(conf, ADDRESS)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
