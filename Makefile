@@ -10,12 +10,13 @@
 #   make test-long   all tests of make test and make jepsen on every database, Galera included, with longer searches
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install from Debian's packages the programs that tests use (MariaDB with Galera and rsync, PostgreSQL,
-#                    SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime, systemd, zsh, fish) and what uWSGI,
-#                    mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
+#                    SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime, systemd, zsh, fish,
+#                    podman, debootstrap) and what uWSGI, mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
 #   make samples     regenerate etc/placement/*.sample and docs/api/generated from the code
+#   make image       the image localhost/placement, with podman or docker   (ARGS='--build-arg BASE=...' for its build)
 #   make bench       measure a running server: that of `make serve`, or others   (ARGS='--help')
 #   make clean       remove what the other targets made, except ./var
 
@@ -25,7 +26,7 @@ SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 COMMA = ,
 
-.PHONY: serve demo check test jepsen test-long test-nova servers lint docs changelog samples bench clean
+.PHONY: serve demo check test jepsen test-long test-nova servers lint docs changelog samples image bench clean
 
 serve: .venv/service
 	@echo "Starting the service ..."
@@ -69,6 +70,11 @@ changelog: .venv/gates
 samples: .venv/gates
 	$(TOX) -e samples
 
+# Only the format of Docker has a health check.
+image:
+	@$(if $(shell command -v podman),podman build --format docker,docker build) --file Containerfile --tag localhost/placement \
+		--label org.opencontainers.image.revision=$(shell git rev-parse HEAD) $(ARGS) .
+
 bench: .venv/service
 	.venv/bin/python bench/claims.py $(or $(ARGS),http://127.0.0.1:8778)
 
@@ -76,7 +82,8 @@ servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
 		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy socat procps iproute2 chromium-headless-shell libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
-		libmariadb-dev libsystemd-dev pkg-config libfaketime systemd zsh fish
+		libmariadb-dev libsystemd-dev pkg-config libfaketime systemd zsh fish \
+		podman runc netavark aardvark-dns iptables debootstrap debian-archive-keyring
 
 clean:
 	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -65,12 +65,9 @@ def _greeting(conf, made: str | None):
     from placement import extension
 
     yield f"Placement serves on {ADDRESS}, if the port is published there.\n"
-    identity = "-H 'X-Auth-Token: admin'"
-    if conf.api.auth_strategy == "http_basic":
-        identity = f"-u {USER}:{made}" if made else f"-u {USER}"
-        yield f'The user is "{USER}", '
-        yield f'the password "{made}"; it is not shown again.' if made else "with the password of the first start."
-    yield f"  Try:\n\n  curl {identity} -H 'OpenStack-API-Version: placement latest' {ADDRESS}/resource_providers\n\n"
+    if made:
+        yield f'The user is "{USER}", the password "{made}"; it is not shown again.  Try:\n\n'
+        yield f"  curl -u {USER}:{made} -H 'OpenStack-API-Version: placement latest' {ADDRESS}/resource_providers\n\n"
     for each in extension.enabled(conf):
         if each.greeting:
             yield each.greeting(conf, ADDRESS)

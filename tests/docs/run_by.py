@@ -38,6 +38,7 @@ class Checked(NamedTuple):
 
 
 _WALK, _EXTENSIONS = "tests/live/test_pages.py", "tests/live/extensions/test_pages.py"
+_IMAGE, _COMPOSE = "tests/live/containers/test_image.py", "tests/live/containers/test_compose.py"
 _TOOL = "the tool is not installed; tests/live/test_deployments.py runs what it configures"
 _BUILD = "it compiles for minutes what a package index has; the names of the extras are looked up"
 
@@ -105,6 +106,15 @@ RUN = (
     Runs("shell", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("ini", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("shell", "docs/upgrade.rst", "tests/live/test_comparing.py"),
+    # Containers
+    *(Runs("console", "docs/containers.rst", _COMPOSE, text) for text in ("openssl", ". ./.env", "podman-compose down")),
+    Runs("console", "docs/containers.rst", _IMAGE),
+    Runs("text", "docs/containers.rst", _IMAGE, "Placement serves"),
+    Runs("placement.conf", "docs/containers.rst", _IMAGE),
+    *(
+        Runs(kind, "docs/containers.rst", "tests/unit/test_kubernetes.py")
+        for kind in ("kustomization.yaml", "placement.env")
+    ),
     Runs("shell", "docs/swap/debian.rst", "tests/live/test_deployments.py", "sed -i.original"),
     # Extensions
     Runs("console", "docs/extensions/ask.rst", _EXTENSIONS),
@@ -134,6 +144,7 @@ CHECKED = (
     Checked("shell", "docs/configuration.rst", "htpasswd is of Apache's tools, and asks for a password", "htpasswd"),
     Checked("shell", "docs/testing-other-projects.rst", "it changes the environment of another project", "pip "),
     Checked("shell", "docs/testing-other-projects.rst", "nova's own tests take minutes", "make test-nova"),
+    Checked("shell", "docs/containers.rst", "no cluster is here; the kustomization and the names are compared", "kubectl"),
     Checked("prometheus.yml", "docs/observability.rst", "no Prometheus is installed; the port is compared"),
     Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "it is a comment of the sample, which is run"),
     Checked("*", "docs/swap/kolla.rst", _TOOL),

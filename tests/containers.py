@@ -1,0 +1,239 @@
+"""Containers of the tests, on images that they build from Debian's packages: no registry is needed.
+
+Their engine, podman, has namespaces of its own for mounts, processes and network: ports and names are free whatever else
+runs on the machine, and the end of the run ends them all.  It keeps its images and data in the directory of the run.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import ctypes
+import functools
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import yaml
+
+from tests import children
+from tests.docs.blocks import ROOT
+from tests.servers import Missing
+
+SUITE, MIRROR = "trixie", "http://deb.debian.org/debian"
+BASE, IMAGE = f"localhost/debian:{SUITE}", "localhost/placement"
+#: What stands in for the images of other projects that compose.yaml has, by service.
+STAND_INS = ROOT / "tests/live/containers/images"
+_PROGRAMS = ("debootstrap", "git", "iptables", "nsenter", "podman", "runc", "unshare")
+_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+#: Left out of the base, as of Debian's own slim image.
+_DOCUMENTS = ("doc", "info", "lintian", "locale", "man")
+_APT = 'Dir::Cache::pkgcache "";\nDir::Cache::srcpkgcache "";\nBinary::apt::APT::Keep-Downloaded-Packages "false";\n'
+_CLEAN = 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb"; };\n'
+#: Where the directory of the engine is in its namespaces: podman refuses paths of more than 50 characters.
+_HOME = "/mnt"
+_NETWORK = 0x40000000  # CLONE_NEWNET
+#: Seconds that one command may take: the build of an image is the longest.
+_LONGEST = 1200
+
+
+def check_installed() -> None:
+    """Raise Missing if a program is missing, or the right to run containers."""
+    for program in _PROGRAMS:
+        if shutil.which(program, path=_PATH) is None:
+            raise Missing(f"{program} is not installed: `make servers` installs what containers need")
+    if os.geteuid() != 0:
+        raise Missing("the tests of the images need root, for a Debian of their own and its containers")
+
+
+class Engine:
+    """podman, with nothing in common with another one of this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        """Start its namespaces; raises Missing."""
+        check_installed()
+        self.directory = directory
+        directory.mkdir()
+        self._environment = _configured(directory)
+        # The first process of the namespace adopts what others leave behind, and bash waits for it.
+        argv = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
+        self._kept = children.Child([*argv, "bash", "-c", "sleep infinity & wait"], directory / "namespaces.log")
+        self._kept.wait_until(lambda: len(children.descendants(self._kept.pid)) == 2)
+        self.pid = children.descendants(self._kept.pid)[0]
+        self.run(["mount", "--bind", str(directory), _HOME])
+        self.run(["ip", "link", "set", "lo", "up"])
+
+    def close(self) -> None:
+        """End all containers and remove all images."""
+        self._kept.kill()
+        shutil.rmtree(self.directory)
+
+    def run(
+        self,
+        argv: list[str],
+        *,
+        check: bool = True,
+        outside: bool = False,
+        cwd: Path = ROOT,
+        environment: Mapping[str, str] = {},
+    ) -> subprocess.CompletedProcess[str]:
+        """Return what a command has printed, in the namespaces.
+
+        Args:
+            outside: The command is in the network of this machine instead, to reach the mirrors of packages.
+        """
+        namespaces = ["--mount", "--pid", *([] if outside else ["--net"])]
+        done = subprocess.run(
+            ["nsenter", f"--target={self.pid}", *namespaces, f"--wd={cwd}", *argv],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LONGEST,
+            env={**self._environment, **environment},
+        )
+        assert done.returncode == 0 or not check, f"{argv!r} failed:\n{done.stdout}{done.stderr[-4000:]}"
+        return done
+
+    def podman(self, *words: str, check: bool = True) -> str:
+        """Return what podman prints for these words."""
+        return self.run(["podman", *words], check=check).stdout.strip()
+
+    def log(self, container: str) -> str:
+        """Return what a container has printed."""
+        done = self.run(["podman", "logs", container])
+        return done.stdout + done.stderr
+
+    def is_running(self, container: str) -> bool:
+        return self.podman("inspect", "--format", "{{.State.Running}}", container) == "true"
+
+    def exit_code(self, container: str) -> int:
+        """Return the exit code of a container that ends by itself."""
+        children.until(lambda: not self.is_running(container), f"{container} runs")
+        return int(self.podman("inspect", "--format", "{{.State.ExitCode}}", container))
+
+    def remove(self, *containers: str) -> None:
+        """Remove containers, with the volumes that have no name."""
+        self.podman("rm", "--force", "--volumes", "--time", "0", *containers)
+
+    @contextlib.contextmanager
+    def network(self) -> Iterator[None]:
+        """A block in which this thread, and those that it starts, are in the network where ports are published."""
+        with open("/proc/thread-self/ns/net") as ours, open(f"/proc/{self.pid}/ns/net") as theirs:
+            _enter(theirs.fileno())
+            try:
+                yield
+            finally:
+                _enter(ours.fileno())
+
+    def build(self) -> None:
+        """Make the image of the service, and those that stand in for others in compose.yaml; raises Missing."""
+        self._make_base()
+        # Without namespaces of their own for each step, and with the network of this machine.
+        common = ["--isolation=chroot", "--network=host", f"--build-arg=BASE={BASE}"]
+        services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+        others = {services[each.name]["image"]: each for each in STAND_INS.iterdir()}
+        with ThreadPoolExecutor() as executor:
+            ours = executor.submit(self._make_image, common)
+            for name, directory in others.items():
+                self.run(["podman", "build", *common, f"--tag={name}", str(directory)], outside=True)
+            ours.result()
+
+    def _make_image(self, arguments: list[str]) -> None:
+        volumes = pip_configuration(self.directory / "pip.conf")
+        self.run(["make", "image", f"ARGS={' '.join(arguments + volumes)}"], outside=True)
+
+    def _make_base(self) -> None:
+        """Make an image of Debian, as slim as Debian's own; raises Missing if containers cannot run here."""
+        system = self.directory / "debian"
+        made = self.run(
+            ["debootstrap", "--variant=minbase", SUITE, str(system), MIRROR], outside=True, check=False, cwd=Path("/")
+        )
+        if made.returncode:
+            raise Missing(f"debootstrap cannot make a Debian here: {(made.stdout + made.stderr)[-400:]}")
+        excluded = [f"path-exclude /usr/share/{name}/*\n" for name in _DOCUMENTS]
+        (system / "etc/dpkg/dpkg.cfg.d/slim").write_text("".join(excluded))
+        (system / "etc/apt/apt.conf.d/slim").write_text(_APT + _CLEAN)
+        for place in (*(f"usr/share/{name}" for name in _DOCUMENTS), "var/cache/apt", "var/lib/apt/lists"):
+            shutil.rmtree(system / place, ignore_errors=True)
+        self.run(["sh", "-c", f"tar -C {system} -c . | podman import - {BASE}"])
+        shutil.rmtree(system)
+        tried = self.run(["podman", "run", "--rm", BASE, "true"], check=False)
+        if tried.returncode:
+            raise Missing(f"podman cannot run containers here: {tried.stderr.strip()}")
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _enter(namespace: int) -> None:
+    """Move this thread to a network; of os.setns() Python 3.11 has none."""
+    if _libc().setns(namespace, _NETWORK):
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+def _configured(directory: Path) -> dict[str, str]:
+    """Write the configuration of podman; return the environment in which its commands use it."""
+    limits = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1] for name in ("nofile", "nproc")}
+    # podman's own limits may be higher than those of this process, which may be unable to raise them.
+    ulimits = [f"{name}={hard}:{hard}" for name, hard in limits.items() if hard != resource.RLIM_INFINITY]
+    (directory / "containers.conf").write_text(f"""\
+[containers]
+default_ulimits = {ulimits}
+log_driver = "k8s-file"
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+lock_type = "file"
+runtime = "runc"
+tmp_dir = "{_HOME}/run/libpod"
+volume_path = "{_HOME}/volumes"
+[network]
+network_backend = "netavark"
+network_config_dir = "{_HOME}/networks"
+""")
+    (directory / "storage.conf").write_text(
+        f'[storage]\ndriver = "overlay"\ngraphroot = "{_HOME}/storage"\nrunroot = "{_HOME}/run/storage"\n'
+    )
+    return {
+        **os.environ,
+        "PATH": _PATH,
+        "CONTAINERS_CONF": f"{_HOME}/containers.conf",
+        "CONTAINERS_STORAGE_CONF": f"{_HOME}/storage.conf",
+    }
+
+
+def pip_configuration(file: Path) -> list[str]:
+    """Write what configures pip on this machine, for the pip of a build; return podman's options for it.
+
+    Files and directories that it names are below /host in the build.
+    """
+    parser = configparser.RawConfigParser()
+    home = Path.home()
+    parser.read([
+        *("/etc/xdg/pip/pip.conf", "/etc/pip.conf", home / ".pip/pip.conf", home / ".config/pip/pip.conf"),
+        os.environ.get("PIP_CONFIG_FILE", ""),
+    ])  # fmt: skip
+    options = dict(parser["global"]) if parser.has_section("global") else {}
+    for name, value in os.environ.items():
+        if name.startswith("PIP_") and name != "PIP_CONFIG_FILE":
+            options[name.removeprefix("PIP_").lower().replace("_", "-")] = value
+    volumes = {f"{file}:/etc/pip.conf:ro"}
+    for option, value in options.items():
+        words = value.split()
+        for place, word in enumerate(words):
+            scheme, path = ("file://", word.removeprefix("file://")) if word.startswith("file://") else ("", word)
+            if path.startswith("/") and os.path.exists(path):
+                words[place] = f"{scheme}/host{path}"
+                # The pages of an index in files link to files beside it.
+                shared = os.path.dirname(path.rstrip("/")) if scheme else path
+                volumes.add(f"{shared}:/host{shared}:ro")
+        options[option] = " ".join(words)
+    lines = "".join(f"{name} = {value}\n" for name, value in options.items())
+    file.write_text(f"[global]\n{lines}")
+    return [f"--volume={volume}" for volume in sorted(volumes)]

@@ -1,0 +1,146 @@
+"""compose.yaml, as docs/containers.rst starts it: two services behind haproxy, on MariaDB."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests import children
+from tests.containers import IMAGE
+from tests.docs.run_by import blocks_of
+from tests.load.storm import NONE, Storm, claim, statuses
+from tests.transcripts import pattern, steps
+
+pytestmark = pytest.mark.xdist_group("containers")
+
+PAGE = "docs/containers.rst"
+URL = "http://127.0.0.1:8778"
+DATABASE, FIRST, SECOND = "placement_database_1", "placement_placement1_1", "placement_placement2_1"
+
+
+class Composed:
+    """The composition; ``bash`` runs a command of the page in its directory."""
+
+    def __init__(self, engine, directory):
+        self.engine, self.directory = engine, directory
+
+    def bash(self, command):
+        path = f"{Path(sys.executable).parent}:{self.engine.run(['printenv', 'PATH']).stdout.strip()}"
+        # Two processes for each service are enough, and take less time to start.
+        variables = {"PATH": path, "UWSGI_PROCESSES": "2"}
+        return self.engine.run(["bash", "-euc", command], cwd=self.directory, environment=variables).stdout
+
+    @property
+    def identity(self):
+        """The headers of a client that knows the password."""
+        password = re.search("PLACEMENT_PASSWORD=(.+)", (self.directory / ".env").read_text())[1]
+        return {"Authorization": "Basic " + base64.b64encode(f"placement:{password}".encode()).decode()}
+
+    @contextlib.contextmanager
+    def storm(self):
+        """A block with clients of haproxy."""
+        with self.engine.network():
+            yield Storm(URL, self.identity)
+
+    def claims_of(self, container):
+        """Return how many claims a service has answered."""
+        return len(re.findall('"PUT /allocations/.* status: (?:204|409)', self.engine.log(container)))
+
+
+@pytest.fixture(scope="module")
+def composed(engine, checkout):
+    """The composition, started as on the page; its first requests are answered as there."""
+    found = Composed(engine, checkout)
+    make, asked, end = blocks_of(__file__, PAGE, "console")
+    found.bash("\n".join(command for command, _ in steps(make.text)))
+    try:
+        printed = found.bash("\n".join(command for command, _ in steps(asked.text)))
+        assert pattern(steps(asked.text)[-1][1]).fullmatch(printed.strip()), printed
+        with found.storm() as storm:
+            for container in (FIRST, SECOND):
+                children.until(lambda name=container: serves(found, name, storm), f"{container} does not serve")
+        yield found
+    finally:
+        found.bash(f"{steps(end.text)[-1][0]} --volumes --timeout 1")
+
+
+def serves(composed, container, storm):
+    """Ask through haproxy; return whether this service has answered one such request."""
+    for _ in range(4):
+        storm.ask("GET", "/traits")
+    return '"GET /traits' in composed.engine.log(container)
+
+
+def test_claims_through_both_services_never_exceed_an_inventory(composed):
+    """Of 12 claims of 1 on each of 8 providers with room for 8, the first 8 succeed."""
+    with composed.storm() as storm:
+        before = composed.claims_of(FIRST), composed.claims_of(SECOND)
+        for _ in range(8):
+            provider = storm.provider(VCPU=8)
+            answered = statuses(storm.together(*(claim([provider]) for _ in range(12))))
+            assert answered == {204: 8, 409: 4}
+            assert storm.used(provider) == 8
+    for container, claimed in zip((FIRST, SECOND), before, strict=True):
+        assert composed.claims_of(container) > claimed
+
+
+def test_claims_while_a_service_is_killed(composed):
+    """None is lost or counted twice: what the replies say is what is held, but for replies that were lost."""
+    with composed.storm() as storm:
+        provider = storm.provider(VCPU=1_000_000)
+        storm.history.clear()
+        enough = threading.Event()
+
+        def go_on():
+            while not enough.is_set():
+                storm.ask(*claim([provider]))
+
+        clients = [threading.Thread(target=go_on) for _ in range(6)]
+        for client in clients:
+            client.start()
+        try:
+            children.until(lambda: len(storm.history) > 40)
+            composed.engine.podman("kill", "--signal", "KILL", FIRST)
+            killed = len(storm.history)
+            children.until(lambda: len(storm.history) > killed + 40)
+        finally:
+            enough.set()
+            for client in clients:
+                client.join()
+        answered = statuses([event.answer for event in storm.history])
+        lost = answered.pop(502, 0) + answered.pop(NONE.status, 0)
+        assert {*answered} <= {204, 503}, answered
+        assert answered[204] <= storm.used(provider) <= answered[204] + lost
+
+
+def test_a_service_that_is_replaced_gets_requests_again(composed):
+    """It has another address than before."""
+    address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+    engine = composed.engine
+    before = engine.podman("inspect", "--format", address, SECOND)
+    engine.podman("rm", "--force", "--time", "1", "--volumes", FIRST, SECOND)
+    composed.bash("podman-compose up --detach")
+    assert engine.podman("inspect", "--format", address, SECOND) != before
+    with composed.storm() as storm:
+        for container in (FIRST, SECOND):
+            children.until(lambda name=container: serves(composed, name, storm), f"{container} does not serve")
+
+
+def test_a_service_leaves_the_schema_of_a_server_to_the_job(composed):
+    engine = composed.engine
+    made = "CREATE DATABASE empty; GRANT ALL ON empty.* TO placement@'%'"
+    engine.podman("exec", "--user", "root", DATABASE, "mariadb", "--execute", made)
+    url = engine.podman("exec", FIRST, "printenv", "OS_PLACEMENT_DATABASE__CONNECTION")
+    variable = f"OS_PLACEMENT_DATABASE__CONNECTION={url.replace('/placement?', '/empty?')}"
+    try:
+        engine.podman("run", "--detach", "--name", "early", "--network", "placement_default", "--env", variable, IMAGE)
+        assert engine.exit_code("early") == 22
+        assert "The database has no tables yet" in engine.log("early")
+    finally:
+        engine.remove("early")

@@ -1,0 +1,180 @@
+"""The image of the service, as docs/containers.rst runs it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import re
+import shlex
+import subprocess
+
+import bcrypt
+import pytest
+
+from tests import caller, children, transcripts
+from tests.containers import IMAGE
+from tests.docs.run_by import blocks_of
+from tests.load.storm import Storm
+
+pytestmark = pytest.mark.xdist_group("containers")
+
+PAGE = "docs/containers.rst"
+#: Bytes, of all layers: what issue and page promise.
+_LARGEST = 250_000_000
+
+
+def steps(text):
+    """Return the commands of the block of the page that has this text, each with what it shows."""
+    (block,) = blocks_of(__file__, PAGE, "console", text)
+    return transcripts.steps(block.text)
+
+
+def walk(engine, directory, text):
+    """Run the commands of the block with this text; what they show is what they print."""
+    for command, shown in steps(text):
+        printed = engine.run(["bash", "-euc", command], cwd=directory).stdout
+        assert not shown or transcripts.pattern(shown).fullmatch(printed.strip("\n")), f"{command}\n{printed}"
+
+
+def answers(engine, container):
+    """Return once a container serves."""
+
+    def ready():
+        assert engine.is_running(container), engine.log(container)
+        return engine.run(["podman", "healthcheck", "run", container], check=False).returncode == 0
+
+    children.until(ready, f"{container} is not healthy")
+
+
+def ask(engine, port, path, password=None, user="placement", **headers):
+    """Return the status and the body of a reply."""
+    if password is not None:
+        headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    with engine.network():
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=children.PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers={"OpenStack-API-Version": "placement latest", **headers})
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+
+
+@pytest.fixture(scope="module")
+def tried(engine, tmp_path_factory):
+    """The container of a trial, as the page starts it, with nothing configured; and its greeting."""
+    ((run, _), (_log, _)) = steps("--name placement ")
+    engine.run(shlex.split(run))
+    answers(engine, "placement")
+    yield "placement", greeting(engine, "placement")
+    engine.remove("placement")
+    engine.podman("volume", "rm", "placement")
+
+
+def greeting(engine, container):
+    """Return what the log has from its greeting on, once it is there."""
+    children.until(lambda: "/console/" in engine.log(container), f"{container} does not greet")
+    return "Placement serves" + engine.log(container).rpartition("Placement serves")[2]
+
+
+def password_of(text):
+    return re.search('the password "(.+?)"', text)[1]
+
+
+def test_the_image_is_small(engine):
+    assert int(engine.podman("image", "inspect", "--format", "{{.Size}}", IMAGE)) < _LARGEST
+
+
+def test_a_container_without_configuration_greets_as_the_page_says(engine, tried):
+    (block,) = blocks_of(__file__, PAGE, "text")
+    shown = [re.escape(line).replace(re.escape("..."), r"\S+") for line in block.text.splitlines()]
+    assert re.match("\n".join(shown), tried[1]), tried[1]
+
+
+def test_the_command_and_the_address_of_the_greeting_work(engine, tried):
+    command = re.search("^ +(curl .*)", tried[1], re.MULTILINE)[1]
+    printed = engine.run([*shlex.split(command), "--silent", "--show-error", "--fail"]).stdout
+    assert json.loads(printed) == {"resource_providers": []}
+    address = re.search(r"browser, is at http://127.0.0.1:(\d+)(/\S+)", tried[1])
+    status, page = ask(engine, int(address[1]), address[2], password_of(tried[1]))
+    assert (status, page[:15].lower()) == (200, "<!doctype html>")
+
+
+@pytest.mark.parametrize("token", [None, "admin"])
+def test_no_caller_is_believed_by_default(engine, tried, token):
+    headers = {} if token is None else {"X-Auth-Token": token, "X-Roles": "admin"}
+    assert ask(engine, 8778, "/resource_providers", **headers)[0] == 401
+    assert ask(engine, 8778, "/console/", password_of(tried[1]) + "x", **headers)[0] == 401
+
+
+def test_the_processes_are_those_of_an_ordinary_user(engine, tried):
+    owners = engine.podman("exec", tried[0], "sh", "-c", "stat --format %u:%g /proc/[0-9]*").split()
+    assert {*owners} == {"8778:8778"}
+
+
+def test_commands_use_the_same_configuration(engine, tried):
+    walk(engine, engine.directory, "placement-manage doctor")
+
+
+def test_the_data_and_the_password_outlive_the_container(engine, tried):
+    """The next one has the schema that is there, and draws no password."""
+    password = password_of(tried[1])
+    with engine.network():
+        identity = {"Authorization": "Basic " + base64.b64encode(f"placement:{password}".encode()).decode()}
+        provider = Storm("http://127.0.0.1:8778", identity).provider(VCPU=4)
+    engine.remove("placement")
+    ((run, _), _) = steps("--name placement ")
+    engine.run(shlex.split(run))
+    answers(engine, "placement")
+    assert "the password" not in greeting(engine, "placement")
+    assert provider in ask(engine, 8778, "/resource_providers", password)[1]
+
+
+def test_it_stops_in_order(engine, tried):
+    """As process 1 it would be killed after this time, with the code 137."""
+    engine.podman("stop", "--time", str(int(children.PATIENCE)), "placement")
+    assert engine.podman("inspect", "--format", "{{.State.ExitCode}}", "placement") == "0"
+    engine.podman("start", "placement")
+    answers(engine, "placement")
+
+
+@pytest.fixture(scope="module")
+def configured(engine, tmp_path_factory):
+    """Containers as the page configures them: by a file, and by variables, with nothing to write to but /tmp."""
+    directory = tmp_path_factory.mktemp("configured")
+    (block,) = blocks_of(__file__, PAGE, "placement.conf")
+    (directory / "placement.conf").write_text(block.text)
+    digest = bcrypt.hashpw(b"s3cret", bcrypt.gensalt(4)).decode()
+    (directory / "htpasswd").write_text(f"nova:{digest}\n")
+    for file in directory.iterdir():
+        file.chmod(0o644)
+    walk(engine, directory, "--name configured")
+    for name in ("configured", "variables"):
+        answers(engine, name)
+    yield
+    engine.remove("configured", "variables")
+
+
+def test_a_file_takes_the_place_of_the_images_configuration(engine, configured):
+    assert ask(engine, 8779, "/resource_providers", "s3cret", "nova")[0] == 200
+    assert ask(engine, 8779, "/console/", "s3cret", "nova")[0] == 404  # the image's own enables the console
+    assert "the password" not in engine.log("configured")
+
+
+def test_variables_override_it(engine, configured):
+    assert ask(engine, 8780, "/resource_providers", "secret")[0] == 200
+    assert ask(engine, 8780, "/console/", "secret")[0] == 404
+    assert engine.log("variables").count("WSGI app 0") == 2  # UWSGI_PROCESSES
+    assert "secret" not in engine.log("variables")
+
+
+def test_the_file_system_is_read_only_but_for_the_volume(engine, configured):
+    written = "for each in /etc /opt/placement /var/lib/placement /tmp; do touch $each/x 2>/dev/null && echo $each; done; true"
+    assert engine.podman("exec", "configured", "sh", "-c", written).split() == ["/var/lib/placement", "/tmp"]
+
+
+def test_what_is_wrong_ends_the_container_with_one_sentence(engine):
+    engine.podman("run", "--detach", "--name", "wrong", "--env", "OS_API__AUTH_STRATEGY=none", IMAGE)
+    assert engine.exit_code("wrong") == 22
+    assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")
+    engine.remove("wrong")

@@ -1,0 +1,192 @@
+"""The manifests of deploy/kubernetes fit the schemas of Kubernetes, each other, the image and the service."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from keystonemiddleware import auth_token
+
+from placement import conf as options
+from tests.clock import PATIENCE
+from tests.docs.blocks import PAGES, blocks
+from tests.docs.run_by import blocks_of
+
+ROOT = Path(__file__).parents[2]
+BASE = ROOT / "deploy/kubernetes"
+PAGE = "docs/containers.rst"
+CONTAINERFILE = (ROOT / "Containerfile").read_text()
+UWSGI = (ROOT / "etc/uwsgi/placement.ini").read_text()
+#: Kustomize itself reads this one.
+KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
+#: The oldest version that has a schema here and all that the manifests use, and the newest one with a schema.
+VERSIONS = ("1.28", kubernetes_validate.latest_version())
+
+
+def kustomized(directory):
+    """Return what kubectl makes of a kustomization."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not installed (Debian has none that is recent enough)")
+    argv = ["kubectl", "kustomize", str(directory), "--load-restrictor", "LoadRestrictionsNone"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return [*yaml.safe_load_all(done.stdout)]
+
+
+@pytest.fixture(scope="module")
+def manifests():
+    """The resources by kind, as their files have them."""
+    found = [yaml.safe_load((BASE / name).read_text()) for name in KUSTOMIZATION["resources"]]
+    assert len({each["kind"] for each in found}) == len(found)
+    return {each["kind"]: each for each in found}
+
+
+@pytest.fixture(scope="module")
+def pods(manifests):
+    """The templates of pods, by the kind of what makes them."""
+    return {kind: each["spec"]["template"] for kind, each in manifests.items() if "template" in each["spec"]}
+
+
+def container(pod):
+    (found,) = pod["spec"]["containers"]
+    return found
+
+
+def chosen(pods, selector):
+    """Return the kinds of what makes pods that a selector chooses."""
+    return {kind for kind, pod in pods.items() if selector.items() <= pod["metadata"]["labels"].items()}
+
+
+def test_the_kustomization_has_every_file():
+    files = {path.name for path in BASE.iterdir()} - {"kustomization.yaml"}
+    (generated,) = KUSTOMIZATION["configMapGenerator"]
+    assert {*KUSTOMIZATION["resources"], *generated["files"]} == files
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_resources_fit_their_schemas(manifests, version):
+    assert set(manifests) == {"Deployment", "Job", "Service", "PodDisruptionBudget", "NetworkPolicy"}
+    for manifest in manifests.values():
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_selectors_choose_the_pods_that_serve(manifests, pods):
+    serving = manifests["Deployment"]["spec"]
+    (spread,) = serving["template"]["spec"]["topologySpreadConstraints"]
+    for selector in (
+        serving["selector"]["matchLabels"],
+        spread["labelSelector"]["matchLabels"],
+        manifests["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        manifests["Service"]["spec"]["selector"],
+    ):
+        assert chosen(pods, selector) == {"Deployment"}
+
+
+def test_the_network_policy_is_about_all_pods(manifests, pods):
+    assert chosen(pods, manifests["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"]) == {"Deployment", "Job"}
+
+
+def test_the_ports_are_that_of_the_image(manifests, pods):
+    serving = container(pods["Deployment"])
+    (port,) = serving["ports"]
+    assert f"EXPOSE {port['containerPort']}\n" in CONTAINERFILE
+    (offered,) = manifests["Service"]["spec"]["ports"]
+    (allowed,) = manifests["NetworkPolicy"]["spec"]["ingress"]
+    assert offered["targetPort"] == port["name"]
+    assert allowed["ports"] == [{"port": port["containerPort"]}]
+    probes = [probe["httpGet"] for name, probe in serving.items() if name.endswith("Probe")]
+    assert {probe["port"] for probe in probes} == {port["name"]}
+    assert len(probes) == 3
+
+
+def test_no_pod_is_killed_because_the_database_is_down(pods):
+    """GET /healthcheck asks it, and GET / does not (tests/db/test_health.py)."""
+    paths = {
+        name: probe["httpGet"]["path"]
+        for name, probe in container(pods["Deployment"]).items()
+        if name.endswith("Probe")
+    }
+    assert paths == {"startupProbe": "/", "livenessProbe": "/", "readinessProbe": "/healthcheck"}
+
+
+def test_a_pod_that_ends_has_the_time_that_uwsgi_gives_its_workers(pods):
+    pod = pods["Deployment"]["spec"]
+    pause = container(pods["Deployment"])["lifecycle"]["preStop"]["exec"]["command"]
+    mercy = re.search(r"^worker-reload-mercy = (\d+)", UWSGI, re.MULTILINE)
+    assert pod["terminationGracePeriodSeconds"] > int(mercy[1]) + int(pause[1])
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job"])
+def test_pods_have_no_more_rights_than_they_need(pods, kind):
+    pod, user = pods[kind]["spec"], int(re.search(r"^USER (\d+):", CONTAINERFILE, re.MULTILINE)[1])
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"].items() >= {"runAsNonRoot": True, "runAsUser": user, "runAsGroup": user}.items()
+    assert container(pods[kind])["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_pods_are_configured_by_the_file_and_the_secret(pods):
+    (generated,) = KUSTOMIZATION["configMapGenerator"]
+    for pod in pods.values():
+        assert container(pod)["envFrom"] == [{"secretRef": {"name": "placement"}}]
+        assert container(pod)["image"] == "placement"
+        sources = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        mounts = {mount["mountPath"]: sources[mount["name"]] for mount in container(pod)["volumeMounts"]}
+        assert mounts["/etc/placement"]["configMap"] == {"name": generated["name"]}
+        assert "emptyDir" in mounts["/tmp"]
+        assert len(mounts) == len(sources)
+
+
+@pytest.fixture
+def overlay(tmp_path):
+    """The directory of the page's overlay, beside a checkout."""
+    (tmp_path / "placement-service").symlink_to(ROOT)
+    directory = tmp_path / "cloud"
+    directory.mkdir()
+    for block in blocks_of(__file__, PAGE):
+        if block.caption:
+            (directory / block.caption).write_text(block.text)
+    return directory
+
+
+def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(overlay, monkeypatch):
+    for line in (overlay / "placement.env").read_text().splitlines():
+        monkeypatch.setenv(*line.split("=", 1))
+    monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(BASE))
+    conf = options.load()
+    assert (conf.api.auth_strategy, options.unknown(conf)) == ("keystone", [])
+    assert conf.placement_database.connection.startswith("mysql+pymysql://placement:")
+    keystone = auth_token.AuthProtocol(None, {"oslo_config_config": conf})
+    assert keystone._auth.auth_url == "https://identity.example.org"
+    assert (keystone._auth._username, keystone._auth._password) == ("placement", "secret")
+
+
+def test_what_the_page_applies(overlay):
+    """Kustomize gives both pods the image, the ConfigMap and the Secret of the overlay."""
+    applied = kustomized(overlay)
+    for manifest in applied:
+        kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
+        assert manifest["metadata"]["namespace"] == "openstack"
+    names = {each["kind"]: each["metadata"]["name"] for each in applied}
+    for kind in ("Deployment", "Job"):
+        (pod,) = (each["spec"]["template"] for each in applied if each["kind"] == kind)
+        assert container(pod)["image"] == "registry.example.org/placement:1.0.0"
+        assert container(pod)["envFrom"] == [{"secretRef": {"name": names["Secret"]}}]
+        (file,) = (volume for volume in pod["spec"]["volumes"] if "configMap" in volume)
+        assert file["configMap"]["name"] == names["ConfigMap"]
+
+
+
+def test_the_commands_of_the_page_name_what_there_is(manifests):
+    (block,) = (each for each in blocks(PAGES[PAGE]) if each.text.startswith("kubectl "))
+    named = {tuple(word.split("/")) for word in block.text.split() if "/" in word}
+    there = {(kind.lower(), manifest["metadata"]["name"]) for kind, manifest in manifests.items()}
+    assert named == {("job", "placement-db-sync"), ("deployment", "placement")} <= there
