@@ -1,7 +1,7 @@
 """Containers of the tests, on images that they build from Debian's packages: no registry is needed.
 
-Their engine, podman, has namespaces of its own for mounts, processes and network: ports and names are free whatever else
-runs on the machine, and the end of the run ends them all.  It keeps its images and data in the directory of the run.
+Their engine, podman, has namespaces of its own for mounts, processes and network: all ports and names are free in it,
+and the end of the run ends all containers.  It keeps its images and data in the directory of the run.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import resource
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -115,6 +116,24 @@ class Engine:
         children.until(lambda: not self.is_running(container), f"{container} runs")
         return int(self.podman("inspect", "--format", "{{.State.ExitCode}}", container))
 
+    @contextlib.contextmanager
+    def health_checks(self) -> Iterator[None]:
+        """A block in which health checks run every second; by default systemd runs them, where it is there."""
+        enough = threading.Event()
+
+        def check() -> None:
+            while not enough.wait(1):
+                for container in self.podman("ps", "--quiet").split():
+                    self.run(["podman", "healthcheck", "run", container], check=False)
+
+        checking = threading.Thread(target=check)
+        checking.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            checking.join()
+
     def remove(self, *containers: str) -> None:
         """Remove containers, with the volumes that have no name."""
         self.podman("rm", "--force", "--volumes", "--time", "0", *containers)
@@ -205,6 +224,8 @@ network_config_dir = "{_HOME}/networks"
         "PATH": _PATH,
         "CONTAINERS_CONF": f"{_HOME}/containers.conf",
         "CONTAINERS_STORAGE_CONF": f"{_HOME}/storage.conf",
+        # The timers of this machine's systemd would be outside of the namespaces.
+        "DISABLE_HC_SYSTEMD": "true",
     }
 
 

@@ -1,6 +1,6 @@
-"""The start of the image (docs/containers.rst): what has to be there before uWSGI, which then has this process.
+"""The entry point of the image (docs/containers.rst): prepares what the service needs, and becomes uWSGI.
 
-Any other command is run as it is.  SIGTERM ends a start that has not come to uWSGI yet; by default process 1 ignores it.
+Any other command is run as it is.
 """
 
 import os
@@ -19,6 +19,7 @@ SHOW = f"exec:cat {GREETING}; rm {GREETING}"
 def main(words: list[str]) -> None:
     """Become the command of these words."""
     if words[0] == "uwsgi":
+        # Process 1 ignores it otherwise; uWSGI has a handler of its own.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         words = [*words, *_prepared()]
     os.execvp(words[0], words)
@@ -37,7 +38,7 @@ def _prepared() -> list[str]:
     made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
     if not conf.placement_database.connection.startswith("sqlite:"):
         return []
-    # The file belongs to this container: nobody else upgrades its schema.
+    # The file belongs to this container, so it may be upgraded without an operator.
     os.environ["OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP"] = "true"
     GREETING.touch(mode=0o600)
     GREETING.write_text("".join(_greeting(conf, made)))
@@ -45,7 +46,7 @@ def _prepared() -> list[str]:
 
 
 def _make_password(conf) -> str | None:
-    """Write the file of passwords, from $PLACEMENT_PASSWORD or if there is none; return a password that was drawn."""
+    """Write the file of passwords if $PLACEMENT_PASSWORD is set or the file is missing; return a generated password."""
     import bcrypt
 
     file = Path(conf.oslo_middleware.http_basic_auth_user_file)

@@ -52,8 +52,9 @@ _OTHERS = {
         "mv",
         "openstack-ansible",
     ),
-    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "pg_basebackup", "pg_dump"),
-    *("pg_restore", "pkill", "psql", "sed", "seq", "socat", "sqlite3", "unset", "useradd", "uwsgi"),
+    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "openssl", "pg_basebackup"),
+    *("pg_dump", "pg_restore", "pkill", "podman", "podman-compose", "psql", "sed", "seq", "socat", "source", "sqlite3"),
+    *("umask", "unset", "useradd", "uwsgi"),
 }
 _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg")

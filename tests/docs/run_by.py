@@ -107,7 +107,10 @@ RUN = (
     Runs("ini", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("shell", "docs/upgrade.rst", "tests/live/test_comparing.py"),
     # Containers
-    *(Runs("console", "docs/containers.rst", _COMPOSE, text) for text in ("openssl", ". ./.env", "podman-compose down")),
+    *(
+        Runs("console", "docs/containers.rst", _COMPOSE, text)
+        for text in ("openssl", "source ./.env", "podman-compose down")
+    ),
     Runs("console", "docs/containers.rst", _IMAGE),
     Runs("text", "docs/containers.rst", _IMAGE, "Placement serves"),
     Runs("placement.conf", "docs/containers.rst", _IMAGE),
@@ -144,7 +147,9 @@ CHECKED = (
     Checked("shell", "docs/configuration.rst", "htpasswd is of Apache's tools, and asks for a password", "htpasswd"),
     Checked("shell", "docs/testing-other-projects.rst", "it changes the environment of another project", "pip "),
     Checked("shell", "docs/testing-other-projects.rst", "nova's own tests take minutes", "make test-nova"),
-    Checked("shell", "docs/containers.rst", "no cluster is here; the kustomization and the names are compared", "kubectl"),
+    Checked(
+        "shell", "docs/containers.rst", "no cluster is here; the kustomization and the names are compared", "kubectl"
+    ),
     Checked("prometheus.yml", "docs/observability.rst", "no Prometheus is installed; the port is compared"),
     Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "it is a comment of the sample, which is run"),
     Checked("*", "docs/swap/kolla.rst", _TOOL),

@@ -184,7 +184,6 @@ def test_what_the_page_applies(overlay):
         assert file["configMap"]["name"] == names["ConfigMap"]
 
 
-
 def test_the_commands_of_the_page_name_what_there_is(manifests):
     (block,) = (each for each in blocks(PAGES[PAGE]) if each.text.startswith("kubectl "))
     named = {tuple(word.split("/")) for word in block.text.split() if "/" in word}

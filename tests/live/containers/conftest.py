@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests import children, containers
+from tests import children, containers, web_servers
 from tests.docs.blocks import ROOT
-
-PAGE = "docs/containers.rst"
 
 
 @pytest.fixture(scope="session")
@@ -30,5 +27,7 @@ def checkout(tmp_path_factory):
     directory = tmp_path_factory.mktemp("checkout")
     shutil.copy(ROOT / "compose.yaml", directory)
     (directory / "etc/haproxy").mkdir(parents=True)
-    shutil.copy(ROOT / "etc/haproxy/placement.cfg", directory / "etc/haproxy")
-    return Path(directory)
+    # A service of the tests may have to wait for a processor.
+    timeouts = {"    timeout queue 60s\n": "    timeout queue 60s\n    timeout check 10s\n"}
+    (directory / "etc/haproxy/placement.cfg").write_text(web_servers.filled("haproxy/placement.cfg", timeouts))
+    return directory
