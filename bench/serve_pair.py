@@ -81,7 +81,7 @@ def start_ours(database: str, workers: int, options: str = "", threads: int = TH
     """
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
-        raise SystemExit(f"there is no {uwsgi}: pip install uwsgi")
+        raise SystemExit(f"there is no {uwsgi}: pip install pyuwsgi")
     directory = Path(tempfile.mkdtemp(prefix="ours-", dir=children.run_directory()))
     (directory / "placement.conf").write_text(CONFIGURATION.format(database=database) + options)
     port = children.free_port()

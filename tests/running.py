@@ -150,7 +150,7 @@ def uwsgi_binary() -> str:
     """Return the path of the uWSGI of this environment; raises Missing."""
     binary = Path(sys.executable).with_name("uwsgi")
     if not binary.exists():
-        raise Missing("uWSGI is not installed: `pip install uwsgi` compiles it; `make servers` gets a compiler")
+        raise Missing("uWSGI is not installed: `pip install pyuwsgi`")
     return str(binary)
 
 

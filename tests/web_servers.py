@@ -57,6 +57,7 @@ def uwsgi_command(database_url: str, options: Options | None = None, processes: 
         "uwsgi/placement.ini",
         {
             "virtualenv = /opt/placement": "\npythonpath = ".join([f"virtualenv = {home}", *paths]),
+            "binary-path = /opt/placement/bin/python": f"binary-path = {sys.executable}",
             "127.0.0.1:8778": f"127.0.0.1:{port}",
             "/run/placement": str(directory),
             "processes = 4": f"processes = {processes}",

@@ -5,13 +5,13 @@ import os
 import subprocess
 import sys
 
-PACKAGES = ("uwsgi>=2.0.26", "mod_wsgi>=5.0", "mysqlclient>=2.2.1", "systemd-python>=235")
+PACKAGES = ("mod_wsgi>=5.0", "mysqlclient>=2.2.1", "systemd-python>=235")
 
 
 def main() -> None:
     """Install what is missing or too old; only CI, which needs all of them, shows the output of a failed build."""
     if importlib.util.find_spec("MySQLdb") is None:
-        print("Compiling uwsgi, mod_wsgi and mysqlclient for the tests, which takes a minute or more ...", flush=True)
+        print("Compiling mod_wsgi and mysqlclient for the tests, which takes a minute or more ...", flush=True)
     for package in PACKAGES:
         command = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, package]
         done = subprocess.run(command, capture_output=True, text=True)

@@ -15,8 +15,8 @@ import requests
 import sqlalchemy as sa
 
 from placement import package
-from tests import children, preloaded, running, transcripts
-from tests.docs.blocks import PAGES, blocks
+from tests import children, preloaded, running, servers, transcripts
+from tests.docs.blocks import PAGES, ROOT, blocks
 from tests.docs.run_by import blocks_of
 
 PROMPT = "    $ "
@@ -137,8 +137,36 @@ def _expanded(command, variables):
 # --- in production ---
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The environment that the section makes, from files that pip finds in a checkout, without git."""
+    install, *_ = blocks(section("In production", "The map"))
+    files, home = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("opt") / "placement"
+    for name in ("setup.cfg", "pyproject.toml", "README.rst", "LICENSE"):
+        shutil.copyfile(ROOT / name, files / name)
+    for name in ("placement", "etc"):
+        shutil.copytree(ROOT / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
+    command = install.text.replace("/opt/placement", str(home))
+    assert command.count(str(home)) == 3
+    [same] = blocks_of(__file__, "docs/install.rst")
+    assert same.text in install.text
+    done = subprocess.run(
+        ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=1800
+    )
+    if "Failed to establish a new connection" in done.stderr:
+        raise servers.Missing("no package index is reached, from which pip installs what production needs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return home
+
+
+def clean_environment():
+    """An environment in which nothing of this checkout is imported, and whose python3 is the one of the tests."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON", "VIRTUAL_ENV"))}
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
+
+
 @pytest.fixture
-def production(backend, tmp_path):
+def production(backend, installed, tmp_path):
     """The service that the section starts, on another port; no Identity service answers."""
     _, configuration, start = blocks(section("In production", "Contributing\n="))
     text = configuration.text.replace("https://identity.example.org", f"http://127.0.0.1:{children.free_port()}")
@@ -148,15 +176,14 @@ def production(backend, tmp_path):
     assert replaced == 1
     (tmp_path / "placement.conf").write_text(text)
     sync, serve = start.text.replace("\\\n", "").splitlines()
-    transcripts.install(tmp_path / "bin")
-    environment = transcripts.environment() | {"OS_PLACEMENT_CONFIG_DIR": str(tmp_path)}
-    path = f"{tmp_path}/bin:{environment['PATH']}"
-    subprocess.run(["sh", "-c", sync], env=environment | {"PATH": path}, timeout=300, check=True)
+    environment = clean_environment() | {"OS_PLACEMENT_CONFIG_DIR": str(tmp_path)}
+    environment["PATH"] = f"{installed}/bin:{environment['PATH']}"
+    subprocess.run(["sh", "-c", sync], cwd=tmp_path, env=environment, timeout=300, check=True)
     port = children.free_port()
     program, *words = shlex.split(serve.replace("127.0.0.1:8778", f"127.0.0.1:{port}"))
     assert program == "uwsgi"
-    argv = [running.uwsgi_binary(), *words]
-    with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment) as service:
+    argv = [f"{installed}/bin/{program}", *words]
+    with contextlib.contextmanager(running.run)(argv, port, tmp_path, environment=environment, cwd=tmp_path) as service:
         yield service
         service.kill()  # uWSGI may wait a minute for threads of a worker that has just begun
     backend.drop_database(database)
