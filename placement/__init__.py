@@ -2,6 +2,15 @@
 
 import os
 
+# The original has a package of this name, too.  Where both are installed in one
+# directory, the later one has replaced files of the other.
+_SITE = os.path.dirname(__path__[0])
+if any(name.startswith("openstack_placement-") for name in os.listdir(_SITE)):
+    raise ImportError(
+        f"{_SITE} has the distribution openstack-placement as well, and each of the two overwrites files of the other: "
+        "uninstall openstack-placement and placement-service, and install placement-service again"
+    )
+
 # numpy's linear algebra, which nothing here uses, starts a thread for each core as soon as it is imported.  The system
 # delivers a signal to any thread, and a worker of uWSGI that receives SIGTERM in a thread which is not uWSGI's hangs.
 # Every module of the service is imported after this one, and numpy by one of those.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -13,8 +14,17 @@ ADDRESS_FILE = Path("var/placement.url")
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra; no package index has this package."""
-    return f"pip install '.[{extra}]', in a checkout"
+    """Return the command that installs what an extra of this package requires.
+
+    It names the requirements and not the package, because the file or the directory that the package was installed from
+    may be gone, and an index may lack it.
+    """
+    try:
+        lines = importlib.metadata.requires(NAME) or []
+    except importlib.metadata.PackageNotFoundError:
+        return f"pip install '.[{extra}]', in a checkout"
+    required = [line.partition(";")[0].strip() for line in lines if line.endswith(f'extra == "{extra}"')]
+    return shlex.join([as_found("pip"), "install", *required])
 
 
 def version() -> str:

@@ -11,6 +11,7 @@ import openstack
 import pytest
 import yaml
 
+from placement import package
 from placement.cmd import manage
 from placement.extensions.baremetal.objects import holding
 from placement.extensions.baremetal.objects.locked_node import LockedNode
@@ -210,7 +211,7 @@ def test_openstacksdk_may_be_missing(run, monkeypatch):
     done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (
         1,
-        "placement-manage: openstacksdk is missing: pip install '.[baremetal]', in a checkout\n",
+        f"placement-manage: openstacksdk is missing: {package.install('baremetal')}\n",
     )
 
 

@@ -10,6 +10,7 @@ import urllib.parse
 import pytest
 import sqlalchemy as sa
 
+from placement import package
 from placement.db.schema.tables import allocations, consumers, resource_providers
 from placement.extensions.orphans import command as command
 from placement.extensions.orphans.nova import VERSION
@@ -450,4 +451,4 @@ def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
         assert name in ran.err
     monkeypatch.setitem(sys.modules, "openstack", None)
     ran = cloud.run("--nova", "here")
-    assert ran.err == "placement-manage: openstacksdk is missing: pip install '.[orphans]', in a checkout\n"
+    assert ran.err == f"placement-manage: openstacksdk is missing: {package.install('orphans')}\n"

@@ -10,7 +10,7 @@ import pytest
 from oslo_config import cfg
 
 from placement import conf as options
-from placement import deploy
+from placement import deploy, package
 from placement.checks.check import Subject
 from placement.checks.finding import Severity
 from placement.extensions.doctor import checks
@@ -126,7 +126,7 @@ def test_a_service_that_nothing_configures_needs_no_middleware(configured, monke
     subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
     assert "nothing configures it" in examined("keystone", subject).not_made
     [finding] = found("keystone", configured(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
-    assert finding.mend == "pip install '.[keystone]', in a checkout"
+    assert finding.mend == package.install("keystone")
 
 
 class TestMetrics:

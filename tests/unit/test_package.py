@@ -1,0 +1,115 @@
+"""The installed package: which other distribution it refuses, and what it says about its extras."""
+
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import placement
+from placement import package
+from tests.clock import PATIENCE
+
+IMPORTED = "import placement.package; print(placement.package.version())"
+
+
+def distribution(site, name, version, *lines):
+    """Put a distribution without files into a directory, as an installer does."""
+    information = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    information.mkdir(parents=True)
+    head = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}")
+    (information / "METADATA").write_text("\n".join([*head, *lines, ""]))
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A directory in which the package is installed."""
+    found = tmp_path / "site"
+    found.mkdir()
+    files = Path(placement.__file__).parent
+    for name in ("__init__.py", "package.py"):
+        (found / "placement").mkdir(exist_ok=True)
+        shutil.copy(files / name, found / "placement" / name)
+    distribution(found, package.NAME, "9.8.7")
+    return found
+
+
+def imported(tmp_path, *path):
+    """Import the package with directories before those of this environment; return how that ended."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+    words = [sys.executable, "-c", IMPORTED]
+    return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+
+
+def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_path):
+    distribution(site, "openstack-placement", "14.0.0")
+    done = imported(tmp_path, site)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: {site} has the distribution openstack-placement as well, and each of the two overwrites files "
+        "of the other: uninstall openstack-placement and placement-service, and install placement-service again"
+    )
+
+
+def test_other_distributions_in_the_directory_are_not(site, tmp_path):
+    for name in ("osc-placement", "openstackclient"):
+        distribution(site, name, "1.0")
+    done = imported(tmp_path, site)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "9.8.7\n", "")
+
+
+def test_the_original_of_the_system_does_not_matter_to_a_virtual_environment_before_it(site, tmp_path):
+    """Neither has files of the other, and Python finds this one first."""
+    system = tmp_path / "dist-packages"
+    distribution(system, "openstack-placement", "14.0.0")
+    (system / "placement").mkdir()
+    (system / "placement" / "__init__.py").write_text("raise SystemExit('the original')\n")
+    done = imported(tmp_path, site, system)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "9.8.7\n", "")
+
+
+# --- extras ---
+
+
+@pytest.fixture
+def declared(tmp_path, monkeypatch):
+    """Installs a package with lines of metadata, whose name is that of this one."""
+
+    def declare(*lines):
+        distribution(tmp_path, "with-extras", "1.0", *lines)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(package, "NAME", "with-extras")
+
+    return declare
+
+
+def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
+    declared(
+        "Requires-Dist: always>=1",
+        'Requires-Dist: first>=2,<3; extra == "more"',
+        'Requires-Dist: second[binary]; extra == "more"',
+        'Requires-Dist: third; extra == "much-more"',
+    )
+    assert package.install("more") == f"{package.as_found('pip')} install 'first>=2,<3' 'second[binary]'"
+
+
+def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch):
+    declared('Requires-Dist: first; extra == "more"')
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pip").touch()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    assert package.install("more") == f"{tmp_path}/bin/pip install first"
+
+
+def test_code_that_is_not_installed_can_be_installed_from_its_directory(monkeypatch):
+    monkeypatch.setattr(package, "NAME", "no-such-package")
+    assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
+
+
+@pytest.mark.parametrize("extra", ["baremetal", "keystone", "metrics", "mysql", "mysqlclient", "orphans", "postgresql"])
+def test_the_extras_that_messages_name_exist(extra):
+    assert extra in importlib.metadata.metadata(package.NAME).get_all("Provides-Extra")
+    assert ">=" in package.install(extra)
