@@ -11,9 +11,10 @@
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install from Debian's packages the programs that tests use (MariaDB with Galera and rsync, PostgreSQL,
 #                    SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime, systemd, zsh, fish,
-#                    podman, debootstrap) and what uWSGI, mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
+#                    podman, debootstrap) and what mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
+#   make dist        sdist, wheel and SBOM in build/dist, checked; the wheel is tried on every Python from 3.11 to 3.14 that is found
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
 #   make samples     regenerate etc/placement/*.sample and docs/api/generated from the code
 #   make image       the image localhost/placement, with podman or docker   (ARGS='--build-arg BASE=...' for its build)
@@ -26,7 +27,7 @@ SUDO = $(if $(filter-out 0,$(shell id -u)),sudo)
 TOX = .venv/bin/tox run --quiet
 COMMA = ,
 
-.PHONY: serve demo check test jepsen test-long test-nova servers lint docs changelog samples image bench clean
+.PHONY: serve demo check test jepsen test-long test-nova servers lint docs dist changelog samples image bench clean
 
 serve: .venv/service
 	@echo "Starting the service ..."
@@ -63,6 +64,9 @@ lint: .venv/gates
 docs: .venv/gates
 	$(TOX) -e docs
 	@echo "The first page: file://$(CURDIR)/build/docs/index.html"
+
+dist: .venv/gates
+	$(TOX) -e dist
 
 changelog: .venv/gates
 	$(TOX) -e changelog -- $(if $(ARGS),--yes --version $(ARGS),--draft --version unreleased)
