@@ -1,0 +1,88 @@
+"""What identifies the caller: a token, a name with a password, or a session of keystoneauth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, Protocol
+
+import httpx
+
+from placement_client.errors import NoToken
+
+#: A name and a password, for a service with ``auth_strategy = http_basic``.
+Basic = httpx.BasicAuth
+
+
+class Token(httpx.Auth):
+    """A token that the caller has: of the Identity service, or ``"admin"`` for a service that ``make serve`` started."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Send the token."""
+        request.headers["X-Auth-Token"] = self._token
+        yield request
+
+
+class Session(Protocol):
+    """What is used of ``keystoneauth1.session.Session``."""
+
+    def get_auth_headers(self, auth: Any = ..., **kwargs: Any) -> Any:
+        """Return the headers with a valid token."""
+
+    def get_endpoint(self, auth: Any = ..., **kwargs: Any) -> Any:
+        """Return the URL of a service in the catalog."""
+
+    def invalidate(self, auth: Any = ...) -> bool:
+        """Forget the token; return whether there can be another."""
+
+
+class Keystone(httpx.Auth):
+    """Tokens from a session of keystoneauth, and the URL of the service from its catalog.
+
+    A token that the service does not accept any more is replaced, once for each request.
+
+    Args:
+        session: The session; openstacksdk has it as ``connection.session``.
+        interface: Which URL of the catalog is meant.
+        region_name: The region; None where there is only one.
+    """
+
+    def __init__(self, session: Session, *, interface: str = "public", region_name: str | None = None) -> None:
+        self._session = session
+        self._where = {"service_type": "placement", "interface": interface, "region_name": region_name}
+
+    def endpoint(self) -> str:
+        """Return the URL of the service; raises NoToken."""
+        try:
+            found = self._session.get_endpoint(**self._where)
+        except Exception as error:  # keystoneauth, which is no dependency, has the classes of these
+            raise NoToken(f"The Identity service gives no catalog: {error}") from error
+        if not found:
+            raise NoToken(f"The catalog has no such service: {self._where}")
+        return str(found)
+
+    def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Send the token of the session, and a new one where it is not accepted."""
+        self._sign(request)
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED and self._session.invalidate():
+            self._sign(request)
+            yield request
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """Do the same; the session, which blocks, has a thread."""
+        await asyncio.to_thread(self._sign, request)
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED and await asyncio.to_thread(self._session.invalidate):
+            await asyncio.to_thread(self._sign, request)
+            yield request
+
+    def _sign(self, request: httpx.Request) -> None:
+        try:
+            headers = self._session.get_auth_headers()
+        except Exception as error:
+            raise NoToken(f"The Identity service gives no token: {error}") from error
+        request.headers.update(headers or {})

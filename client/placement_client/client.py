@@ -1,0 +1,296 @@
+"""The clients: they perform the steps of operations, one of them with threads, the other one with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from importlib import metadata
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+import httpx
+
+from placement_client.auth import Keystone
+from placement_client.errors import NoReply
+from placement_client.lease import Lease, leased
+from placement_client.operations import Following, Operations
+from placement_client.records import Event
+from placement_client.steps import Call, Reply, Steps
+
+P = ParamSpec("P")
+S = TypeVar("S")
+R = TypeVar("R")
+T = TypeVar("T")
+C = TypeVar("C", bound="_Service[Any]")
+Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+
+_AGENT = f"placement-client/{metadata.version('placement-client')}"
+#: The longest wait for a connection, in seconds.
+_CONNECT = 10.0
+
+
+class _Service(Generic[Http]):
+    """What both clients have: where the service is, and what identifies the caller."""
+
+    def __init__(self, url: str | None, auth: httpx.Auth | None, patience: float, timeout: float, http: Http) -> None:
+        if url is None and not isinstance(auth, Keystone):
+            raise TypeError("the URL of the service is missing, and only Keystone has a catalog")
+        self._url, self._auth, self._timeout = url, auth, timeout
+        self._http: Http = http
+        self._operations = Operations(patience)
+
+    def _endpoint(self) -> str:
+        """Return the URL of the service; it may take a request to the Identity service."""
+        if self._url is None:
+            assert isinstance(self._auth, Keystone)
+            self._url = self._auth.endpoint()
+        return self._url
+
+    def _request(self, call: Call) -> httpx.Request:
+        """Return a call as the request of httpx."""
+        wait = call.timeout or self._timeout
+        request: httpx.Request = self._http.build_request(
+            call.method,
+            self._endpoint().rstrip("/") + call.path,
+            content=call.content,
+            headers={**call.headers, "User-Agent": _AGENT},
+            timeout=httpx.Timeout(wait, connect=min(wait, _CONNECT)),
+        )
+        return request
+
+
+def _method(
+    operation: Callable[Concatenate[Operations, P], S], perform: Callable[[C, S], R]
+) -> Callable[Concatenate[C, P], R]:
+    """Return the method of a client that performs an operation."""
+
+    @functools.wraps(operation)
+    def method(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return perform(self, operation(self._operations, *args, **kwargs))
+
+    return method
+
+
+@contextlib.contextmanager
+def _reporting(call: Call) -> Iterator[None]:
+    """Raise NoReply where httpx has no reply."""
+    try:
+        yield
+    except httpx.UnsupportedProtocol:  # a wrong URL
+        raise
+    except httpx.RequestError as error:
+        reason = str(error) or type(error).__name__
+        raise NoReply(f"no reply to {call.method} {error.request.url}: {reason} ({call.request_id})") from error
+
+
+def _reply(response: httpx.Response) -> Reply:
+    return Reply(response.status_code, response.headers, response.content, response.elapsed.total_seconds())
+
+
+class Events:
+    """Iterates over the events after a position, for as long as the caller does.
+
+    Attributes:
+        position: What to go on from: the events before it were handed out, or are not asked for.
+    """
+
+    def __init__(self, following: Following, run: Callable[[Steps[Event]], Event]) -> None:
+        self._following, self._run = following, run
+
+    @property
+    def position(self) -> str | None:
+        return self._following.position
+
+    def __iter__(self) -> Events:
+        return self
+
+    def __next__(self) -> Event:
+        return self._run(self._following.next())
+
+
+class AsyncEvents:
+    """The same for ``async for``."""
+
+    def __init__(self, following: Following, run: Callable[[Steps[Event]], Coroutine[Any, Any, Event]]) -> None:
+        self._following, self._run = following, run
+
+    @property
+    def position(self) -> str | None:
+        return self._following.position
+
+    def __aiter__(self) -> AsyncEvents:
+        return self
+
+    async def __anext__(self) -> Event:
+        return await self._run(self._following.next())
+
+
+class Client(_Service[httpx.Client]):
+    """A client of one service.  Threads may share it.
+
+    Args:
+        url: The URL of the service, with its prefix; None for that of the catalog of a ``Keystone``.
+        auth: What identifies the caller: ``Token``, ``Basic``, ``Keystone``, or any other of httpx.
+        patience: Seconds for which a request is repeated while it gets no reply, or 5xx.
+        timeout: Seconds within which the reply to one attempt has to come.
+        http: A client of httpx with other settings, such as ``verify`` and ``proxy``, which the caller closes.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        auth: httpx.Auth | None = None,
+        *,
+        patience: float = 60.0,
+        timeout: float = 60.0,
+        http: httpx.Client | None = None,
+    ) -> None:
+        super().__init__(url, auth, patience, timeout, http or httpx.Client())
+        self._closes = http is None
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._closes:
+            self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, operation: Steps[T], pause: Callable[[float], object] = time.sleep) -> T:
+        """Perform the steps of an operation, and return its result."""
+        try:
+            step = next(operation)
+            while True:
+                try:
+                    reply: Any = self._send(step) if isinstance(step, Call) else pause(step.seconds)
+                except Exception as error:
+                    step = operation.throw(error)
+                else:
+                    step = operation.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    def _send(self, call: Call) -> Reply:
+        with _reporting(call):
+            return _reply(self._http.send(self._request(call), auth=self._auth))
+
+    @contextlib.contextmanager
+    def _keep(self, lease: Lease) -> Iterator[Lease]:
+        """Renew a lease in a thread while a block runs."""
+        self._run(lease.begin())
+        ended = threading.Event()
+        thread = threading.Thread(target=self._run, args=(lease.renew(), ended.wait), name="lease", daemon=True)
+        thread.start()
+        try:
+            yield lease
+        finally:
+            lease.close()
+            ended.set()
+            self._run(lease.end())
+            thread.join()
+        lease.check()
+
+    def _follow(self, following: Following) -> Events:
+        return Events(following, self._run)
+
+    request = _method(Operations.request, _run)
+    claim = _method(Operations.claim, _run)
+    claims = _method(Operations.claims, _run)
+    lease = _method(leased, _keep)
+    take = _method(Operations.take, _run)
+    show = _method(Operations.show, _run)
+    extend = _method(Operations.extend, _run)
+    release = _method(Operations.release, _run)
+    candidates = _method(Operations.candidates, _run)
+    capacity = _method(Operations.capacity, _run)
+    explain = _method(Operations.explain, _run)
+    consumers = _method(Operations.consumers, _run)
+    position = _method(Operations.position, _run)
+    follow = _method(Operations.follow, _follow)
+
+
+class AsyncClient(_Service[httpx.AsyncClient]):
+    """A client of one service for asyncio, with the arguments of ``Client``."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        auth: httpx.Auth | None = None,
+        *,
+        patience: float = 60.0,
+        timeout: float = 60.0,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        super().__init__(url, auth, patience, timeout, http or httpx.AsyncClient())
+        self._closes = http is None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._closes:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _run(self, operation: Steps[T]) -> T:
+        """Perform the steps of an operation, and return its result."""
+        try:
+            step = next(operation)
+            while True:
+                try:
+                    reply: Any = await (self._send(step) if isinstance(step, Call) else asyncio.sleep(step.seconds))
+                except Exception as error:
+                    step = operation.throw(error)
+                else:
+                    step = operation.send(reply)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+    async def _send(self, call: Call) -> Reply:
+        if self._url is None:
+            await asyncio.to_thread(self._endpoint)
+        with _reporting(call):
+            return _reply(await self._http.send(self._request(call), auth=self._auth))
+
+    @contextlib.asynccontextmanager
+    async def _keep(self, lease: Lease) -> AsyncIterator[Lease]:
+        """Renew a lease in a task while a block runs."""
+        await self._run(lease.begin())
+        task = asyncio.create_task(self._run(lease.renew()))
+        try:
+            yield lease
+        finally:
+            lease.close()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self._run(lease.end())
+        lease.check()
+
+    def _follow(self, following: Following) -> AsyncEvents:
+        return AsyncEvents(following, self._run)
+
+    request = _method(Operations.request, _run)
+    claim = _method(Operations.claim, _run)
+    claims = _method(Operations.claims, _run)
+    lease = _method(leased, _keep)
+    take = _method(Operations.take, _run)
+    show = _method(Operations.show, _run)
+    extend = _method(Operations.extend, _run)
+    release = _method(Operations.release, _run)
+    candidates = _method(Operations.candidates, _run)
+    capacity = _method(Operations.capacity, _run)
+    explain = _method(Operations.explain, _run)
+    consumers = _method(Operations.consumers, _run)
+    position = _method(Operations.position, _run)
+    follow = _method(Operations.follow, _follow)

@@ -1,0 +1,180 @@
+"""A claim with an end, which is moved on while a block of code runs."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import math
+import time
+import uuid
+from collections.abc import Callable, Mapping
+
+from placement_client.errors import LeaseLost, NothingHeld, PlacementError, document_of
+from placement_client.operations import Consumers, Operations, answered, extension, releasing
+from placement_client.query import Query
+from placement_client.records import Claim
+from placement_client.steps import Call, Pause, Steps
+
+LOG = logging.getLogger(__name__)
+#: So often is the end of a lease moved on within its length: several times in a row that may fail.
+PER_LENGTH = 6
+#: The longest pause after an extension that failed, and the longest wait for the reply to one, in seconds.
+RETRY, ATTEMPT = 5.0, 10.0
+#: Seconds for which the end of a block tries to give back what was held; after it, the lease ends by itself.
+RELEASE = 10.0
+
+
+class Lease:
+    """What a consumer holds for the length of a block.
+
+    Its end by the clock of this process is never later than the one by the clock of the database: each extension counts
+    from the moment before it was sent.  So what the clocks show does not matter.
+
+    Attributes:
+        claim: What is held.
+    """
+
+    claim: Claim
+
+    def __init__(
+        self,
+        operations: Operations,
+        consumer: str | uuid.UUID,
+        length: int,
+        claiming: Steps[Claim],
+        on_lost: Callable[[LeaseLost], object] | None,
+    ) -> None:
+        self._operations, self._consumer, self._length = operations, consumer, length
+        self._claiming, self._on_lost = claiming, on_lost
+        self._extended = self._ends = -math.inf
+        self._lost: LeaseLost | None = None
+        self._closed = False
+
+    @property
+    def expires_at(self) -> datetime.datetime:
+        """When it ends unless it is extended, by the clock of the database."""
+        assert self.claim.expires_at is not None
+        return self.claim.expires_at
+
+    @property
+    def remaining(self) -> float:
+        """The seconds until it ends unless it is extended; 0 if it is lost."""
+        return 0.0 if self._lost else max(0.0, self._ends - time.monotonic())
+
+    @property
+    def lost(self) -> bool:
+        """Whether what is held may be another's by now."""
+        return self.remaining == 0.0
+
+    def check(self) -> None:
+        """Raise LeaseLost if it is lost."""
+        if self.lost:
+            raise self._lost or LeaseLost(f"The lease of {self._consumer} was not extended in time.")
+
+    # --- the steps ---
+
+    def begin(self) -> Steps[None]:
+        """Claim, and have an end that this process knows."""
+        sent = time.monotonic()
+        self.claim = yield from self._claiming
+        if self.claim.outcome == "claimed":
+            self._extended, self._ends = sent, sent + self._length
+        else:  # by an earlier attempt, maybe of another process: its end is not this process's to know
+            yield from self._extend(self._operations.patience)
+
+    def renew(self) -> Steps[None]:
+        """Extend it again and again; return when it is lost."""
+        pause = self._length / PER_LENGTH - (time.monotonic() - self._extended)
+        failure: Exception | None = None
+        while not self.lost:
+            yield Pause(max(0.0, min(pause, self.remaining)))
+            if self.lost or self._closed:
+                break
+            try:
+                yield from self._extend(0)
+            except NothingHeld as gone:
+                return self._lose(gone)
+            except Exception as error:  # none is for good before the end: there may be another token, another network
+                failure, pause = error, min(RETRY, self._length / PER_LENGTH)
+            else:
+                failure, pause = None, self._length / PER_LENGTH
+        return self._lose(failure)
+
+    def close(self) -> None:
+        """Extend it no more; it stays lost if it is, and is not lost any more if it is not."""
+        if not self.lost:
+            self._closed, self._ends = True, math.inf
+
+    def end(self) -> Steps[None]:
+        """Give back what is held, unless it is lost: then the consumer may be another process's."""
+        if self.lost:
+            return
+        call = Call("DELETE", releasing([self._consumer]), timeout=ATTEMPT)
+        try:
+            document_of((yield from answered(call, RELEASE)))
+        except PlacementError as error:
+            LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
+
+    def _extend(self, patience: float) -> Steps[None]:
+        sent = time.monotonic()
+        timeout = max(0.1, min(ATTEMPT, self._ends - sent)) if self._ends > sent else ATTEMPT
+        reply = yield from answered(extension(self._consumer, self._length, timeout), patience)
+        self.claim = Claim.of(document_of(reply))
+        if not self._closed:
+            self._extended, self._ends = sent, sent + self._length
+
+    def _lose(self, cause: Exception | None) -> None:
+        if self._closed:
+            return
+        self._lost = LeaseLost(f"The lease of {self._consumer} is lost: {cause or 'it was not extended in time'}")
+        self._lost.__cause__ = cause
+        LOG.warning("%s", self._lost)
+        if self._on_lost is not None:
+            self._on_lost(self._lost)
+
+
+def leased(
+    operations: Operations,
+    consumer: str | uuid.UUID,
+    query: str | Query,
+    *,
+    project_id: str,
+    user_id: str,
+    consumer_type: str,
+    expires_in: int,
+    count: int = 1,
+    strategy: str | Mapping[str, str] | None = None,
+    apart_from: Consumers = (),
+    together_with: Consumers = (),
+    on_lost: Callable[[LeaseLost], object] | None = None,
+) -> Lease:
+    """Claim for the length of a block, which is given the Lease: its end is moved on until the block ends.
+
+    The end of the block gives back what is held.  If the service cannot be reached then, or the process stops, the
+    claim ends by itself, ``expires_in`` seconds after it was last extended.
+
+    If it cannot be extended until its end, the lease is *lost*: what was held may be another's.  ``on_lost`` is called
+    at that time, in the thread or the event loop that extends; ``lost`` is True, ``check`` raises LeaseLost, and so
+    does the end of the block.
+
+    Args:
+        expires_in: The seconds for which a claim outlives its process, at least 1.
+        on_lost: What is to be done when the lease is lost, such as to kill a process.
+
+    Raises:
+        Refused: There is no place, as for ``claim``, which describes the other arguments.
+        LeaseLost: At the end of the block.
+    """
+    claiming = operations.claim(
+        consumer,
+        query,
+        project_id=project_id,
+        user_id=user_id,
+        consumer_type=consumer_type,
+        count=count,
+        strategy=strategy,
+        expires_in=expires_in,
+        apart_from=apart_from,
+        together_with=together_with,
+    )
+    return Lease(operations, consumer, expires_in, claiming, on_lost)

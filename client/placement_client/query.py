@@ -1,0 +1,62 @@
+"""What a consumer needs: a query string of GET /allocation_candidates, or an object that says the same."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypedDict
+
+
+class Group(TypedDict, total=False):
+    """What is asked of one provider.
+
+    Attributes:
+        resources: The amount of each resource class.
+        required: Traits; each text is one value of the parameter: ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"``, ``"in:A,B"``.
+        member_of: Aggregates; each text is one value of the parameter.
+        in_tree: A provider of the tree, by uuid; in queries to ``/v1`` also by name.
+    """
+
+    resources: Mapping[str, int]
+    required: Sequence[str]
+    member_of: Sequence[str]
+    in_tree: str
+
+
+class Query(TypedDict, total=False):
+    """What is asked for together.
+
+    Attributes:
+        groups: By their suffixes: ``""`` for the one without, which several providers of a tree may serve together.
+        group_policy: ``"isolate"``: groups with suffixes have different providers; ``"none"``: they need not.
+        same_subtree: Lists of suffixes; a provider of one of the groups is above those of the others, or the same.
+        root_required: Traits of the root of the tree.
+    """
+
+    groups: Mapping[str, Group]
+    group_policy: str
+    same_subtree: Sequence[Sequence[str]]
+    root_required: Sequence[str]
+
+
+def text(query: str | Query, more: Iterable[tuple[str, object]] = ()) -> str:
+    """Return the query as a query string, with more parameters; those that are None are left out."""
+    added = urllib.parse.urlencode([(name, value) for name, value in more if value is not None])
+    stated = query if isinstance(query, str) else urllib.parse.urlencode(_pairs(query))
+    return "&".join(filter(None, (stated, added)))
+
+
+def _pairs(query: Query) -> list[tuple[str, str]]:
+    pairs = []
+    for suffix, group in query.get("groups", {}).items():
+        if resources := group.get("resources"):
+            pairs.append((f"resources{suffix}", ",".join(f"{name}:{amount}" for name, amount in resources.items())))
+        pairs += [(f"required{suffix}", value) for value in group.get("required", ())]
+        pairs += [(f"member_of{suffix}", value) for value in group.get("member_of", ())]
+        if "in_tree" in group:
+            pairs.append((f"in_tree{suffix}", group["in_tree"]))
+    if "group_policy" in query:
+        pairs.append(("group_policy", query["group_policy"]))
+    pairs += [("same_subtree", ",".join(suffixes)) for suffixes in query.get("same_subtree", ())]
+    pairs += [("root_required", value) for value in query.get("root_required", ())]
+    return pairs

@@ -1,0 +1,455 @@
+"""placement_client against a running service, with and without asyncio, and through a proxy that loses what it sends
+(docs: client).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import uuid
+
+import pytest
+from placement_client import (
+    BadRequest,
+    Claim,
+    Client,
+    Conflict,
+    Forbidden,
+    HeldOtherwise,
+    LeaseLost,
+    NoReply,
+    NoRoom,
+    NothingHeld,
+    NothingPlaced,
+    NotFound,
+    PositionLost,
+    Request,
+    Token,
+    Unavailable,
+    lease,
+)
+
+from tests import ask_process, asynchronous, children, proxies, running, servers
+from tests.proxy_faults import Manner, Reset
+
+pytestmark = [
+    pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session"),
+    pytest.mark.parametrize("kind", ["sync", "async"]),
+]
+
+#: Two hosts, each with two NUMA nodes of a GPU.
+PROVIDERS = """
+providers:
+  - name: host-[1-2]
+    inventories: {MEMORY_MB: 1024}
+    children:
+      - name: "{parent}-numa[0-1]"
+        inventories: {VCPU: 8}
+        children:
+          - name: "{parent}-gpu"
+            inventories: {CUSTOM_GPU: 1}
+"""
+GPU = {
+    "groups": {"_node": {"resources": {"VCPU": 2}}, "_gpu": {"resources": {"CUSTOM_GPU": 1}}},
+    "same_subtree": [["_node", "_gpu"]],
+    "group_policy": "isolate",
+}
+OWNER = {"project_id": "ml", "user_id": "ada", "consumer_type": "JOB"}
+#: No attempt of a test ends because the machine is busy.
+PATIENT = {"patience": children.PATIENCE, "timeout": children.PATIENCE}
+
+
+@pytest.fixture(scope="module")
+def cluster(backend):
+    with ask_process.loaded(backend, PROVIDERS) as found:
+        yield found
+
+
+@pytest.fixture
+def service(cluster):
+    """The cluster, in which nobody holds anything when a test begins."""
+    yield cluster
+    with Client(cluster.url, Token("admin")) as client:
+        client.release(one.uuid for one in client.consumers(project="ml"))
+
+
+@pytest.fixture
+def connect(kind):
+    """Makes clients of the kind."""
+    with contextlib.ExitStack() as stack:
+
+        def make(url, auth=Token("admin"), **options):
+            made = {"sync": Client, "async": asynchronous.blocking}[kind](url, auth, **{**PATIENT, **options})
+            return stack.enter_context(made)
+
+        yield make
+
+
+@pytest.fixture
+def client(service, connect):
+    return connect(service.url)
+
+
+@pytest.fixture
+def proxy(service):
+    with proxies.proxy(service.port) as between:
+        yield between
+
+
+@pytest.fixture
+def afar(proxy, connect):
+    """A client behind the proxy."""
+    return connect(f"http://127.0.0.1:{proxy.port}")
+
+
+def new():
+    return str(uuid.uuid4())
+
+
+class Answers(Manner):
+    """The service gets every request; in place of its replies to the first ones the client gets others.
+
+    Attributes:
+        requests: The request lines that were sent.
+    """
+
+    def __init__(self, *replies):
+        self._replies = [*replies]
+        self.requests = []
+
+    def to_server(self, connection, data):
+        if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"DELETE"):
+            self.requests.append(data.split(b"\r\n", 1)[0].decode())
+        return data
+
+    def to_client(self, connection, data):
+        if not self._replies:
+            return data
+        reply = self._replies.pop(0)
+        if reply is None:
+            raise Reset
+        return reply
+
+
+#: A reply that is lost.
+LOST = None
+
+
+def said(status, body, *headers):
+    """A reply that a proxy or the service might give."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
+
+
+#: What HAProxy says for a service that is not there, and this service where a COMMIT may have been done.
+AWAY = said("503 Service Unavailable", "<html>No server</html>", "Content-Type: text/html")
+BUSY = said("503 Service Unavailable", "{}", "Content-Type: application/json", "Retry-After: 1")
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_has_a_place_until_it_is_released(client):
+    consumer = new()
+    claim = client.claim(consumer, GPU, **OWNER, count=2, expires_in=3600)
+    assert (claim.consumer, claim.outcome, claim.consumer_generation) == (consumer, "claimed", 1)
+    assert [{*mapping} for mapping in claim.mappings] == [{"_node", "_gpu"}] * 2
+    node, gpu = (claim.mappings[0][group][0] for group in ("_node", "_gpu"))
+    assert claim.allocations[gpu].resources == {"CUSTOM_GPU": 1}
+    assert claim.allocations[gpu].name == claim.allocations[node].name + "-gpu"
+    assert client.show(consumer) == Claim(**{**vars(claim), "outcome": None})
+    assert client.extend(consumer, 7200).expires_at > claim.expires_at
+    assert client.extend(consumer, None).expires_at is None
+    missing = new()
+    released = client.release([consumer, missing])
+    assert (released.released, released.missing) == ([consumer], [missing])
+    with pytest.raises(NothingHeld):
+        client.show(consumer)
+
+
+def test_a_batch_says_what_came_of_each_request(client):
+    one, two = Request(new(), GPU, **OWNER, count=2), Request(uuid.uuid4(), GPU, **OWNER, count=3)
+    placed, refused = client.claims([one, two])
+    assert placed.outcome == "claimed"
+    assert isinstance(refused, NoRoom)
+    assert (refused.consumer, refused.status) == (str(two.consumer), 409)
+    assert refused.request_id.startswith("req-")
+    assert client.claims([one])[0].outcome == "held"
+    together = client.claims([Request(new(), "resources=VCPU:1", **OWNER), two], all_or_nothing=True)
+    assert [type(result) for result in together] == [NothingPlaced, NoRoom]
+    assert [consumer.uuid for consumer in client.consumers(project="ml", type="JOB")] == [one.consumer]
+
+
+def test_a_consumer_is_moved(client):
+    one = Request(new(), "resources=VCPU:1", **OWNER)
+    [before] = client.claims([one])
+    move = Request(one.consumer, "resources=VCPU:1", **OWNER, keep=False, consumer_generation=1)
+    [moved] = client.claims([move], apart_from=[one.consumer])
+    assert (moved.outcome, moved.consumer_generation) == ("moved", 2)
+    assert moved.allocations.keys() != before.allocations.keys()
+    [stale] = client.claims([Request(one.consumer, "resources=VCPU:2", **OWNER, keep=False, consumer_generation=1)])
+    assert stale.code == "placement.concurrent_update"
+
+
+@pytest.mark.parametrize("first", [(LOST,), (LOST, LOST), (AWAY,), (BUSY, LOST)], ids=["lost", "twice", "503", "both"])
+def test_a_claim_whose_reply_is_lost_is_held_once(client, afar, proxy, first):
+    consumer = new()
+    with proxy.behaving(manner := Answers(*first)):
+        claim = afar.claim(consumer, GPU, **OWNER)
+    assert manner.requests == ["POST /v1/claims HTTP/1.1"] * (len(first) + 1)
+    assert claim.outcome == "held"
+    assert client.show(consumer).allocations == claim.allocations
+    assert [one.uuid for one in client.consumers(project="ml")] == [consumer]
+
+
+def test_a_refusal_is_no_lost_reply(afar, proxy, client):
+    consumer = new()
+    client.claim(consumer, GPU, **OWNER)
+    with proxy.behaving(manner := Answers()):
+        with pytest.raises(HeldOtherwise):
+            afar.claim(consumer, "resources=VCPU:1", **OWNER)
+        with pytest.raises(NoRoom) as refused:
+            afar.claim(new(), "resources=VCPU:9", **OWNER)
+        with pytest.raises(BadRequest) as malformed:
+            afar.claim("job-1", GPU, **OWNER)
+    assert manner.requests == ["POST /v1/claims HTTP/1.1"] * 3
+    explanation = refused.value.explanation
+    assert (explanation.rule, explanation.group) == ("resources", "")
+    assert "resources=VCPU:8" in [each.query for each in explanation.relaxations]
+    assert malformed.value.field == "requests[0].consumer"
+    assert malformed.value.expected in malformed.value.detail
+    assert malformed.value.request_id in str(malformed.value)
+
+
+def test_patience_has_an_end(connect, proxy, client):
+    hasty, consumer = connect(f"http://127.0.0.1:{proxy.port}", patience=0), new()
+    with proxy.behaving(Answers(BUSY)), pytest.raises(Unavailable) as failed:
+        hasty.claim(consumer, GPU, **OWNER)
+    assert failed.value.status == 503
+    with proxy.refusing(), pytest.raises(NoReply, match=str(proxy.port)):
+        hasty.release([consumer])
+    assert client.show(consumer)
+
+
+def test_other_releases_and_extensions_are_repeated(client, afar, proxy):
+    consumer = new()
+    ends = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
+    with proxy.behaving(manner := Answers(LOST, AWAY)):
+        assert afar.extend(consumer, 120).expires_at > ends
+        assert afar.release([consumer]).released == [consumer]
+    assert [request.split(" ")[0] for request in manner.requests] == ["POST", "POST", "POST", "DELETE"]
+    with proxy.behaving(Answers(LOST)):
+        assert afar.release([consumer]).missing == [consumer]
+
+
+def test_more_consumers_are_released_than_one_query_can_name(client):
+    consumers = [new() for _ in range(700)]
+    for consumer in (consumers[0], consumers[-1]):
+        client.claim(consumer, "resources=VCPU:1", **OWNER)
+    released = client.release(consumers)
+    assert released.released == [consumers[0], consumers[-1]]
+    assert released.missing == consumers[1:-1]
+
+
+def test_a_release_that_is_not_complete_is_repeated(afar, proxy):
+    consumer = new()
+    afar.claim(consumer, GPU, **OWNER)
+    cut = said("200 OK", f'{{"released": ["{consumer}"], "missing": [], "complete": false}}')
+    with proxy.behaving(manner := Answers(cut)):
+        released = afar.release([consumer])
+    assert (released.released, released.missing) == ([consumer], [])
+    assert len(manner.requests) == 2
+
+
+# --- a place that the caller chooses ---------------------------------------------------------------------------------
+
+
+def test_a_candidate_is_taken_once(client, afar, proxy):
+    first, second = client.candidates(GPU)[:2]
+    consumer = new()
+    with proxy.behaving(manner := Answers(LOST)):
+        afar.take(first, consumer, **OWNER)
+    assert [request.split(" ")[0] for request in manner.requests] == ["PUT", "PUT", "GET"]
+    held = {provider: each.resources for provider, each in client.show(consumer).allocations.items()}
+    assert held == first.allocations
+    with pytest.raises(Conflict):
+        client.take(first, new(), **OWNER)
+    with pytest.raises(Conflict, match="generation"):
+        client.take(second, consumer, **OWNER)
+    assert first not in client.candidates(GPU)
+    assert len(client.candidates(GPU, limit=1)) == 1
+
+
+# --- leases ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Leases are extended every tenth of a second."""
+    monkeypatch.setattr(lease, "PER_LENGTH", 36000)
+
+
+def test_a_lease_is_extended_until_its_block_ends(client, often):
+    consumer = new()
+    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
+        first = held.expires_at
+        children.until(lambda: client.show(consumer).expires_at > first)
+        assert held.remaining > 0
+        held.check()
+        # As another process of the same job would.
+        with client.lease(consumer, GPU, **OWNER, expires_in=3600) as again:
+            assert again.expires_at > first
+    with pytest.raises(NothingHeld):
+        client.show(consumer)
+    assert not held.lost
+
+
+def test_a_lease_ends_with_an_exception_of_its_block(client):
+    consumer = new()
+    with pytest.raises(ZeroDivisionError), client.lease(consumer, GPU, **OWNER, expires_in=3600):
+        raise ZeroDivisionError
+    with pytest.raises(NothingHeld):
+        client.show(consumer)
+
+
+def test_a_lease_without_a_place_has_no_block(client):
+    with pytest.raises(NoRoom), client.lease(new(), "resources=VCPU:9", **OWNER, expires_in=3600):
+        pytest.fail("the block was entered")
+
+
+def test_a_lease_that_another_client_ends_is_lost(client, often):
+    consumer, told = new(), []
+    with (
+        pytest.raises(LeaseLost, match=consumer) as raised,
+        client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=told.append) as held,
+    ):
+        client.release([consumer])
+        children.until(lambda: held.lost)
+        client.claim(consumer, "resources=VCPU:1", **OWNER)  # for the next process of the job
+        children.until(lambda: told)
+    assert told == [raised.value]
+    assert isinstance(raised.value.__cause__, NothingHeld)
+    assert client.show(consumer)
+
+
+def test_a_lease_that_cannot_be_extended_is_lost_at_its_end(client, afar, proxy):
+    consumer, told = new(), []
+    with (
+        pytest.raises(LeaseLost) as raised,
+        afar.lease(consumer, GPU, **OWNER, expires_in=2, on_lost=told.append) as held,
+        proxy.silent(),
+    ):
+        children.until(lambda: told)
+        assert held.lost
+        with pytest.raises(LeaseLost):
+            held.check()
+    assert isinstance(raised.value.__cause__, NoReply)
+    with proxy.behaving(manner := Answers()):
+        children.until(lambda: not client.consumers(project="ml"))
+    assert manner.requests == []
+
+
+def test_extensions_that_fail_for_a_while_lose_nothing(client, afar, proxy, often):
+    consumer = new()
+    with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
+        with proxy.behaving(manner := Answers(*[AWAY, LOST, said("401 Unauthorized", "{}")] * 2)):
+            children.until(lambda: len(manner.requests) > 6)
+        before = held.expires_at
+        children.until(lambda: held.expires_at > before)
+        assert not held.lost
+
+
+def test_a_service_that_is_away_at_the_end_is_left_alone(client, afar, proxy, monkeypatch, caplog):
+    monkeypatch.setattr(lease, "RELEASE", 0)
+    monkeypatch.setattr(lease, "ATTEMPT", 0.1)
+    consumer = new()
+    with caplog.at_level(logging.WARNING), contextlib.ExitStack() as stack:
+        with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
+            stack.enter_context(proxy.silent())
+    assert f"{consumer} is not released, and ends at {held.expires_at}" in caplog.text
+    assert client.show(consumer).expires_at == held.expires_at
+
+
+# --- questions and errors --------------------------------------------------------------------------------------------
+
+
+def test_what_would_fit_is_counted_and_explained(client):
+    capacity = client.capacity(GPU)
+    assert (capacity.count, capacity.at_most, capacity.exact) == (4, 4, True)
+    assert client.capacity(GPU, count=2).count == 2
+    assert client.capacity(GPU, until=3).limiting is None
+    assert client.explain("resources=VCPU:8").found == 4
+    nothing = client.explain("resources=VCPU:12")
+    assert (nothing.found, nothing.rule) == (0, "resources")
+    assert "8" in nothing.summary
+    assert nothing.document["near_misses"]
+
+
+def test_any_other_request_is_sent(client):
+    name = new()
+    made = client.request("POST", "/resource_providers", {"name": name})
+    assert made["name"] == name
+    [found] = client.request("GET", "/resource_providers", query={"name": name})["resource_providers"]
+    assert "root_provider_uuid" in found
+    [old] = client.request("GET", "/resource_providers", query={"name": name}, version="1.0")["resource_providers"]
+    assert "root_provider_uuid" not in old
+    assert client.request("DELETE", f"/resource_providers/{found['uuid']}") is None
+    with pytest.raises(NotFound) as missing:
+        client.request("GET", f"/resource_providers/{found['uuid']}")
+    assert missing.value.detail.startswith(f"No resource provider with uuid {found['uuid']} found")
+    assert (missing.value.title, missing.value.code) == ("Not Found", "placement.undefined_code")
+
+
+def test_what_is_no_reply_of_the_service_is_shown(connect, proxy):
+    client = connect(f"http://127.0.0.1:{proxy.port}")
+    with proxy.behaving(Answers(said("200 OK", "<html>Welcome</html>"))), pytest.raises(Exception, match="Welcome"):
+        client.capacity(GPU)
+    with proxy.behaving(manner := Answers(AWAY)), pytest.raises(Unavailable, match="No server"):
+        client.request("POST", "/resource_providers", {"name": new()})
+    assert len(manner.requests) == 1
+
+
+def test_a_caller_without_rights_is_refused(connect, service):
+    with pytest.raises(Forbidden):
+        connect(service.url, Token("bob")).claim(new(), GPU, **OWNER)
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_events_are_followed_from_a_position(client):
+    position = client.position()
+    consumers = [new(), new()]
+    for consumer in consumers:
+        client.claim(consumer, "resources=VCPU:1", **OWNER)
+    events = client.follow(position, kind="consumer")
+    first = next(events)
+    assert (first.kind, first.uuid, first.generation) == ("consumer", consumers[0], [None, 1])
+    assert first.request["global_request_id"].startswith("req-")
+    assert next(client.follow(first.position, kind="consumer")).uuid == consumers[1]
+    assert next(events).uuid == consumers[1]
+    client.release(consumers[:1])
+    assert next(client.follow(events.position, project="ml")).generation == [1, None]
+
+
+def test_a_restart_of_the_service_is_no_end_of_events(connect, database_url):
+    with running.embedded(database_url) as service:
+        client, names = connect(service.url), [new(), new()]
+        events = client.follow(client.position(), kind="provider")
+
+        def change():
+            client.request("POST", "/resource_providers", {"name": names[0]})
+            service.kill()
+            service.start()
+            client.request("POST", "/resource_providers", {"name": names[1]})
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        assert [next(events).name, next(events).name] == names
+        thread.join()
+
+
+def test_a_position_that_is_lost_is_reported(client):
+    with pytest.raises(PositionLost):
+        next(client.follow("7000000-0badcafe"))
