@@ -15,7 +15,7 @@ Basic = httpx.BasicAuth
 
 
 class Token(httpx.Auth):
-    """A token that the caller has: of the Identity service, or ``"admin"`` for a service that ``make serve`` started."""
+    """A token of the Identity service, or what noauth2 takes for one: ``"admin"`` with ``make serve``."""
 
     def __init__(self, token: str) -> None:
         self._token = token

@@ -121,6 +121,7 @@ class Object:
         names: Which names properties may have, in words, where ``fields`` has patterns.
         unknown_first: Of several validation errors one is reported: whether an additional property goes before a
             missing one.
+        title: What generators of clients name the class of such objects.
     """
 
     def __init__(
@@ -130,12 +131,14 @@ class Object:
         additional: SchemaType | None = None,
         names: str = "",
         unknown_first: bool = False,
+        title: str = "",
     ) -> None:
         self.fields = fields
         self.min_properties = min_properties
         self.additional = additional
         self.names = names
         self.unknown_first = unknown_first
+        self.title = title
 
     def render(self, version: Version) -> JSONSchema:
         fields = [field for field in self.fields if field.exists_at(version)]
@@ -144,6 +147,7 @@ class Object:
         mandatory = [field.name for field in fields if field.required]
         additional = self.additional.render(version) if self.additional else False
         keywords: JSONSchema = {
+            "title": self.title,
             "minProperties": self.min_properties,
             "properties": named,
             "patternProperties": patterns,

@@ -11,7 +11,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
-    for path in [ROOT / "README.rst", ROOT / "CONTRIBUTING.rst", *sorted((ROOT / "docs").rglob("*.rst"))]
+    for path in [
+        *(ROOT / name for name in ("README.rst", "CONTRIBUTING.rst", "client/README.rst")),
+        *sorted((ROOT / "docs").rglob("*.rst")),
+    ]
 }
 _BLOCK = re.compile(
     r"^(?P<indent> *)\.\. code-block:: (?P<language>\w+)\n"

@@ -42,6 +42,7 @@ _OTHERS = {
         "echo",
         "export",
         "for",
+        "go",
         "grep",
         "head",
         "helm",
@@ -52,9 +53,9 @@ _OTHERS = {
         "mv",
         "openstack-ansible",
     ),
-    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "openssl", "pg_basebackup"),
-    *("pg_dump", "pg_restore", "pkill", "podman", "podman-compose", "psql", "sed", "seq", "socat", "source", "sqlite3"),
-    *("umask", "unset", "useradd", "uwsgi"),
+    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "openapi-generator-cli", "openssl"),
+    *("pg_basebackup", "pg_dump", "pg_restore", "pkill", "podman", "podman-compose", "psql", "sed", "seq", "socat"),
+    *("source", "sqlite3", "umask", "unset", "useradd", "uwsgi"),
 }
 _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg")

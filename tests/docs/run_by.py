@@ -60,13 +60,20 @@ RUN = (
     ),
     *(
         Runs(kind, "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py")
-        for kind in ("book.py", "gpus.yaml", "console", "shell")
+        for kind in ("book.py", "gpus.yaml", "console")
     ),
+    Runs("shell", "docs/tutorial.rst", "tests/live/extensions/test_tutorial.py", "make "),
     *(Runs(kind, "docs/questions.rst", "tests/live/extensions/test_questions.py") for kind in ("console", "shell")),
     *(
         Runs(kind, "docs/extensions/batch.rst", "tests/live/extensions/test_batch_controller.py")
         for kind in ("controller.py", "cluster.yaml", "console")
     ),
+    Runs("python", "docs/client.rst", "tests/live/test_keystone.py", "keystoneauth1"),
+    *(
+        Runs(kind, "docs/client.rst", "tests/live/extensions/test_client_page.py")
+        for kind in ("python", "main.go", "console")
+    ),
+    Runs("python", "client/README.rst", "tests/live/extensions/test_client_page.py"),
     Runs("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
     Runs("postgresql.conf", "docs/backup.rst", "tests/live/test_restores.py"),
     Runs("shell", "docs/backup.rst", _WALK, "db restored"),
@@ -140,8 +147,13 @@ RUN = (
     Runs("text", "docs/upgrade.rst", "tests/live/test_comparing.py"),
 )
 
+_CLIENT = "the environments of the tests have the client"
+
 CHECKED = (
     Checked("shell", "CONTRIBUTING.rst", "they are the gates, one of which runs this test"),
+    Checked("shell", "client/README.rst", _CLIENT, "pip install"),
+    Checked("shell", "docs/client.rst", _CLIENT, "pip install"),
+    Checked("shell", "docs/tutorial.rst", _CLIENT, "pip install"),
     Checked("shell", "docs/install.rst", "it makes a user of the system", "useradd"),
     Checked("shell", "docs/configuration.rst", "htpasswd is of Apache's tools, and asks for a password", "htpasswd"),
     Checked("shell", "docs/testing-other-projects.rst", "it changes the environment of another project", "pip "),

@@ -16,7 +16,10 @@ import time
 import warnings
 from contextlib import closing, suppress
 
+import keystoneauth1.identity
+import keystoneauth1.session
 import pytest
+from placement_client import Client, Keystone, NoToken
 
 from placement.cmd import manage as manage_command
 from placement.cmd import status as status_command
@@ -24,7 +27,7 @@ from placement.http.endpoint import endpoint
 from placement.http.environ import CONTEXT
 from placement.http.response import ok
 from placement.middleware import keystone_check
-from tests import children, closed, identity, made, owner_rules, permissions, running, servers, web
+from tests import asynchronous, children, closed, identity, made, owner_rules, permissions, running, servers, web
 from tests.clock import Clock
 from tests.docs.run_by import blocks_of
 from tests.made import opened
@@ -530,3 +533,41 @@ def test_the_openstack_command_with_a_password(service, keystone, openstack_comm
         "operator", "mine", f"resource provider consumers --project {keystone.project_id('mine')} -f json"
     )
     assert [each["consumer"] for each in json.loads(listed.stdout)] == [json.loads(claimed.stdout)[0]["consumer"]]
+
+
+def session_of(keystone, user, project):
+    """Return a session of keystoneauth."""
+    password = keystoneauth1.identity.Password(
+        keystone.url,
+        username=user,
+        password=identity.PASSWORD,
+        user_domain_id="default",
+        project_name=project,
+        project_domain_id="default",
+    )
+    return keystoneauth1.session.Session(password)
+
+
+def test_the_program_with_a_session(service, keystone):
+    [block] = blocks_of(__file__, "docs/client.rst", "python")
+    names, here = {}, {"https://identity.example.org/v3": keystone.url, "secret": identity.PASSWORD}
+    exec(functools.reduce(lambda text, each: text.replace(*each), here.items(), block.text), names)
+    assert names["providers"] == ask(service, keystone.token("operator", "mine"))[2]["resource_providers"]
+    names["client"].close()
+
+
+@pytest.mark.parametrize("connect", [Client, asynchronous.blocking], ids=["sync", "async"])
+def test_a_session_replaces_a_token_that_is_not_accepted(service, keystone, connect):
+    session = session_of(keystone, "operator", "mine")
+    keystone.revoke(session.get_token())
+    with connect(auth=Keystone(session)) as client:
+        assert client.request("GET", "/resource_providers") == ask(service, keystone.token("operator", "mine"))[2]
+
+
+@pytest.mark.parametrize("connect", [Client, asynchronous.blocking], ids=["sync", "async"])
+def test_a_session_without_a_token_is_reported(service, keystone, connect):
+    with connect(auth=Keystone(session_of(keystone, "nobody", "mine"))) as client, pytest.raises(NoToken, match="401"):
+        client.request("GET", "/resource_providers")
+    elsewhere = Keystone(session_of(keystone, "operator", "mine"), region_name="elsewhere")
+    with connect(auth=elsewhere) as client, pytest.raises(NoToken, match="elsewhere"):
+        client.request("GET", "/resource_providers")

@@ -20,9 +20,9 @@ from placement_client import (
     LeaseLost,
     NoReply,
     NoRoom,
+    NotFound,
     NothingHeld,
     NothingPlaced,
-    NotFound,
     PositionLost,
     Request,
     Token,
@@ -79,8 +79,8 @@ def connect(kind):
     """Makes clients of the kind."""
     with contextlib.ExitStack() as stack:
 
-        def make(url, auth=Token("admin"), **options):
-            made = {"sync": Client, "async": asynchronous.blocking}[kind](url, auth, **{**PATIENT, **options})
+        def make(url, token="admin", **options):
+            made = {"sync": Client, "async": asynchronous.blocking}[kind](url, Token(token), **{**PATIENT, **options})
             return stack.enter_context(made)
 
         yield make
@@ -320,30 +320,33 @@ def test_a_lease_without_a_place_has_no_block(client):
 
 def test_a_lease_that_another_client_ends_is_lost(client, often):
     consumer, told = new(), []
-    with (
-        pytest.raises(LeaseLost, match=consumer) as raised,
-        client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=told.append) as held,
-    ):
-        client.release([consumer])
-        children.until(lambda: held.lost)
-        client.claim(consumer, "resources=VCPU:1", **OWNER)  # for the next process of the job
-        children.until(lambda: told)
+
+    def work():
+        with client.lease(consumer, GPU, **OWNER, expires_in=3600, on_lost=told.append) as held:
+            client.release([consumer])
+            children.until(lambda: told)
+            assert held.lost
+            client.claim(consumer, "resources=VCPU:1", **OWNER)  # by the next process of the job
+
+    with pytest.raises(LeaseLost, match=consumer) as raised:
+        work()
     assert told == [raised.value]
     assert isinstance(raised.value.__cause__, NothingHeld)
     assert client.show(consumer)
 
 
 def test_a_lease_that_cannot_be_extended_is_lost_at_its_end(client, afar, proxy):
-    consumer, told = new(), []
-    with (
-        pytest.raises(LeaseLost) as raised,
-        afar.lease(consumer, GPU, **OWNER, expires_in=2, on_lost=told.append) as held,
-        proxy.silent(),
-    ):
-        children.until(lambda: told)
-        assert held.lost
-        with pytest.raises(LeaseLost):
-            held.check()
+    told = []
+
+    def work():
+        with afar.lease(new(), GPU, **OWNER, expires_in=2, on_lost=told.append) as held, proxy.silent():
+            children.until(lambda: told)
+            assert held.lost
+            with pytest.raises(LeaseLost):
+                held.check()
+
+    with pytest.raises(LeaseLost) as raised:
+        work()
     assert isinstance(raised.value.__cause__, NoReply)
     with proxy.behaving(manner := Answers()):
         children.until(lambda: not client.consumers(project="ml"))
@@ -364,9 +367,9 @@ def test_a_service_that_is_away_at_the_end_is_left_alone(client, afar, proxy, mo
     monkeypatch.setattr(lease, "RELEASE", 0)
     monkeypatch.setattr(lease, "ATTEMPT", 0.1)
     consumer = new()
-    with caplog.at_level(logging.WARNING), contextlib.ExitStack() as stack:
-        with afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
-            stack.enter_context(proxy.silent())
+    caplog.set_level(logging.WARNING)
+    with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
+        stack.enter_context(proxy.silent())
     assert f"{consumer} is not released, and ends at {held.expires_at}" in caplog.text
     assert client.show(consumer).expires_at == held.expires_at
 
@@ -412,7 +415,7 @@ def test_what_is_no_reply_of_the_service_is_shown(connect, proxy):
 
 def test_a_caller_without_rights_is_refused(connect, service):
     with pytest.raises(Forbidden):
-        connect(service.url, Token("bob")).claim(new(), GPU, **OWNER)
+        connect(service.url, "bob").claim(new(), GPU, **OWNER)
 
 
 # --- events ----------------------------------------------------------------------------------------------------------

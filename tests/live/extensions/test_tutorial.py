@@ -6,6 +6,7 @@ import pytest
 
 from tests import children, transcripts
 from tests.docs.blocks import PAGES, blocks
+from tests.docs.run_by import blocks_of
 from tests.transcripts import pattern
 
 TUTORIAL = [*blocks(PAGES["docs/tutorial.rst"])]
@@ -24,7 +25,7 @@ def directory(tmp_path):
 @pytest.fixture
 def served(directory):
     """The service of the tutorial, on a free port."""
-    (block,) = (block for block in TUTORIAL if block.kind == "shell")
+    (block,) = blocks_of(__file__, "docs/tutorial.rst", "shell")
     port = children.free_port()
     with transcripts.made(f"{block.text.strip()} ARGS='--port {port}'", directory, port) as url:
         yield url

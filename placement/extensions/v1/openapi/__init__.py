@@ -2,6 +2,7 @@
 
     document                    paths and operations of one version of an API
     components                  schemas and responses that have a name
+    portable                    schemas in the words that generators of clients know
     parameters, replies         parts of an operation
     examples                    requests and replies of the reference, where they conform to the version
 

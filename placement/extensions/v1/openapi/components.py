@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placement.extensions.v1.openapi.portable import portable
 from placement.schemas.declarations import JSONSchema
 
 
@@ -21,7 +22,7 @@ class Components:
         Raises:
             ValueError: Another one has the name.
         """
-        return self._keep("schemas", name, schema)
+        return self._keep("schemas", name, portable(schema))
 
     def response(self, name: str, response: JSONSchema) -> JSONSchema:
         """Keep a response under this name, and return a reference to it.

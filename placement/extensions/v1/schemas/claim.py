@@ -48,12 +48,14 @@ _GROUP = Object(
     Field("required", _TEXTS),
     Field("member_of", _TEXTS),
     Field("in_tree", IDENTIFIER),
+    title="ClaimQueryGroup",
 )
 _QUERY_OBJECT = Object(
     Field("groups", Object(PatternField(_SUFFIX, _GROUP), min_properties=1, names=_SUFFIXES), required=True),
     Field("group_policy", string(enum=["none", "isolate"])),
     Field("same_subtree", Array(Array(string(), min_items=1))),
     Field("root_required", _TEXTS),
+    title="ClaimQuery",
 )
 _QUERY_TEXT = string(
     maxLength=_LONGEST_QUERY,
@@ -75,9 +77,11 @@ _REQUEST = Object(
     Field("keep", boolean()),
     Field("consumer_generation", nullable(integer())),
     Field("dry_run", boolean()),
+    title="ClaimRequest",
 )
 _STRATEGIES = [preference.value for preference in Preference]
-_STRATEGY = OneOf((string(enum=_STRATEGIES), Object(Field("spread_over", IDENTIFIER, required=True))))
+_SPREAD_OVER = Object(Field("spread_over", IDENTIFIER, required=True), title="SpreadOver")
+_STRATEGY = OneOf((string(enum=_STRATEGIES), _SPREAD_OVER))
 EXPIRES_IN = Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)))
 
 CREATE = Body(
@@ -107,6 +111,7 @@ _ALLOCATIONS = by_uuid(
         Field("resources", AMOUNTS, required=True),
         Field("generation", _NUMBER, required=True),
         Field("node", string()),
+        title="ClaimAllocation",
     )
 )
 _MAPPINGS = Array(Object(PatternField(_SUFFIX, Array(string()))))
@@ -135,6 +140,7 @@ _RESULT = Object(
             relaxations=Array(_object(text=string(), query=string(), found=_NUMBER)),
         ),
     ),
+    title="ClaimResult",
 )
 RESULTS = _object(results=Array(_RESULT), claimed=_NUMBER)
 CREATE_REPLIES = success.ok(RESULTS, dated=success.Dated.NEVER)

@@ -16,6 +16,7 @@ NAMED = Object(
     Field("uuid", UUID, required=True),
     Field("name", nullable(string()), required=True),
     Field("node", string()),
+    title="NamedProvider",
 )
 #: A moment in UTC, in whole seconds; null if it was not recorded.
 SINCE = Field("since", nullable(string(format="date-time")), required=True)
@@ -26,6 +27,7 @@ _INVENTORY = Object(
     *_fields(integer(), "total", "reserved", "min_unit", "max_unit", "step_size"),
     *_fields(number(), "allocation_ratio"),
     *_fields(integer(), "capacity", "used", "free"),
+    title="UsedInventory",
 )
 PROVIDER = Object(
     *NAMED.fields,
@@ -37,6 +39,7 @@ PROVIDER = Object(
     Field("aggregates", Array(string()), required=True),
     *_fields(integer(), "consumers"),
     Field("inventories", by_class(_INVENTORY), required=True),
+    title="Provider",
 )
 _SOME = Object(*_fields(integer(), "count"), Field("providers", Array(NAMED), required=True))
 #: Null if another implementation has left no row of the project, or of the user.

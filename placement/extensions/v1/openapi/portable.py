@@ -1,0 +1,34 @@
+"""Schemas in the words that generators of clients know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Above it, an integer needs more than the 32 bits that generators give to one without a format.
+_LARGEST = 2**31 - 1
+
+
+def portable(schema: Any) -> Any:
+    """Return a schema of the same values.
+
+    Generators know no ``patternProperties``: an object whose names all match one expression has ``propertyNames`` and
+    the schema of its values, so that it becomes a map of these.  And amounts can have more than 32 bits.
+    """
+    if isinstance(schema, list):
+        return [portable(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    changed = {keyword: portable(value) for keyword, value in schema.items()}
+    if _is_map(changed):
+        [(expression, value)] = changed.pop("patternProperties").items()
+        names = {**changed.get("propertyNames", {}), "pattern": expression}
+        changed |= {"propertyNames": names, "additionalProperties": value}
+    if changed.get("type") in ("integer", ["integer", "null"]) and changed.get("maximum", _LARGEST + 1) > _LARGEST:
+        changed["format"] = "int64"
+    return changed
+
+
+def _is_map(schema: dict[str, Any]) -> bool:
+    """Whether a schema has objects whose names all match the same expression."""
+    named = schema.get("patternProperties", {})
+    return len(named) == 1 and "properties" not in schema and schema.get("additionalProperties") is False

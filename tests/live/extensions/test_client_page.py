@@ -1,0 +1,76 @@
+"""The programs of docs/client.rst, against a running service that has the cluster of docs/extensions/batch.rst."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from placement_client import Client, Token
+
+from tests import ask_process, servers, transcripts
+from tests.docs.blocks import captioned
+from tests.docs.run_by import blocks_of
+
+pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
+
+PAGE, README = "docs/client.rst", "client/README.rst"
+#: The address of the service on the page.
+SHOWN = "http://127.0.0.1:8778"
+
+
+@pytest.fixture
+def service(backend):
+    with ask_process.loaded(backend, captioned("docs/extensions/batch.rst", "cluster.yaml")) as found:
+        yield found
+
+
+def run(page, url):
+    """Run the programs of a page, one after the other; return their names and values."""
+    names = {}
+    for block in blocks_of(__file__, page, "python"):
+        assert SHOWN in block.text or names
+        exec(compile(block.text.replace(SHOWN, url), page, "exec"), names)
+    names["client"].close()
+    return names
+
+
+def test_the_programs_do_what_the_page_says(service, capsys):
+    names = run(PAGE, service.url)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("working on batch-")
+    assert sum(line.startswith("a worker with") for line in printed) == 4
+    assert sum(line.endswith(" starts") for line in printed) == 2
+    assert sum(" waits: Nothing fits" in line for line in printed) == 1
+    assert "everything was given back" in printed
+    assert names["claim"].outcome == "claimed"
+    assert names["capacity"].count == 2
+    assert names["training"].returncode == 0
+    assert names["overview"]["providers"][0]["inventories"]["VCPU"]["free"] == 32
+    assert names["state"] == {}
+    assert (names["lost"], names["kind"]) == (False, "resource_class")
+    assert names["count"] > 0
+
+
+def test_the_program_of_the_readme_is_complete(service, capsys):
+    run(README, service.url)
+    assert capsys.readouterr().out.startswith("working on batch-")
+    with Client(service.url, Token("admin")) as client:
+        assert client.consumers() == []
+
+
+def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
+    for program, how in (
+        ("go", "`make servers` installs golang-go"),
+        ("java", "`make servers` installs default-jre-headless"),
+        ("openapi-generator-cli", "pip install openapi-generator-cli"),
+    ):
+        if shutil.which(program) is None:
+            raise servers.Missing(f"{program} is not installed: {how}")
+    (tmp_path / "main.go").write_text(captioned(PAGE, "main.go"))
+    steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]
+    # What is compiled stays in the directory, and nothing is fetched.
+    of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off"}
+    commands = [command.replace(SHOWN, service.url) for command, _ in steps]
+    printed, errors = transcripts.run(commands, tmp_path, transcripts.environment() | of_go)
+    for (command, shown), output in zip(steps, printed, strict=True):
+        assert transcripts.pattern(shown).fullmatch(output.strip("\n")), f"$ {command}\n{output}\n{errors}"
