@@ -11,7 +11,7 @@
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
 #   make servers     install from Debian's packages the programs that tests use (MariaDB with Galera and rsync, PostgreSQL,
 #                    SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime, systemd, zsh, fish,
-#                    podman, debootstrap) and what mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
+#                    podman, debootstrap, Go, Java) and what mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
 #   make dist        sdist, wheel and SBOM in build/dist, checked; the wheel is tried on every Python from 3.11 to 3.14 that is found
@@ -86,11 +86,11 @@ servers:
 	-$(SUDO) apt-get update -qq
 	$(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
 		mariadb-server rsync postgresql sqlite3 memcached apache2-bin apache2-dev haproxy socat procps iproute2 chromium-headless-shell libapache2-mod-wsgi-py3 gcc libc6-dev python3-dev \
-		libmariadb-dev libsystemd-dev pkg-config libfaketime systemd zsh fish \
+		libmariadb-dev libsystemd-dev pkg-config libfaketime systemd zsh fish golang-go default-jre-headless \
 		podman runc netavark aardvark-dns iptables debootstrap debian-archive-keyring
 
 clean:
-	rm -rf .venv .tox build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .tox build *.egg-info client/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/pyvenv.cfg:

@@ -49,13 +49,15 @@ class Allocation:
     """What a consumer holds of one provider.
 
     Attributes:
-        name: The name of the provider.
+        name: The name of the provider; None if it was deleted meanwhile.
         resources: The amounts, by resource class.
+        generation: The generation of the provider; None in a list of consumers.
         node: The name of the bare metal node, if the provider is one.
     """
 
-    name: str
+    name: str | None
     resources: Mapping[str, int]
+    generation: int | None = None
     node: str | None = None
 
 
@@ -258,7 +260,7 @@ class Released:
 
 def _allocations(document: Document) -> dict[str, Allocation]:
     return {
-        provider: Allocation(held["name"], held["resources"], held.get("node"))
+        provider: Allocation(held["name"], held["resources"], held.get("generation"), held.get("node"))
         for provider, held in document["allocations"].items()
     }
 

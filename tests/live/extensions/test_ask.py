@@ -9,11 +9,10 @@ from importlib import metadata
 
 import bcrypt
 import pytest
-import requests
+from placement_client import Candidate
 
-from tests import ask_process, closed, preloaded, running, servers
+from tests import ask_process, clients, closed, preloaded, running, servers
 from tests.ask_process import ASK
-from tests.children import PATIENCE
 from tests.docs.blocks import ROOT
 
 # What a client shows does not depend on the kind of database.
@@ -44,18 +43,10 @@ def service(backend):
 
 
 def _claim(service):
-    headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
-    found = requests.get(f"{service.url}/resource_providers?name=host1-numa0", headers=headers, timeout=PATIENCE).json()
-    (provider,) = found["resource_providers"]
-    claim = {
-        "allocations": {provider["uuid"]: {"resources": {"VCPU": 4}}},
-        "project_id": "red",
-        "user_id": "ada",
-        "consumer_type": "INSTANCE",
-        "consumer_generation": None,
-    }
-    done = requests.put(f"{service.url}/allocations/{SERVER}", json=claim, headers=headers, timeout=PATIENCE)
-    assert done.status_code == 204, done.text
+    with clients.admin(service) as client:
+        (provider,) = client.request("GET", "/resource_providers?name=host1-numa0")["resource_providers"]
+        place = Candidate({provider["uuid"]: {"VCPU": 4}}, {})
+        client.take(place, SERVER, project_id="red", user_id="ada", consumer_type="INSTANCE")
 
 
 @pytest.fixture
@@ -186,16 +177,12 @@ def test_an_overview_is_trees(ask):
 def test_an_inventory_of_which_too_much_is_used_is_marked(backend, environment):
     """In every overview, with and without colours."""
     with ask_process.loaded(backend, "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]") as service:
-        headers = {"X-Auth-Token": "admin"}
-        claim = {"consumer": SERVER, "consumer_type": "JOB", "project_id": "red", "user_id": "ada"}
-        claim["query"] = "resources=VCPU:4&in_tree=host1"
-        found = requests.post(
-            f"{service.url}/v1/claims", json={"requests": [claim]}, headers=headers, timeout=PATIENCE
-        ).json()
-        [(host, held)] = found["results"][0]["allocations"].items()
-        inventory = {"resource_provider_generation": held["generation"], "inventories": {"VCPU": {"total": 2}}}
-        url = f"{service.url}/resource_providers/{host}/inventories"
-        assert requests.put(url, json=inventory, headers=headers, timeout=PATIENCE).status_code == 200
+        with clients.admin(service) as client:
+            query = "resources=VCPU:4&in_tree=host1"
+            claim = client.claim(SERVER, query, project_id="red", user_id="ada", consumer_type="JOB")
+            [(host, held)] = claim.allocations.items()
+            inventory = {"resource_provider_generation": held.generation, "inventories": {"VCPU": {"total": 2}}}
+            client.request("PUT", f"/resource_providers/{host}/inventories", inventory)
         environment |= {"OS_ENDPOINT": service.url, "OS_TOKEN": "admin", "TERM": "xterm"}
         environment.pop("NO_COLOR", None)
         row = "host1     VCPU      4         2     0  over"
@@ -218,7 +205,7 @@ def test_consumers_and_what_they_hold(ask):
 
 
 def test_json_is_what_the_service_says(ask, service):
-    document = requests.get(f"{service.url}/v1/overview", headers={"X-Auth-Token": "admin"}, timeout=PATIENCE).json()
+    document = clients.request(service, "GET", "/v1/overview")
     assert json.loads(ask("overview", "--json").stdout) == {"providers": document["providers"]}
 
 

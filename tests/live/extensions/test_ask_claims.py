@@ -6,11 +6,9 @@ import json
 import uuid
 
 import pytest
-import requests
 
-from tests import ask_process, preloaded, servers
+from tests import ask_process, clients, preloaded, servers
 from tests.ask_process import ASK
-from tests.children import PATIENCE
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
@@ -41,9 +39,8 @@ def ask(service):
         return preloaded.service().run([*ASK, *words], environment)
 
     yield run
-    headers = {"X-Auth-Token": "admin"}
-    for consumer in requests.get(f"{service.url}/v1/consumers", headers=headers, timeout=PATIENCE).json()["consumers"]:
-        requests.delete(f"{service.url}/allocations/{consumer['uuid']}", headers=headers, timeout=PATIENCE)
+    with clients.admin(service) as client:
+        client.release(consumer.uuid for consumer in client.consumers())
 
 
 @pytest.fixture

@@ -9,11 +9,9 @@ import shlex
 import uuid
 
 import pytest
-import requests
 
-from tests import ask_process, preloaded, servers
+from tests import ask_process, clients, preloaded, servers
 from tests.ask_process import ASK
-from tests.children import PATIENCE
 from tests.docs.blocks import PAGES, ROOT
 
 # What a client shows does not depend on the kind of database.
@@ -41,11 +39,8 @@ HOSTS = "providers: [{name: 'host[1-2]', inventories: {VCPU: 8}}]"
 def service(backend):
     """A service with two hosts and a claim."""
     with ask_process.loaded(backend, HOSTS) as found:
-        request = {"consumer": CONSUMER, "consumer_type": "JOB", "project_id": "red", "user_id": "ada"}
-        body = {"requests": [{**request, "query": "resources=VCPU:1"}]}
-        headers = {"X-Auth-Token": "admin"}
-        done = requests.post(f"{found.url}/v1/claims", json=body, headers=headers, timeout=PATIENCE)
-        assert done.status_code == 200, done.text
+        with clients.admin(found) as client:
+            client.claim(CONSUMER, "resources=VCPU:1", project_id="red", user_id="ada", consumer_type="JOB")
         yield found
 
 

@@ -6,18 +6,14 @@ import contextlib
 import json
 import signal
 import subprocess
-import uuid
 
 import pytest
-import requests
 
-from tests import ask_process, preloaded, running, servers
+from tests import ask_process, clients, preloaded, running, servers
 from tests.ask_process import ASK
-from tests.children import PATIENCE
 
 # What a client shows does not depend on the kind of database.
 pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
-HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 
 @pytest.fixture
@@ -27,12 +23,7 @@ def service(database_url):
 
 
 def create(service, name):
-    one = str(uuid.uuid4())
-    done = requests.post(
-        f"{service.url}/resource_providers", json={"uuid": one, "name": name}, headers=HEADERS, timeout=PATIENCE
-    )
-    assert done.status_code == 200, done.text
-    return one
+    return clients.request(service, "POST", "/resource_providers", {"name": name})["uuid"]
 
 
 def environment(service):
@@ -70,8 +61,7 @@ def following(service, *words):
 
 
 def rename(service, provider, name):
-    url = f"{service.url}/resource_providers/{provider}"
-    assert requests.put(url, json={"name": name}, headers=HEADERS, timeout=PATIENCE).status_code == 200
+    clients.request(service, "PUT", f"/resource_providers/{provider}", {"name": name})
 
 
 def test_the_history_of_one_thing_goes_on(service):
@@ -93,9 +83,7 @@ def test_the_history_of_one_thing_goes_on(service):
 
 def test_the_history_of_a_provider_that_is_gone_is_printed(service):
     one = create(service, "rack/host1")
-    assert (
-        requests.delete(f"{service.url}/resource_providers/{one}", headers=HEADERS, timeout=PATIENCE).status_code == 204
-    )
+    clients.request(service, "DELETE", f"/resource_providers/{one}")
     done = ask(service, "history", "rack/host1")
     assert done.returncode == 0, done.stderr
     created, deleted = done.stdout.splitlines()

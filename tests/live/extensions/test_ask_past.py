@@ -8,13 +8,11 @@ import os
 import subprocess
 
 import pytest
-import requests
 import sqlalchemy as sa
 
 from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
-from tests import ask_process, preloaded, running, servers
+from tests import ask_process, clients, preloaded, running, servers
 from tests.ask_process import ASK
-from tests.children import PATIENCE
 from tests.made import opened
 
 # What a client shows does not depend on the kind of database.
@@ -22,28 +20,26 @@ pytestmark = pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=
 HOST, CONSUMER = "c1000000-0000-4000-8000-000000000001", "e1000000-0000-4000-8000-000000000001"
 #: The period of the shares.
 THEN = ("--from", "4d", "--to", "2d")
-HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 
 @pytest.fixture
 def service(database_url):
     with running.embedded(database_url) as found:
-        send(found, "POST", "/resource_providers", {"uuid": HOST, "name": "host1"})
+        clients.request(found, "POST", "/resource_providers", {"uuid": HOST, "name": "host1"})
         inventories = {"VCPU": {"total": 16}}
         path = f"/resource_providers/{HOST}/inventories"
-        send(found, "PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
+        clients.request(found, "PUT", path, {"resource_provider_generation": 0, "inventories": inventories})
         yield found
 
 
-def send(service, method, path, body=None):
-    done = requests.request(method, f"{service.url}{path}", json=body, headers=HEADERS, timeout=PATIENCE)
-    assert done.ok, done.text
-    return done
+@pytest.fixture
+def client(service):
+    with clients.admin(service) as connected:
+        yield connected
 
 
-def claim(service):
-    owner = {"project_id": "red", "user_id": "ann", "consumer_generation": None, "consumer_type": "JOB"}
-    send(service, "PUT", f"/allocations/{CONSUMER}", {"allocations": {HOST: {"resources": {"VCPU": 4}}}, **owner})
+def claim(client):
+    client.claim(CONSUMER, "resources=VCPU:4", project_id="red", user_id="ann", consumer_type="JOB")
 
 
 @pytest.fixture
@@ -64,21 +60,21 @@ def used(done):
     return [line.split()[2] for line in done.stdout.splitlines()[1:]]
 
 
-def test_an_overview_of_a_date_shows_what_was_there_then(service, ask):
-    claim(service)
-    [*_, claimed] = requests.get(f"{service.url}/v1/events", headers=HEADERS, timeout=PATIENCE).json()["events"]
-    send(service, "DELETE", f"/allocations/{CONSUMER}")
+def test_an_overview_of_a_date_shows_what_was_there_then(client, ask):
+    claim(client)
+    claimed = next(client.follow(consumer=CONSUMER))
+    client.release([CONSUMER])
     assert used(ask("overview")) == ["0"]
-    assert used(ask("overview", "--at", claimed["at"])) == ["4"]
+    assert used(ask("overview", "--at", claimed.at.isoformat().replace("+00:00", "Z"))) == ["4"]
 
 
-def test_an_overview_of_an_age_shows_what_was_there_then(service, ask, database_url):
+def test_an_overview_of_an_age_shows_what_was_there_then(client, ask, database_url):
     with opened(database_url) as database, database.engine.begin() as connection:
         for table in (events, event_order):
             for (at,) in connection.execute(sa.select(table.c.at).distinct()).all():
                 earlier = at - datetime.timedelta(hours=2)
                 connection.execute(sa.update(table).where(table.c.at == at).values(at=earlier))
-    claim(service)
+    claim(client)
     assert used(ask("overview")) == ["4"]
     assert used(ask("overview", "--at", "1h")) == ["0"]
     unknown = ask("overview", "--at", "3h")
@@ -87,9 +83,9 @@ def test_an_overview_of_an_age_shows_what_was_there_then(service, ask, database_
 
 
 @pytest.fixture
-def samples(service, database_url):
+def samples(client, database_url):
     """What was used a day ago, in the hours since then, and now: of a class that is there, and of one that is gone."""
-    claim(service)
+    claim(client)
     now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     rows = [("VCPU", 30, 16, 1), ("VCPU", 23, 16, 16), ("VCPU", 12, 16, 8), ("VCPU", 1, 16, 2), ("OLD", 2, 4, 5)]
     with opened(database_url) as database, database.engine.begin() as connection:

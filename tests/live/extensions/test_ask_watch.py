@@ -9,9 +9,8 @@ import signal
 import subprocess
 
 import pytest
-import requests
 
-from tests import ask_process, closed, preloaded, running, servers
+from tests import ask_process, clients, closed, preloaded, running, servers
 from tests.ask_process import ASK, until, watching
 from tests.children import PATIENCE
 
@@ -33,9 +32,7 @@ def environment(service):
 
 
 def create(service, name):
-    headers = {"X-Auth-Token": "admin"}
-    done = requests.post(f"{service.url}/resource_providers", json={"name": name}, headers=headers, timeout=PATIENCE)
-    assert done.status_code == 201, done.text
+    clients.request(service, "POST", "/resource_providers", {"name": name})
 
 
 def test_answers_are_printed_below_each_other_also_after_the_service_was_away(service, environment):

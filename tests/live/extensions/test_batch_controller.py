@@ -6,10 +6,10 @@ import types
 
 import pytest
 import sqlalchemy as sa
-from placement_client import Client, HeldOtherwise, Token
+from placement_client import HeldOtherwise
 
 from placement.db.schema.tables import resource_providers
-from tests import ask_process, made, servers
+from tests import ask_process, clients, made, servers
 from tests.docs.blocks import captioned
 from tests.docs.run_by import blocks_of
 from tests.made import opened
@@ -28,7 +28,7 @@ def cluster(backend):
 @pytest.fixture
 def client(cluster):
     """A client of the cluster, which has no jobs when a test begins."""
-    with Client(cluster.url, Token("admin")) as connected:
+    with clients.admin(cluster) as connected:
         yield connected
         connected.release(job.uuid for job in connected.consumers(type="JOB"))
 

@@ -28,9 +28,10 @@ from placement_client import (
     Token,
     Unavailable,
     lease,
+    query,
 )
 
-from tests import ask_process, asynchronous, children, proxies, running, servers
+from tests import ask_process, asynchronous, children, clients, proxies, running, servers
 from tests.proxy_faults import Manner, Reset
 
 pytestmark = [
@@ -56,8 +57,6 @@ GPU = {
     "group_policy": "isolate",
 }
 OWNER = {"project_id": "ml", "user_id": "ada", "consumer_type": "JOB"}
-#: No attempt of a test ends because the machine is busy.
-PATIENT = {"patience": children.PATIENCE, "timeout": children.PATIENCE}
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +69,7 @@ def cluster(backend):
 def service(cluster):
     """The cluster, in which nobody holds anything when a test begins."""
     yield cluster
-    with Client(cluster.url, Token("admin")) as client:
+    with clients.admin(cluster) as client:
         client.release(one.uuid for one in client.consumers(project="ml"))
 
 
@@ -80,7 +79,9 @@ def connect(kind):
     with contextlib.ExitStack() as stack:
 
         def make(url, token="admin", **options):
-            made = {"sync": Client, "async": asynchronous.blocking}[kind](url, Token(token), **{**PATIENT, **options})
+            made = {"sync": Client, "async": asynchronous.blocking}[kind](
+                url, Token(token), **{**clients.PATIENT, **options}
+            )
             return stack.enter_context(made)
 
         yield make
@@ -159,6 +160,7 @@ def test_a_claim_has_a_place_until_it_is_released(client):
     assert claim.allocations[gpu].resources == {"CUSTOM_GPU": 1}
     assert claim.allocations[gpu].name == claim.allocations[node].name + "-gpu"
     assert client.show(consumer) == Claim(**{**vars(claim), "outcome": None})
+    assert client.claim(consumer, query.text(GPU), **OWNER, count=2).outcome == "held"
     assert client.extend(consumer, 7200).expires_at > claim.expires_at
     assert client.extend(consumer, None).expires_at is None
     missing = new()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from placement_client import Client, Token
 
-from tests import ask_process, servers, transcripts
+from tests import ask_process, clients, servers, transcripts
 from tests.docs.blocks import captioned
 from tests.docs.run_by import blocks_of
 
@@ -54,7 +53,7 @@ def test_the_programs_do_what_the_page_says(service, capsys):
 def test_the_program_of_the_readme_is_complete(service, capsys):
     run(README, service.url)
     assert capsys.readouterr().out.startswith("working on batch-")
-    with Client(service.url, Token("admin")) as client:
+    with clients.admin(service) as client:
         assert client.consumers() == []
 
 

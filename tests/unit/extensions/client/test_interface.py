@@ -1,0 +1,100 @@
+"""What a program imports: two clients with the same methods, queries, errors that can be sent elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from importlib import metadata
+
+import httpx
+import placement_client
+import pytest
+from placement_client import AsyncClient, BadRequest, Client, ErrorReply, NoRoom, Refused, Token, errors, query
+
+from tests.unit.extensions.client.test_operations import reply
+
+
+def methods(client):
+    return {
+        name: inspect.signature(method)
+        for name, method in vars(client).items()
+        if callable(method) and not name.startswith("_") and name != "close"
+    }
+
+
+def test_both_clients_have_the_same_methods():
+    assert methods(Client) == methods(AsyncClient)
+    assert {"claim", "lease", "follow"} <= {*methods(Client)}
+    assert all(method.__doc__ for name, method in vars(Client).items() if name in methods(Client))
+
+
+def test_all_names_are_there_and_the_types_are_declared():
+    assert [*placement_client.__all__] == sorted(placement_client.__all__)
+    assert all(hasattr(placement_client, name) for name in placement_client.__all__)
+    assert "httpx" in metadata.requires("placement-client")[0]
+    assert len(metadata.requires("placement-client")) == 1
+
+
+def test_an_object_and_a_text_are_the_same_query():
+    asked = {
+        "groups": {
+            "": {"resources": {"VCPU": 2, "MEMORY_MB": 512}, "required": ["A,!B", "in:C,D"], "in_tree": "host 1"},
+            "_x": {"resources": {"PGPU": 1}, "member_of": ["in:6f0e5b0a-0000-4000-8000-000000000001,!in:x"]},
+            "_y": {"required": ["HW_NUMA_ROOT"]},
+        },
+        "group_policy": "none",
+        "same_subtree": [["_x", "_y"], ["_x"]],
+        "root_required": ["!COMPUTE_STATUS_DISABLED"],
+    }
+    text = query.text(asked, [("limit", 3), ("until", None)])
+    assert text == "&".join(
+        [
+            *["resources=VCPU%3A2%2CMEMORY_MB%3A512", "required=A%2C%21B", "required=in%3AC%2CD", "in_tree=host+1"],
+            *["resources_x=PGPU%3A1", "member_of_x=in%3A6f0e5b0a-0000-4000-8000-000000000001%2C%21in%3Ax"],
+            *["required_y=HW_NUMA_ROOT", "group_policy=none", "same_subtree=_x%2C_y", "same_subtree=_x"],
+            *["root_required=%21COMPUTE_STATUS_DISABLED", "limit=3"],
+        ]
+    )
+    assert query.text("resources=VCPU:2", [("limit", 3)]) == "resources=VCPU:2&limit=3"
+    assert query.text("resources=VCPU:2") == "resources=VCPU:2"
+
+
+def test_an_error_says_what_the_service_says():
+    detail = "The resource could not be found.\n\n No resource provider with uuid 1 found  "
+    document = {"errors": [{"status": 404, "title": "Not Found", "detail": detail, "request_id": "req-1"}]}
+    error = errors.of_reply(reply(404, document))
+    assert str(error) == "404 Not Found: No resource provider with uuid 1 found (req-1)"
+    line = {"detail": "wrong", "code": "placement.v1.invalid_field", "field": "limit", "expected": "1 to 1000"}
+    wrong = errors.of_reply(reply(400, {"errors": [line]}, x_openstack_request_id="req-2"))
+    assert (type(wrong), wrong.field, wrong.expected) == (BadRequest, "limit", "1 to 1000")
+    assert str(wrong) == "400 Bad Request: wrong (placement.v1.invalid_field, req-2)"
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"errors": []}, {"errors": [1]}, "text"])
+@pytest.mark.parametrize("status", [302, 418, 599])
+def test_any_reply_is_an_error_that_can_be_shown(document, status):
+    error = errors.of_reply(reply(status, document))
+    assert (error.status, error.code) == (status, None)
+    assert str(error).startswith(f"{status} ")
+
+
+def test_errors_survive_another_process():
+    for error in (ErrorReply(404, {"detail": "x"}, "req-1"), NoRoom(409, {"code": "c"}, "req-2", "a")):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+    assert isinstance(NoRoom(409, {}), Refused)
+
+
+def test_a_client_without_an_address_is_refused():
+    for kind in (Client, AsyncClient):
+        with pytest.raises(TypeError, match="URL"):
+            kind(auth=Token("admin"))
+    with Client("htp://nowhere", patience=0) as client, pytest.raises(httpx.UnsupportedProtocol):
+        client.position()
+
+
+def test_a_client_of_httpx_is_closed_by_its_owner():
+    with httpx.Client() as http:
+        with Client("http://127.0.0.1:1", http=http):
+            pass
+        assert not http.is_closed

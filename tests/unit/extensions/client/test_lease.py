@@ -1,0 +1,139 @@
+"""When a lease is extended, and when it is lost, by a clock that the test advances (docs: client)."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from placement_client import ErrorReply, LeaseLost, NoReply, NothingHeld, lease, operations
+from placement_client.operations import Operations
+from placement_client.steps import Pause
+
+from tests.clock import Clock
+from tests.unit.extensions.client.test_operations import OWNER, performed, placing, reply, result
+
+HOUR = 3600
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    stopped = Clock(1000.0)
+    for module in (lease, operations):
+        monkeypatch.setattr(module, "time", stopped)
+    return stopped
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def held(clock, told):
+    """A lease of an hour, which is claimed."""
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=told.append)
+    performed(made.begin(), [placing(a="claimed")], clock)
+    return made
+
+
+EXTENDED = reply(200, result("a", "held"))
+GONE = reply(404, {"errors": [{"status": 404, "code": "placement.v1.nothing_held", "detail": "It is over."}]})
+FORBIDDEN = reply(403, {"errors": [{"status": 403, "detail": "no"}]})
+
+
+def taking(clock, seconds, answer):
+    """An answer that takes so long."""
+
+    def answered(call):
+        clock.now += seconds
+        return answer(call) if callable(answer) else answer
+
+    return answered
+
+
+def test_a_lease_is_extended_six_times_within_its_length(held, clock, told):
+    _, taken = performed(held.renew(), [EXTENDED, taking(clock, 30, EXTENDED), GONE], clock)
+    assert [step.seconds for step in taken if isinstance(step, Pause)] == [600, 600, 600]
+    assert isinstance(told[0].__cause__, NothingHeld)
+    assert (held.lost, held.remaining) == (True, 0)
+    with pytest.raises(LeaseLost, match="It is over"):
+        held.check()
+
+
+def test_its_end_counts_from_before_the_extension_was_sent(held, clock):
+    assert held.remaining == HOUR
+    renewal = held.renew()
+    clock.sleep(next(renewal).seconds)
+    renewal.send(None)
+    clock.now += 9
+    renewal.send(EXTENDED)
+    assert held.remaining == HOUR - 9
+
+
+@pytest.mark.parametrize("failure", [NoReply("away"), FORBIDDEN, RuntimeError("closed")], ids=["away", "403", "other"])
+def test_whatever_fails_is_repeated_until_its_end(held, clock, told, failure):
+    _, taken = performed(held.renew(), itertools.repeat(failure), clock)
+    pauses = [step.seconds for step in taken if isinstance(step, Pause)]
+    assert pauses[:3] == [600, 5, 5]
+    assert clock.now == 1000 + HOUR
+    assert [type(each) for each in told] == [LeaseLost]
+    assert isinstance(told[0].__cause__, ErrorReply if failure is FORBIDDEN else type(failure))
+
+
+def test_no_extension_waits_for_longer_than_it_matters(held, clock):
+    calls = []
+
+    def silent(call):
+        calls.append((clock.now - 1000, call.timeout))
+        clock.now += call.timeout
+        return FORBIDDEN
+
+    performed(held.renew(), itertools.repeat(silent), clock)
+    assert {timeout for at, timeout in calls if at < HOUR - 10} == {10}
+    assert all(at + timeout <= HOUR for at, timeout in calls)
+    assert held.lost
+
+
+def test_an_extension_after_failures_loses_nothing(held, clock, told):
+    answers = [NoReply("away"), FORBIDDEN, EXTENDED, GONE]
+    _, taken = performed(held.renew(), answers, clock)
+    assert [step.seconds for step in taken if isinstance(step, Pause)] == [600, 5, 5, 600]
+    assert len(told) == 1
+
+
+def test_what_an_earlier_attempt_has_claimed_is_extended_at_once(clock):
+    """Its end may be near: it is that of the first request."""
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR)
+    assert made.lost
+    _, (claim, extension) = performed(made.begin(), [placing(a="held"), EXTENDED], clock)
+    assert (claim.path, extension.path) == ("/v1/claims", "/v1/claims/a/extend")
+    assert made.remaining == HOUR
+
+
+def test_a_claim_that_took_long_is_extended_soon(clock):
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=60)
+    performed(made.begin(), [taking(clock, 45, placing(a="claimed"))], clock)
+    assert made.remaining == 15
+    assert next(made.renew()).seconds == 0
+
+
+def test_a_lost_lease_is_not_released(held, clock):
+    performed(held.renew(), [GONE], clock)
+    held.close()
+    assert performed(held.end(), [], clock) == (None, [])
+    assert held.lost
+
+
+def test_the_end_of_a_block_is_no_loss(held, clock, told):
+    """An extension that is under way when the consumer is released is answered with 404."""
+    renewal = held.renew()
+    clock.sleep(next(renewal).seconds)
+    renewal.send(None)
+    held.close()
+    _, [release] = performed(held.end(), [reply(200, {"released": ["a"], "missing": [], "complete": True})], clock)
+    assert (release.method, release.path) == ("DELETE", "/v1/claims?consumer=a")
+    with pytest.raises(StopIteration):
+        renewal.send(GONE)
+    clock.now += 2 * HOUR
+    held.check()
+    assert told == []

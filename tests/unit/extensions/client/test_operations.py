@@ -1,0 +1,193 @@
+"""The steps of the client's operations, without I/O: what is asked for again, and when (docs: client)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from placement_client import (
+    Claim,
+    NoReply,
+    NoRoom,
+    NothingPlaced,
+    Refused,
+    Request,
+    Unavailable,
+    Undecided,
+    operations,
+)
+from placement_client.operations import Operations
+from placement_client.steps import Call, Pause, Reply
+
+from tests.clock import Clock
+
+OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "JOB"}
+CODES = {
+    "collided": "placement.concurrent_update",
+    "no room": "placement.v1.no_room",
+    "undecided": "placement.v1.undecided",
+    "nothing": "placement.v1.nothing_placed",
+}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    stopped = Clock()
+    monkeypatch.setattr(operations, "time", stopped)
+    return stopped
+
+
+def reply(status=200, document=None, seconds=0.0, **headers):
+    content = b"" if document is None else json.dumps(document).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status, named, content, seconds)
+
+
+def performed(operation, replies, clock):
+    """Return the result of an operation, and its steps; a reply may be a function of the call, or an exception."""
+    taken, answers = [], iter(replies)
+    try:
+        step = next(operation)
+        while True:
+            taken.append(step)
+            if isinstance(step, Pause):
+                clock.sleep(step.seconds)
+                step = operation.send(None)
+                continue
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                step = operation.throw(answer)
+            else:
+                step = operation.send(answer(step) if callable(answer) else answer)
+    except StopIteration as done:
+        return done.value, taken
+
+
+def placing(**outcomes):
+    """Answer POST /v1/claims: what comes of each consumer by its name."""
+
+    def answer(call):
+        asked = [request["consumer"] for request in call.body["requests"]]
+        results = [result(consumer, outcomes[consumer]) for consumer in asked]
+        status = 200 if any(each["status"] == 200 for each in results) else 409
+        return reply(status, {"results": results, "claimed": 0, "added": 1})
+
+    return answer
+
+
+def result(consumer, outcome):
+    if outcome in CODES:
+        error = {"code": CODES[outcome], "detail": "..."}
+        return {"consumer": consumer, "status": 409, "outcome": "refused", "error": error}
+    held = {"allocations": {}, "mappings": [], "consumer_generation": 1, "expires_at": None, "added": 1}
+    return {"consumer": consumer, "status": 200, "outcome": outcome, **held}
+
+
+def claims(names, replies, clock, patience=60.0, **options):
+    """Return what came of each consumer, and the consumers of each call."""
+    requests = [Request(name, "resources=VCPU:1", **OWNER) for name in names]
+    found, taken = performed(Operations(patience).claims(requests, **options), replies, clock)
+    asked = [[each["consumer"] for each in step.body["requests"]] for step in taken if isinstance(step, Call)]
+    return [type(each) for each in found], asked
+
+
+def test_what_collided_is_asked_for_again_and_nothing_else(clock):
+    replies = [placing(a="claimed", b="collided", c="no room"), placing(b="collided"), placing(b="held")]
+    assert claims("abc", replies, clock) == ([Claim, Claim, NoRoom], [["a", "b", "c"], ["b"], ["b"]])
+    assert len(clock.pauses) == 2
+
+
+def test_what_collides_again_and_again_is_refused_in_the_end(clock):
+    found, asked = claims("ab", itertools.repeat(placing(a="claimed", b="collided")), clock)
+    assert found == [Claim, Refused]
+    assert len(asked) > 5
+    assert clock.now <= 60
+
+
+def test_a_move_of_another_generation_is_not_repeated(clock):
+    move = Request("a", "resources=VCPU:1", **OWNER, keep=False, consumer_generation=3)
+    [found], taken = performed(Operations(60).claims([move]), [placing(a="collided")], clock)
+    assert (type(found), len(taken)) == (Refused, 1)
+    assert taken[0].body["requests"][0]["consumer_generation"] == 3
+
+
+def test_what_is_undecided_gets_a_call_of_its_own_while_that_decides_something(clock):
+    replies = [
+        placing(a="claimed", b="undecided", c="undecided"),
+        placing(b="undecided", c="no room"),
+        placing(b="undecided"),
+    ]
+    assert claims("abc", replies, clock) == ([Claim, Undecided, NoRoom], [["a", "b", "c"], ["b", "c"], ["b"]])
+    assert claims("ab", [placing(a="undecided", b="undecided")], clock)[1] == [["a", "b"]]
+
+
+def test_all_or_nothing_is_repeated_as_a_whole(clock):
+    replies = [placing(a="nothing", b="collided"), placing(a="nothing", b="undecided")]
+    found = claims("ab", replies, clock, all_or_nothing=True)
+    assert found == ([NothingPlaced, Undecided], [["a", "b"]] * 2)
+
+
+def test_a_request_is_repeated_with_its_id_until_it_is_answered(clock):
+    refusals = [reply(503, {}, retry_after="7"), reply(429, {}), reply(502), reply(503, retry_after="tomorrow")]
+    answers = [NoReply("away"), *refusals, reply(200, {"position": "3"})]
+    found, taken = performed(Operations(60).position(), answers, clock)
+    assert found == "3"
+    calls = [step for step in taken if isinstance(step, Call)]
+    assert len({call.request_id for call in calls}) == 1
+    assert calls[0].headers["X-Openstack-Request-Id"] == calls[0].request_id
+    assert clock.pauses[1] == 7
+    assert all(0 < pause <= 1.6 for pause in (clock.pauses[0], *clock.pauses[2:]))
+
+
+@pytest.mark.parametrize(("answer", "raised"), [(NoReply("away"), NoReply), (reply(503, {}), Unavailable)])
+def test_patience_has_an_end(clock, answer, raised):
+    with pytest.raises(raised):
+        performed(Operations(60).position(), itertools.repeat(answer), clock)
+    assert 50 < clock.now <= 60
+    assert max(clock.pauses) <= 5
+
+
+def test_the_service_may_ask_for_more_patience_than_there_is(clock):
+    with pytest.raises(Unavailable):
+        performed(Operations(3).position(), [reply(503, {}, retry_after="4")], clock)
+    assert clock.pauses == []
+
+
+def event(position):
+    names = ("kind", "uuid", "name", "project", "request")
+    return {
+        **dict.fromkeys(names),
+        "position": position,
+        "at": "2026-11-28T15:00:00.000250Z",
+        "generation": [None, 1],
+        "changes": {},
+        "names": {},
+        "added": 1,
+    }
+
+
+def page(*positions, reached, seconds=0.0):
+    return reply(200, {"events": [event(each) for each in positions], "position": reached}, seconds)
+
+
+def test_events_are_followed_past_those_that_are_not_asked_for(clock):
+    """A service that cannot wait answers at once with nothing: then the client waits, longer and longer."""
+    following = Operations(60).follow("1", kind="node")
+    pages = [
+        *[page(reached="1", seconds=60), page(reached="1"), page(reached="1"), page(reached="5")],
+        *[page("6", "7", reached="9"), page("10", reached="10")],
+    ]
+    answers = iter(pages)
+    first, taken = performed(following.next(), answers, clock)
+    assert (first.position, following.position) == ("6", "6")
+    assert [call.path.partition("?")[2] for call in taken if isinstance(call, Call)] == [
+        *["kind=node&after=1&wait=60"] * 4,
+        "kind=node&after=5&wait=60",
+    ]
+    assert len(clock.pauses) == 3
+    assert clock.pauses[0] < clock.pauses[1]
+    second, taken = performed(following.next(), answers, clock)
+    assert (second.position, following.position, taken) == ("7", "9", [])
+    third, [call] = performed(following.next(), answers, clock)
+    assert (third.position, call.path) == ("10", "/v1/events?kind=node&after=9&wait=60")
