@@ -109,7 +109,7 @@ def new():
 
 
 class Answers(Manner):
-    """The service gets every request; in place of its replies to the first ones the client gets others.
+    """The service gets every request; in place of its replies to the first ones the client gets others, which close.
 
     Attributes:
         requests: The request lines that were sent.
@@ -117,18 +117,22 @@ class Answers(Manner):
 
     def __init__(self, *replies):
         self._replies = [*replies]
+        #: What a client gets in place of the reply to its last request; nothing once it has got that.
+        self._instead = {}
         self.requests = []
 
     def to_server(self, connection, data):
         if data.split(b" ", 1)[0] in (b"GET", b"POST", b"PUT", b"DELETE"):
             self.requests.append(data.split(b"\r\n", 1)[0].decode())
+            if self._replies:
+                self._instead[connection] = self._replies.pop(0)
         return data
 
     def to_client(self, connection, data):
-        if not self._replies:
+        if connection not in self._instead:
             return data
-        reply = self._replies.pop(0)
-        if reply is None:
+        reply, self._instead[connection] = self._instead[connection], b""
+        if reply is LOST:
             raise Reset
         return reply
 
