@@ -55,7 +55,7 @@ def _integers(schema):
 
 
 def _numbers(schema):
-    return st.floats(max_value=schema["maximum"], allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
+    return st.floats(max_value=schema.get("maximum"), allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
 
 
 def _arrays(schema):

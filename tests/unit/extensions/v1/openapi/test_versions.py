@@ -178,7 +178,8 @@ def fields(schema, at=""):
         below = f"{at}/{name}{'!' if name in schema.get('required', ()) else ''}"
         yield below
         yield from fields(inner, below)
-    for inner in schema.get("patternProperties", {}).values():
+    of_names = [schema["additionalProperties"]] if "propertyNames" in schema else []
+    for inner in (*schema.get("patternProperties", {}).values(), *of_names):
         yield f"{at}/*"
         yield from fields(inner, f"{at}/*")
 

@@ -1,0 +1,72 @@
+"""Schemas in the words of generators have the same values."""
+
+from __future__ import annotations
+
+import hypothesis
+import jsonschema
+from hypothesis import strategies as st
+
+from placement import microversion as mv
+from placement.extensions.v1.api import V1
+from placement.extensions.v1.openapi.document import describe
+from placement.extensions.v1.openapi.portable import portable
+from placement.routes import PLACEMENT
+from placement.version_history import OLDEST
+from tests import json_strategies
+
+#: The schemas of all bodies and replies as they are declared.
+DECLARED = [
+    schema.render(version)
+    for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST))
+    for methods in api.routes.values()
+    for served in methods.values()
+    for endpoint in (served if isinstance(served, tuple) else (served,))
+    for schema in (endpoint.body, *(success.document for success in endpoint.replies))
+    if schema is not None
+]
+
+
+@hypothesis.given(st.data())
+def test_the_same_values_are_valid(data):
+    schema = data.draw(st.sampled_from(DECLARED))
+    value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())
+    before, after = (jsonschema.Draft202012Validator(each).is_valid(value) for each in (schema, portable(schema)))
+    assert before == after
+
+
+def parts(schema):
+    """Yield a schema and all schemas in it."""
+    if isinstance(schema, dict):
+        yield schema
+        for each in schema.values():
+            yield from parts(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from parts(each)
+
+
+def test_the_documents_have_maps_and_large_integers():
+    for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST)):
+        schemas = describe(api, version, label="1")["components"]["schemas"]
+        found = [part for schema in schemas.values() for part in parts(schema)]
+        closed = [part for part in found if part.get("additionalProperties") is False]
+        assert [part for part in closed if "patternProperties" in part and "properties" not in part] == []
+        assert any("propertyNames" in part for part in found)
+        free = [part for part in found if part.get("type") == "integer" and "maximum" not in part]
+        assert free
+        assert all(part["format"] == "int64" for part in free)
+
+
+def test_a_map_and_a_record_are_told_apart():
+    number = {"type": "integer", "minimum": 0}
+    amounts = {"type": "object", "patternProperties": {"^[A-Z]+$": number}, "additionalProperties": False}
+    assert portable(amounts) == {
+        "type": "object",
+        "propertyNames": {"pattern": "^[A-Z]+$"},
+        "additionalProperties": {**number, "format": "int64"},
+    }
+    record = {**amounts, "properties": {"a": {"type": "integer", "maximum": 9}}}
+    assert portable(record)["patternProperties"].keys() == {"^[A-Z]+$"}
+    assert portable(record)["properties"] == record["properties"]
+    described = {**amounts, "propertyNames": {"description": "classes"}}
+    assert portable(described)["propertyNames"] == {"description": "classes", "pattern": "^[A-Z]+$"}
