@@ -198,9 +198,7 @@ def document_of(reply: Reply) -> Any:
 
 def kind_of(status: int, code: str | None = None) -> type[ErrorReply]:
     """Return the class of an error with this status and code."""
-    of_status = Unavailable if status >= 500 else _BY_STATUS.get(status, ErrorReply)
-    of_code = _BY_CODE.get(code, of_status)
-    return of_code if issubclass(of_code, of_status) else of_status
+    return _BY_CODE.get(code) or (Unavailable if status >= 500 else _BY_STATUS.get(status, ErrorReply))
 
 
 def _phrase(status: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import queue
 import threading
 import uuid
 
@@ -444,19 +445,15 @@ def test_events_are_followed_from_a_position(client):
 
 def test_a_restart_of_the_service_is_no_end_of_events(connect, database_url):
     with running.embedded(database_url) as service:
-        client, names = connect(service.url), [new(), new()]
+        client, names, found = connect(service.url), [new(), new()], queue.Queue()
         events = client.follow(client.position(), kind="provider")
-
-        def change():
-            client.request("POST", "/resource_providers", {"name": names[0]})
-            service.kill()
-            service.start()
-            client.request("POST", "/resource_providers", {"name": names[1]})
-
-        thread = threading.Thread(target=change)
-        thread.start()
-        assert [next(events).name, next(events).name] == names
-        thread.join()
+        threading.Thread(target=lambda: [found.put(next(events).name) for _ in names], daemon=True).start()
+        clients.request(service, "POST", "/resource_providers", {"name": names[0]})
+        assert found.get(timeout=children.PATIENCE) == names[0]
+        service.kill()
+        service.start()
+        clients.request(service, "POST", "/resource_providers", {"name": names[1]})
+        assert found.get(timeout=children.PATIENCE) == names[1]
 
 
 def test_a_position_that_is_lost_is_reported(client):

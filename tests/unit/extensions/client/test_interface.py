@@ -26,6 +26,8 @@ def test_both_clients_have_the_same_methods():
     assert methods(Client) == methods(AsyncClient)
     assert {"claim", "lease", "follow"} <= {*methods(Client)}
     assert all(method.__doc__ for name, method in vars(Client).items() if name in methods(Client))
+    results = {name: signature.return_annotation for name, signature in methods(Client).items()}
+    assert (results["claim"], results["claims"]) == ("Claim", "list[Claim | Refused]")
 
 
 def test_all_names_are_there_and_the_types_are_declared():

@@ -191,3 +191,22 @@ def test_events_are_followed_past_those_that_are_not_asked_for(clock):
     assert (second.position, following.position, taken) == ("7", "9", [])
     third, [call] = performed(following.next(), answers, clock)
     assert (third.position, call.path) == ("10", "/v1/events?kind=node&after=9&wait=60")
+
+
+def test_all_pages_of_consumers_are_read(clock):
+    """The URL of the next page has the address by which the service is known to itself."""
+    consumer = dict.fromkeys(["uuid", "type", "project", "user", "generation", "since", "expires_at"])
+    here = {"allocations": {"1": {"name": "host1", "resources": {"VCPU": 1}}}, "added": 1}
+    following = "http://internal/x/v1/consumers?project=p&after="
+    pages = [
+        reply(200, {"consumers": [{**consumer, **here, "uuid": "a"}], "next": f"{following}7"}),
+        reply(200, {"consumers": [], "next": f"{following}8"}),
+        reply(200, {"consumers": [{**consumer, **here, "uuid": "b"}], "next": None}),
+    ]
+    found, calls = performed(Operations(60).consumers(project="p"), pages, clock)
+    assert [each.uuid for each in found] == ["a", "b"]
+    assert [call.path for call in calls] == [
+        "/v1/consumers?limit=1000&project=p",
+        "/v1/consumers?project=p&after=7",
+        "/v1/consumers?project=p&after=8",
+    ]
