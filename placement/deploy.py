@@ -13,7 +13,7 @@ from oslo_log import log
 from oslo_policy.policy import Enforcer, RuleDefault
 
 from placement import conf as options
-from placement import errors, extension, metrics, package, policy, routes
+from placement import errors, extension, metrics, package, policy, routes, tracing
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.db.engine import driver_errors
@@ -33,6 +33,7 @@ from placement.middleware.mount import Dispatch, Mount
 from placement.middleware.profiler import profiled, traced
 from placement.middleware.request_log import RequestLog
 from placement.policy import Policy
+from placement.tracing import with_spans
 
 LOG = log.getLogger(__name__)
 
@@ -41,6 +42,7 @@ LOG = log.getLogger(__name__)
 Layers = tuple[Layer, ...]
 LAYERS: Layers = (
     profiled,
+    with_spans,
     traced,
     proxy_headers,  # before the prefix of an API is added to the one that a proxy names
     RequestLog,
@@ -110,8 +112,8 @@ def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
     """Start the metrics and the timings that the configuration asks for."""
     if conf.metrics.directory:
         metrics.start(conf.metrics.directory, extension.enabled(conf))
-    if conf.api.slow_request_threshold:
-        database.time_statements()
+    if conf.api.slow_request_threshold or tracing.asked_by():
+        database.publish_statements()
 
 
 def _most_threads(configured: int | None, threads: int | None) -> int | None:

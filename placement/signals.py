@@ -1,12 +1,12 @@
-"""Instrumentation events: the layers publish what they did, and metrics and the request log subscribe to it.
+"""Instrumentation events: the layers publish what they did, and metrics, traces and the request log subscribe.
 
 These signals have nothing to do with those of the operating system.
 
 A module that does the work calls an event and does not know its subscribers, so imports still point down.  An event
 without subscribers costs about a tenth of a microsecond.  Events belong to the process, as the log does.
 
-Facts are numbers and words from short lists, names of resource classes among them: never a uuid, another name that a
-client chose, or a text from outside.
+Facts are numbers and words from short lists, names of resource classes among them, and the texts of statements: never a
+uuid, another name that a client chose, or a text from outside.
 """
 
 from __future__ import annotations
@@ -51,6 +51,13 @@ class Signal(Generic[Facts]):
 #: A part of a request has ended: its name, and its seconds.  Parts may be nested, so their seconds do not add up.
 timing: Signal[[str, float]] = Signal()
 
+#: A part begins, or has ended: its name.  They come in pairs, in one thread, an inner part within an outer one.
+part_begun: Signal[[str]] = Signal()
+part_ended: Signal[[str]] = Signal()
+
+#: A statement was executed: its text without values, its seconds, and the name of the driver's exception if it failed.
+executed: Signal[[str, float, str]] = Signal()
+
 #: A request was answered: its environ, the status, the seconds.
 answered: Signal[[Mapping[str, Any], int, float]] = Signal()
 
@@ -72,6 +79,8 @@ driver_error: Signal[[ErrorLabel]] = Signal()
 #: Why a transaction is run again: "changed" if the attempt itself found that its data had changed, "joint" if it did
 #: several writes, which are done separately now, or a driver error.
 RetryCause = Literal["changed", "joint", ErrorLabel]
+#: An attempt at a write begins its transaction: its number, from 1.
+attempted: Signal[[int]] = Signal()
 #: A transaction is about to be run again.
 retried: Signal[[RetryCause]] = Signal()
 
@@ -107,8 +116,10 @@ claims_answered: Signal[[str, int]] = Signal()
 @contextlib.contextmanager
 def timed(name: str) -> Iterator[None]:
     """Publish the seconds of a block, or of every call of a decorated function, as a ``timing`` of this name."""
+    part_begun(name)
     began = time.perf_counter()
     try:
         yield
     finally:
         timing(name, time.perf_counter() - began)
+        part_ended(name)

@@ -138,12 +138,16 @@ def uwsgi(
 
 @contextlib.contextmanager
 def embedded(
-    database_url: str, options: Options | None = None, *, module: str = "placement.cmd.serve"
+    database_url: str,
+    options: Options | None = None,
+    *,
+    module: str = "placement.cmd.serve",
+    environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
     """The service as placement-serve runs it: one process, several threads, connections kept alive."""
     port, directory = children.free_port(), configured(database_url, options)
     argv = [sys.executable, "-m", module, "--port", str(port)]
-    yield from run(argv, port, directory, begin=preloaded.service().popen)
+    yield from run(argv, port, directory, environment=environment, begin=preloaded.service().popen)
 
 
 def uwsgi_binary() -> str:

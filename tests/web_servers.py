@@ -40,9 +40,11 @@ MODULES = Path("/usr/lib/apache2/modules")
 
 
 @contextlib.contextmanager
-def uwsgi(database_url: str, options: Options | None = None, processes: int = 2) -> Iterator[Service]:
+def uwsgi(
+    database_url: str, options: Options | None = None, processes: int = 2, *, environment: Mapping[str, str] = {}
+) -> Iterator[Service]:
     """The service as etc/uwsgi/placement.ini starts it; clients speak HTTP to it.  Raises Missing."""
-    yield from running.run(*uwsgi_command(database_url, options, processes))
+    yield from running.run(*uwsgi_command(database_url, options, processes), environment=environment)
 
 
 def uwsgi_command(database_url: str, options: Options | None = None, processes: int = 2) -> tuple[list[str], int, Path]:
@@ -73,6 +75,7 @@ def mod_wsgi(
     options: Options | None = None,
     processes: int = 2,
     script: Path = ROOT / "placement" / "wsgi" / "api.py",
+    environment: Mapping[str, str] = {},
 ) -> Iterator[Service]:
     """The service as etc/apache2/placement-mod-wsgi.conf has Apache start it.  Raises Missing."""
     module, port, directory = mod_wsgi_module(), children.free_port(), running.configured(database_url, options)
@@ -92,7 +95,7 @@ def mod_wsgi(
     )
     loads = f"LoadModule reqtimeout_module {MODULES}/mod_reqtimeout.so\n"
     loads += f"LoadModule wsgi_module {module}\nWSGISocketPrefix {directory}/wsgi"
-    yield from _apache(sample, loads, port, directory)
+    yield from _apache(sample, loads, port, directory, environment)
 
 
 @contextlib.contextmanager
@@ -177,14 +180,17 @@ def filled(sample: str, changes: Mapping[str, str]) -> str:
     return text
 
 
-def _apache(site: str, loads: str, port: int, directory: Path) -> Iterator[Service]:
+def _apache(
+    site: str, loads: str, port: int, directory: Path, environment: Mapping[str, str] = {}
+) -> Iterator[Service]:
     binary = shutil.which("apache2", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if binary is None:
         raise Missing("Apache is not installed: `make servers` installs it")
     (directory / "site.conf").write_text(site)
     (directory / "apache.conf").write_text(APACHE.format(directory=directory, modules=MODULES, more=loads))
     argv = [*unprivileged(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
-    yield from running.run(argv, port, directory, prefix="/placement", environment={"APACHE_LOG_DIR": str(directory)})
+    variables = {"APACHE_LOG_DIR": str(directory), **environment}
+    yield from running.run(argv, port, directory, prefix="/placement", environment=variables)
 
 
 def unprivileged() -> list[str]:

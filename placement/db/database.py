@@ -81,10 +81,10 @@ class Database:
     def recorder(self, recorder: Recorder) -> None:
         self._attempts.recorder = recorder
 
-    def time_statements(self) -> None:
-        """Publish the duration in seconds of every statement from now on; called once, at start."""
+    def publish_statements(self) -> None:
+        """Publish every statement and its seconds from now on; called once, at start."""
         for engine in {self.engine, self.reading_engine}:
-            statements.publish_timings(engine)
+            statements.publish(engine)
 
     def dispose(self) -> None:
         """Close all idle connections."""

@@ -43,8 +43,8 @@ def add_source_comments(engine: Engine) -> None:
     sa.event.listen(engine, "before_cursor_execute", _add_comment, retval=True)
 
 
-def publish_timings(engine: Engine) -> None:
-    """Publish the seconds of each statement of the engine as the timing "sql".
+def publish(engine: Engine) -> None:
+    """Publish each statement of the engine, and its seconds as the timing "sql".
 
     BEGIN counts where it is sent as a statement; COMMIT is timed where it is sent.  A statement that fails counts too:
     a request may be slow because it waited for a lock until the timeout.
@@ -58,13 +58,15 @@ def _begin(*_: Any) -> None:
     _sent.at = time.perf_counter()
 
 
-def _end(*_: Any) -> None:
-    signals.timing("sql", time.perf_counter() - _sent.at)
+def _end(_connection: Any, _cursor: Any, statement: str, *_: Any, error: str = "") -> None:
+    seconds = time.perf_counter() - _sent.at
+    signals.timing("sql", seconds)
+    signals.executed(statement, seconds, error)
 
 
 def _end_failed(failed: Any) -> None:
     if failed.execution_context is not None:  # otherwise nothing was sent
-        _end()
+        _end(None, None, failed.statement, error=type(failed.original_exception).__name__)
 
 
 def _add_comment(

@@ -87,6 +87,7 @@ class Attempts:
                 with self._engine.connect() as connection:
                     notes = None if self.recorder is None else self.recorder.notes()
                     transaction = Transaction(connection, number, notes=notes)
+                    signals.attempted(number)
                     connection.begin()
                     result = work(transaction)
                     transaction.check_prerequisite()

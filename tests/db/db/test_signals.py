@@ -163,7 +163,7 @@ def test_each_statement_and_commit_is_timed_once_statements_are_timed(database, 
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
     assert [name for name, _ in received.of("timing")].count("sql") == 1  # COMMIT
 
-    database.time_statements()
+    database.publish_statements()
     received.clear()
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
     spent = received.of("timing")

@@ -1,0 +1,160 @@
+"""What happens within a request, as spans and events: from the instrumentation events (``placement/signals.py``).
+
+The parts of a request have the names that the line of a slow request has.  Statements are spans of their part.  Where
+no span is recorded - the sampler left the request out, or there is none - nothing is done.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextvars import Token
+from typing import Any
+
+from opentelemetry import context, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, StatusCode
+
+from placement import signals
+from placement.db.database import Database
+from placement.tracing import provider
+
+#: The part "sql" is the COMMIT: statements are published by themselves.
+_COMMIT = "sql"
+
+
+class _Open(threading.local):
+    """The parts of this thread's request that have begun, the innermost last; None for one without a span."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[trace.Span, Token[Context]] | None] = []
+
+
+_OPEN = _Open()
+#: What the spans of statements say about the database.
+_database: dict[str, str | int] = {}
+
+
+def connect(database: Database) -> None:
+    """Subscribe to the events; the statements are those of this database."""
+    url = database.url
+    told = {
+        "db.system.name": url.get_backend_name(),
+        "db.namespace": url.database,
+        "server.address": url.host,
+        "server.port": url.port,
+    }
+    _database.clear()
+    _database.update({name: value for name, value in told.items() if value})
+    for signal, listener in _SUBSCRIPTIONS:
+        signal.connect(listener)
+    # An instrumentation of SQLAlchemy, such as opentelemetry-instrument loads, has spans for statements itself.
+    if not _instrumented():
+        signals.executed.connect(_executed)
+
+
+def disconnect() -> None:
+    """Unsubscribe."""
+    for signal, listener in _SUBSCRIPTIONS:
+        signal.disconnect(listener)
+    signals.executed.disconnect(_executed)
+
+
+def _instrumented() -> bool:
+    module = sys.modules.get("opentelemetry.instrumentation.sqlalchemy")
+    return module is not None and bool(module.SQLAlchemyInstrumentor().is_instrumented_by_opentelemetry)
+
+
+# --- parts and statements --------------------------------------------------------------------------------------------
+
+
+def _begin(name: str) -> None:
+    if not trace.get_current_span().is_recording():
+        _OPEN.parts.append(None)
+        return
+    if name == _COMMIT:
+        attributes = {**_database, "db.operation.name": "COMMIT"}
+        span = provider.tracer().start_span("COMMIT", kind=SpanKind.CLIENT, attributes=attributes)
+    else:
+        span = provider.tracer().start_span(name)
+    _OPEN.parts.append((span, context.attach(trace.set_span_in_context(span))))
+
+
+def _end(_name: str) -> None:
+    # A part may have begun before the subscription.
+    part = _OPEN.parts.pop() if _OPEN.parts else None
+    if part is not None:
+        span, token = part
+        context.detach(token)
+        span.end()
+
+
+def _executed(text: str, seconds: float, error: str) -> None:
+    if not trace.get_current_span().is_recording():
+        return
+    ended = time.time_ns()
+    verb = text.lstrip("(").split(None, 1)[0]
+    span = provider.tracer().start_span(
+        verb,
+        kind=SpanKind.CLIENT,
+        attributes={**_database, "db.operation.name": verb, "db.query.text": text},
+        start_time=ended - int(seconds * 1e9),
+    )
+    if error:
+        span.set_attribute("error.type", error)
+        span.set_status(StatusCode.ERROR)
+    span.end(ended)
+
+
+# --- events and attributes of the part, or of the request ------------------------------------------------------------
+
+
+def _add(event: str, **attributes: str | int) -> None:
+    trace.get_current_span().add_event(event, attributes)
+
+
+def _set(name: str, attributes: Mapping[str, Any]) -> None:
+    trace.get_current_span().set_attributes({f"placement.{name}.{key}": value for key, value in attributes.items()})
+
+
+def _attempted(number: int) -> None:
+    _add("attempt", number=number)
+
+
+def _retried(cause: signals.RetryCause) -> None:
+    _add("retry", cause=cause)
+
+
+def _driver_error(label: signals.ErrorLabel) -> None:
+    _add("database error", error=label)
+
+
+def _reloaded(cause: signals.ReloadCause) -> None:
+    _add("reload", cause=cause)
+
+
+def _refreshed(_seconds: float, missed: int, providers: int) -> None:
+    _set("index", {"missed_transactions": missed, "providers": providers})
+
+
+def _searched(_seconds: float, found: int, limited: bool, obstacle: str) -> None:
+    _set("search", {"candidates": found, "limited": limited, **({"obstacle": obstacle} if obstacle else {})})
+
+
+def _written_jointly(number: int) -> None:
+    _set("joint", {"writes": number})
+
+
+_SUBSCRIPTIONS: tuple[tuple[signals.Signal[Any], Any], ...] = (
+    (signals.part_begun, _begin),
+    (signals.part_ended, _end),
+    (signals.attempted, _attempted),
+    (signals.retried, _retried),
+    (signals.driver_error, _driver_error),
+    (signals.reloaded, _reloaded),
+    (signals.refreshed, _refreshed),
+    (signals.searched, _searched),
+    (signals.written_jointly, _written_jointly),
+)

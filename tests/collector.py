@@ -1,0 +1,139 @@
+"""A collector of traces: an HTTP server that takes what OpenTelemetry's exporter sends, and decodes it."""
+
+from __future__ import annotations
+
+import gzip
+import http.server
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as Sent
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+from tests.children import until
+
+
+class Event(NamedTuple):
+    """An event of a span."""
+
+    name: str
+    attributes: Mapping[str, Any]
+
+
+class Span(NamedTuple):
+    """A span; ids are in hexadecimal, and ``parent`` is empty for the first one of a trace."""
+
+    trace: str
+    id: str
+    parent: str
+    kind: str
+    name: str
+    attributes: Mapping[str, Any]
+    events: list[Event]
+    fails: bool
+    seconds: float
+    resource: Mapping[str, Any]
+
+
+class Collector:
+    """Takes spans on a port of 127.0.0.1.
+
+    Attributes:
+        answers: While it is not set, requests wait.
+        requests: The headers of each request.
+    """
+
+    def __init__(self, server: http.server.ThreadingHTTPServer) -> None:
+        self._spans: list[Span] = []
+        self._lock = threading.Lock()
+        self.requests: list[Mapping[str, str]] = []
+        self.answers = threading.Event()
+        self.answers.set()
+        self.url = f"http://127.0.0.1:{server.server_port}"
+        #: What sends the spans of a service here, shortly after each has ended.
+        self.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
+
+    def take(self, headers: Mapping[str, str], content: bytes) -> None:
+        """Keep the spans of a request."""
+        if headers.get("content-encoding") == "gzip":
+            content = gzip.decompress(content)
+        with self._lock:
+            self.requests.append(headers)
+            self._spans += _spans(ExportTraceServiceRequest.FromString(content))
+
+    def of(self, trace: str) -> list[Span]:
+        """Return the spans of a trace that have come so far."""
+        with self._lock:
+            return [span for span in self._spans if span.trace == trace]
+
+    @property
+    def spans(self) -> list[Span]:
+        """All spans that have come so far."""
+        with self._lock:
+            return [*self._spans]
+
+    def wait_for(self, trace: str, complete: Callable[[list[Span]], object] | None = None) -> list[Span]:
+        """Return the spans of a trace, once they are complete: with the span of a request."""
+        complete = complete or (lambda spans: any(span.kind == "SERVER" for span in spans))
+        until(lambda: complete(self.of(trace)), f"the trace {trace} is not complete")
+        return self.of(trace)
+
+
+def _spans(request: ExportTraceServiceRequest) -> Iterator[Span]:
+    for of_resource in request.resource_spans:
+        for of_scope in of_resource.scope_spans:
+            for sent in of_scope.spans:
+                yield Span(
+                    sent.trace_id.hex(),
+                    sent.span_id.hex(),
+                    sent.parent_span_id.hex(),
+                    Sent.SpanKind.Name(sent.kind).removeprefix("SPAN_KIND_"),
+                    sent.name,
+                    _values(sent.attributes),
+                    [Event(event.name, _values(event.attributes)) for event in sent.events],
+                    sent.status.code == Status.STATUS_CODE_ERROR,
+                    (sent.end_time_unix_nano - sent.start_time_unix_nano) / 1e9,
+                    _values(of_resource.resource.attributes),
+                )
+
+
+def _values(attributes: Any) -> dict[str, Any]:
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    """Provide a collector that is running."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            content = self.rfile.read(int(self.headers["content-length"]))
+            collector.answers.wait()
+            assert self.path == "/v1/traces"
+            collector.take({name.lower(): value for name, value in self.headers.items()}, content)
+            answer = ExportTraceServiceResponse().SerializeToString()
+            self.send_response(200)
+            self.send_header("content-type", "application/x-protobuf")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        collector = Collector(server)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield collector
+        finally:
+            collector.answers.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,61 @@
+"""Spans of services in this process, in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from placement.tracing import parts
+
+
+class Spans:
+    """The spans that have ended since the last call of ``clear``."""
+
+    def __init__(self, exporter: InMemorySpanExporter) -> None:
+        self._exporter = exporter
+        self.clear = exporter.clear
+
+    def all(self) -> list[Any]:
+        """Return all spans, in the order of their ends."""
+        return list(self._exporter.get_finished_spans())
+
+    def named(self, name: str) -> Any:
+        """Return the only span of this name."""
+        [span] = [each for each in self.all() if each.name == name]
+        return span
+
+    def children(self, parent: Any) -> list[str]:
+        """Return the names of the spans directly below a span, in the order in which they began."""
+        inner = [each for each in self.all() if each.parent and each.parent.span_id == parent.context.span_id]
+        return [each.name for each in sorted(inner, key=lambda each: each.start_time)]
+
+
+@functools.cache
+def _exporter() -> InMemorySpanExporter:
+    """Return what has the spans of this process, which can set its provider once."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    return exporter
+
+
+@contextlib.contextmanager
+def recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
+    """Provide the spans of services that are started in the block."""
+    spans, factory = Spans(_exporter()), logging.getLogRecordFactory()
+    spans.clear()
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    try:
+        yield spans
+    finally:
+        parts.disconnect()
+        logging.setLogRecordFactory(factory)

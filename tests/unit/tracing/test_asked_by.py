@@ -1,0 +1,98 @@
+"""Traces are sent if, and only if, a standard variable asks for them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from placement.tracing import asked_by
+from tests.running import ROOT
+
+COLLECTOR = "http://127.0.0.1:4318"
+
+
+@pytest.mark.parametrize(
+    ("environment", "variable"),
+    [
+        ({}, None),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": COLLECTOR}, "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": COLLECTOR}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+        ({"OTEL_TRACES_EXPORTER": "console"}, "OTEL_TRACES_EXPORTER"),
+        ({"OTEL_TRACES_EXPORTER": "None", "OTEL_EXPORTER_OTLP_ENDPOINT": COLLECTOR}, None),
+        ({"OTEL_TRACES_EXPORTER": "", "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, None),
+        ({"OTEL_SDK_DISABLED": "True", "OTEL_TRACES_EXPORTER": "otlp"}, None),
+        ({"OTEL_SDK_DISABLED": "false", "OTEL_TRACES_EXPORTER": "otlp"}, "OTEL_TRACES_EXPORTER"),
+        ({"OTEL_SERVICE_NAME": "placement", "OTEL_METRICS_EXPORTER": "otlp"}, None),
+    ],
+)
+def test_which_variable_asks(environment, variable):
+    assert asked_by(environment) == variable
+
+
+START = """
+import logging, sys
+logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(name)s %(message)s")
+{before}
+from placement import deploy
+from tests import made, web
+database = made.Database("sqlite://")
+made.sync(database.engine)
+application = deploy.loadapp(web.configuration(), database)
+assert web.ask(application, "GET", "/resource_providers", {{"x-auth-token": "admin"}}).status_int == 200
+print("imported:", *[name for name in sys.modules if name.startswith("placement.tracing.")])
+"""
+
+
+def started(before="", **variables):
+    """Start a service in a process of its own, and send a request; return what it prints."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    program = [sys.executable, "-c", START.format(before=before)]
+    done = subprocess.run(program, env=others | variables, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_nothing_of_it_is_imported_unless_it_is_asked_for():
+    """A library may import OpenTelemetry all the same: oslo.middleware does, where it is installed."""
+    assert started() == ["imported:"]
+    assert started(OTEL_TRACES_EXPORTER="none") == ["imported:"]
+    assert started("sys.modules['opentelemetry'] = None") == ["imported:"]
+    assert "placement.tracing.provider" in started(OTEL_TRACES_EXPORTER="otlp")[0]
+
+
+def test_without_the_extra_a_line_says_so_and_requests_are_served():
+    said, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
+    assert said == (
+        "placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: pip install '.[opentelemetry]', "
+        "in a checkout"
+    )
+    assert imported == "imported:"
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        (
+            {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "Nothing is traced: $OTEL_EXPORTER_OTLP_PROTOCOL: grpc needs an exporter that is not installed; "
+            "opentelemetry-exporter-otlp-proto-grpc may have it.",
+        ),
+        (
+            {"OTEL_TRACES_EXPORTER": "console, zipkin"},
+            "Nothing is traced: $OTEL_TRACES_EXPORTER: zipkin needs an exporter that is not installed; "
+            "opentelemetry-exporter-zipkin may have it.",
+        ),
+    ],
+)
+def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, says):
+    [said, _] = started(**variables)
+    assert said == f"placement.tracing {says}"
+
+
+def test_a_provider_that_cannot_be_made_is_said_once_and_requests_are_served():
+    variables = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_BSP_MAX_QUEUE_SIZE": "1"}  # fewer than a batch has
+    [said, _] = started(**variables)
+    assert said.startswith("placement.tracing.provider Nothing is traced: max_export_batch_size must be ")

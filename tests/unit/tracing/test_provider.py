@@ -1,0 +1,100 @@
+"""What is sent, as whom, and what is logged if it cannot be."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, SpanExportResult
+
+from placement import package
+from placement.tracing import provider
+from tests.clock import Clock
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, "placement"),
+        ({"OTEL_SERVICE_NAME": "other"}, "other"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "service.name=other,service.version=9"}, "other"),
+        ({"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test"}, "placement"),
+    ],
+)
+def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others(monkeypatch, variables, name):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    told = provider._resource().attributes
+    assert told["service.name"] == name
+    assert told["service.version"] == ("9" if "version" in str(variables) else package.version())
+    assert ("deployment.environment.name" in told) == ("deployment" in str(variables))
+
+
+@pytest.mark.parametrize(
+    ("variables", "exporters"),
+    [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}, [OTLPSpanExporter]),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, [OTLPSpanExporter]),
+        ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, [OTLPSpanExporter]),
+        (
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"},
+            [OTLPSpanExporter],
+        ),
+        ({"OTEL_TRACES_EXPORTER": "console, otlp"}, [ConsoleSpanExporter, OTLPSpanExporter]),
+    ],
+)
+def test_the_exporters_are_those_that_the_environment_names(monkeypatch, variables, exporters):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert provider._named() == exporters
+
+
+class Sender(SpanExporter):
+    """An exporter that takes spans while ``result`` says so; it remembers how often it was asked, and shut down."""
+
+    def __init__(self):
+        self.result, self.asked, self.ended = SpanExportResult.SUCCESS, 0, 0
+
+    def export(self, spans):
+        self.asked += 1
+        return self.result
+
+    def shutdown(self):
+        self.ended += 1
+
+
+def test_spans_are_sent_at_the_end_if_the_last_ones_were_taken():
+    sender = Sender()
+    exporter = provider._Exporter(sender)
+    assert exporter.export([]) is SpanExportResult.SUCCESS
+    exporter.give_up_if_failing()
+    assert exporter.export([]) is SpanExportResult.SUCCESS
+    exporter.shutdown()
+    assert (sender.asked, sender.ended) == (2, 1)
+
+
+def test_a_collector_that_is_away_does_not_delay_the_end():
+    sender = Sender()
+    exporter = provider._Exporter(sender)
+    sender.result = SpanExportResult.FAILURE
+    exporter.export([])
+    exporter.give_up_if_failing()
+    assert exporter.export([]) is SpanExportResult.FAILURE
+    exporter.shutdown()
+    assert (sender.asked, sender.ended) == (1, 1)
+
+
+def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
+    clock = Clock()
+    monkeypatch.setattr(provider, "time", clock)
+    log = logging.Logger("opentelemetry.sdk.any")
+    log.addHandler(provider._Limited())
+    for _ in range(3):
+        log.warning("Failed: %s", "a reason")
+    log.info("no warning")
+    assert caplog.messages == ["Failed: a reason"]
+    clock.sleep(provider.QUIET)
+    log.warning("Queue full")
+    log.warning("Queue full")
+    assert caplog.messages[1:] == ["Queue full (2 lines were left out before)"]
