@@ -28,6 +28,8 @@ LOG = logging.getLogger(__name__)
 NAME = "placement"
 #: Seconds in which the libraries may log one line.
 QUIET = 60.0
+#: Seconds that the end of a process waits for spans that are being sent.
+GRACE = 2.0
 #: Characters of an attribute, unless a standard variable says otherwise: statements and queries may be long.
 _LONGEST = "4096"
 
@@ -112,9 +114,9 @@ def _provider() -> TracerProvider:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def end() -> None:
-        for exporter in exporters:
-            exporter.give_up_if_failing()
-        provider.shutdown()
+        # A thread that still sends then ends with the process.
+        if all(exporter.can_finish() for exporter in exporters):
+            provider.shutdown()
 
     atexit.register(end)
     return provider
@@ -129,27 +131,41 @@ def _resource() -> Resource:
 
 
 class _Exporter(SpanExporter):
-    """An exporter that does not delay the end of the process while its collector does not answer."""
+    """An exporter that does not delay the end of the process where its collector does not answer.
+
+    The SDK would wait for half a minute then, and a thread that could end that cannot be started any more.
+    """
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
-        self._fails = self._ended = False
+        self._sending = threading.Lock()
+        self._fails = self._is_last = self._ended = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Send spans; it repeats what failed, for at most ``OTEL_EXPORTER_OTLP_TIMEOUT``."""
+        """Send spans; what fails is repeated within ``OTEL_EXPORTER_OTLP_TIMEOUT``, 10 seconds."""
         if self._ended:
             return SpanExportResult.FAILURE
-        result = self._exporter.export(spans)
-        self._fails = result is not SpanExportResult.SUCCESS
+        result = SpanExportResult.FAILURE
+        try:
+            with self._sending:
+                result = self._exporter.export(spans)
+        finally:  # older exporters raise if there is no connection
+            self._fails = result is not SpanExportResult.SUCCESS
+            if self._fails and self._is_last:
+                self.shutdown()
         return result
 
-    def give_up_if_failing(self) -> None:
-        """End at once, in the pause before a repetition too, if the last spans were not taken."""
-        if self._fails:
+    def can_finish(self) -> bool:
+        """Whether the spans that are left can be sent, before the process ends; if not, the exporter ends."""
+        self._is_last = True
+        if self._fails or not self._sending.acquire(timeout=GRACE):
             self.shutdown()
+            return False
+        self._sending.release()
+        return True
 
     def shutdown(self) -> None:
-        """End the exporter."""
+        """End the exporter, in the pause before a repetition too."""
         if not self._ended:
             self._ended = True
             self._exporter.shutdown()
@@ -173,9 +189,12 @@ class _Limited(logging.Handler):
             self._left_out += 1
             return
         self._next = time.monotonic() + QUIET
+        said = record.getMessage()
+        if record.exc_info:  # why there is no connection; not a screen of frames of libraries
+            said, record.exc_info = f"{said} {record.exc_info[1]}", None
         if self._left_out:
-            record.msg, record.args = f"{record.getMessage()} ({self._left_out} lines were left out before)", None
-            self._left_out = 0
+            said, self._left_out = f"{said} ({self._left_out} lines were left out before)", 0
+        record.msg, record.args = said, None
         logging.getLogger().handle(record)
 
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 import secrets
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests import children, running, servers, web_servers
 from tests.collector import collecting
+from tests.docs.run_by import blocks_of
+from tests.load.storm import Storm, holding, new
 
 pytestmark = [
     # Traces do not depend on the kind of database.
@@ -125,8 +130,76 @@ def test_the_log_lines_of_a_request_have_the_ids_of_its_trace(database_url, coll
         trace, *_ = asked(service)
         [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
         records = [json.loads(line) for line in service.log.read_text().splitlines() if line.startswith("{")]
-    [record] = [each for each in records if each["extra"].get("trace_id") == trace]
-    assert record["extra"]["span_id"] == request.id
-    assert record["extra"]["route"] == "/resource_providers"
+    assert any(each["extra"].get("trace_id") is None for each in records)  # those of the start
+    [record] = [each for each in records if each["extra"].get("route") == "/resource_providers"]
+    assert (record["extra"]["trace_id"], record["extra"]["span_id"]) == (trace, request.id)
     assert record["context"]["request_id"] == request.attributes["openstack.request_id"]
     assert trace not in record["message"]
+
+
+def test_under_a_program_that_instruments_it_nothing_is_traced_twice(database_url, collector):
+    port, directory = children.free_port(), running.configured(database_url, None)
+    instrument = Path(sys.executable).with_name("opentelemetry-instrument")
+    argv = [str(instrument), sys.executable, "-m", "placement.cmd.serve", "--port", str(port)]
+    environment = collector.environment | {
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_METRICS_EXPORTER": "none",
+        "OTEL_LOGS_EXPORTER": "none",
+    }
+    with contextlib.contextmanager(running.run)(argv, port, directory, environment=environment) as service:
+        trace, parent, _ = asked(service)
+        spans = collector.wait_for(trace)
+    [request] = [span for span in spans if span.kind == "SERVER"]
+    assert (request.name, request.parent) == ("GET /resource_providers", parent)
+    assert "telemetry.auto.version" in request.resource  # its exporter has sent it
+    # Statements are its own, or those of the program if that knows the installed SQLAlchemy.
+    assert len({"db.query.text" in span.attributes for span in spans if span.name.startswith("SELECT")}) == 1
+
+
+# --- docs/observability.rst ---
+
+
+def test_the_configuration_of_the_page_sends_traces(database_url, collector):
+    (block,) = blocks_of(__file__, "docs/observability.rst", "/etc/placement/uwsgi.ini")
+    argv, port, directory = web_servers.uwsgi_command(database_url)
+    own = block.text.replace("http://collector.example.org:4318", collector.url)
+    assert own != block.text
+    with (directory / "placement.ini").open("a") as sample:
+        sample.write(own)
+    soon = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
+    with contextlib.contextmanager(running.run)(argv, port, directory, environment=soon) as service:
+        trace, *_ = asked(service)  # the client records it, and so does the sampler
+        [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
+    assert request.resource["deployment.environment.name"] == "production"
+    assert request.resource["service.name"] == "placement"
+
+
+def test_the_spans_of_a_claim_and_a_search_are_as_shown(database_url, collector):
+    (tree, _) = blocks_of(__file__, "docs/observability.rst", "text")
+    with running.embedded(database_url, environment=collector.environment) as service:
+        storm = Storm(service.url)
+        host = storm.provider(VCPU=4)
+        traces = [
+            asked(service, "PUT", f"/allocations/{new()}", holding([host])),
+            asked(service, "GET", "/allocation_candidates?resources=VCPU:1"),
+        ]
+        spans = [span for trace, *_ in traces for span in collector.wait_for(trace)]
+    names = {span.id: span.name for span in spans}
+    found = {(names.get(span.parent), span.name) for span in spans}
+    path = []
+    for line in tree.text.splitlines():
+        name = line.strip()
+        depth = (len(line) - len(name)) // 2
+        path[depth:] = [name]
+        assert (path[depth - 1] if depth else None, name) in found
+
+
+def test_the_log_line_of_a_request_is_as_shown(database_url, collector):
+    (_, line) = blocks_of(__file__, "docs/observability.rst", "text")
+    with running.embedded(database_url, environment=collector.environment) as service:
+        trace, *_ = asked(service)
+        [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
+        log = service.log.read_text()
+    ids = {"trace_id": trace, "span_id": request.id}
+    shown = line.text.strip().replace("192.0.2.17", "127.0.0.1")
+    assert re.sub(r"(trace_id|span_id): \w+", lambda each: f"{each[1]}: {ids[each[1]]}", shown) in log

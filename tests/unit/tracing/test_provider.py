@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -10,7 +11,7 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, Sp
 
 from placement import package
 from placement.tracing import provider
-from tests.clock import Clock
+from tests.clock import PATIENCE, Clock
 
 
 @pytest.mark.parametrize(
@@ -55,34 +56,72 @@ class Sender(SpanExporter):
 
     def __init__(self):
         self.result, self.asked, self.ended = SpanExportResult.SUCCESS, 0, 0
+        self.began, self.goes_on = threading.Event(), threading.Event()
+        self.goes_on.set()
 
     def export(self, spans):
         self.asked += 1
+        self.began.set()
+        self.goes_on.wait(PATIENCE)
+        if isinstance(self.result, OSError):
+            raise self.result
         return self.result
 
     def shutdown(self):
         self.ended += 1
 
 
-def test_spans_are_sent_at_the_end_if_the_last_ones_were_taken():
-    sender = Sender()
+@pytest.fixture
+def sender():
+    return Sender()
+
+
+def test_spans_are_sent_at_the_end_if_the_last_ones_were_taken(sender):
     exporter = provider._Exporter(sender)
     assert exporter.export([]) is SpanExportResult.SUCCESS
-    exporter.give_up_if_failing()
+    assert exporter.can_finish()
     assert exporter.export([]) is SpanExportResult.SUCCESS
     exporter.shutdown()
     assert (sender.asked, sender.ended) == (2, 1)
 
 
-def test_a_collector_that_is_away_does_not_delay_the_end():
-    sender = Sender()
+def test_no_more_are_sent_at_the_end_to_a_collector_that_was_away(sender):
     exporter = provider._Exporter(sender)
     sender.result = SpanExportResult.FAILURE
     exporter.export([])
-    exporter.give_up_if_failing()
+    assert not exporter.can_finish()
     assert exporter.export([]) is SpanExportResult.FAILURE
     exporter.shutdown()
     assert (sender.asked, sender.ended) == (1, 1)
+
+
+def test_an_exporter_that_raises_has_failed(sender):
+    exporter = provider._Exporter(sender)
+    sender.result = OSError("refused")
+    with pytest.raises(OSError, match="refused"):
+        exporter.export([])
+    assert not exporter.can_finish()
+
+
+def test_what_fails_at_the_end_is_the_last_that_is_sent(sender):
+    exporter = provider._Exporter(sender)
+    assert exporter.can_finish()
+    sender.result = SpanExportResult.FAILURE
+    assert [exporter.export([]) for _ in range(3)] == [SpanExportResult.FAILURE] * 3
+    assert (sender.asked, sender.ended) == (1, 1)
+
+
+def test_a_collector_that_does_not_answer_is_not_waited_for_at_the_end(sender, monkeypatch):
+    monkeypatch.setattr(provider, "GRACE", 0.01)
+    exporter = provider._Exporter(sender)
+    sender.goes_on.clear()
+    thread = threading.Thread(target=exporter.export, args=([],))
+    thread.start()
+    sender.began.wait(PATIENCE)
+    assert not exporter.can_finish()
+    assert sender.ended == 1
+    sender.goes_on.set()
+    thread.join()
 
 
 def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
@@ -98,3 +137,10 @@ def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
     log.warning("Queue full")
     log.warning("Queue full")
     assert caplog.messages[1:] == ["Queue full (2 lines were left out before)"]
+    clock.sleep(provider.QUIET)
+    try:
+        raise OSError("refused")
+    except OSError:
+        log.exception("Failed:")
+    assert caplog.messages[2:] == ["Failed: refused (1 lines were left out before)"]
+    assert "Traceback" not in caplog.text
