@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from placement.tracing import parts
+from placement.tracing import inner_spans
 
 
 class Spans:
@@ -57,5 +57,5 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Iterator[Spans]:
     try:
         yield spans
     finally:
-        parts.disconnect()
+        inner_spans.disconnect()
         logging.setLogRecordFactory(factory)

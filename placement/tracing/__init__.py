@@ -2,7 +2,7 @@
 
     provider     the exporters that the environment names, and the provider of this process
     requests     the layer: a span for each request, which continues the trace of the client
-    parts        the spans and events within a request, from the instrumentation events of the layers below
+    inner_spans  the spans and events within a request, from the instrumentation events of the layers below
     log_records  the ids of trace and span in log lines
 
 Nothing here imports OpenTelemetry unless the environment asks for traces.
@@ -45,7 +45,7 @@ def with_spans(application: WSGIApplication, service: Service) -> WSGIApplicatio
     if variable is None:
         return application
     try:
-        from placement.tracing import log_records, parts, provider, requests
+        from placement.tracing import inner_spans, log_records, provider, requests
     except ImportError:
         LOG.warning("$%s is set, and nothing is traced: %s", variable, package.install("opentelemetry"))
         return application
@@ -54,6 +54,6 @@ def with_spans(application: WSGIApplication, service: Service) -> WSGIApplicatio
     except provider.NotInstalled as error:
         LOG.warning("Nothing is traced: %s", error)
         return application
-    parts.connect(service.database)
+    inner_spans.connect(service.database)
     log_records.start(in_message=not ("use_json" in service.conf and service.conf.use_json))
     return requests.Requests(application)

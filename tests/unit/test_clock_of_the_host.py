@@ -13,8 +13,14 @@ pytestmark = pytest.mark.xdist_group("sources")
 #: What asks for the time: names of modules or classes, and of functions of these.
 CLOCKS = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}, "time": {"time", "time_ns", "localtime", "gmtime"}}
 #: The modules that do: that of the function; what asks Nova for changes since then, with a margin; what
-#: says when it has looked; names of files.
-READERS = {"db/schema/tables", "extensions/orphans/nova", "extensions/terminal/watching", "middleware/profiler"}
+#: says when it has looked; names of files; when a span has ended, for a collector that has those of other hosts.
+READERS = {
+    "db/schema/tables",
+    "extensions/orphans/nova",
+    "extensions/terminal/watching",
+    "middleware/profiler",
+    "tracing/inner_spans",
+}
 
 
 def read(module: ast.Module) -> set[str]:
