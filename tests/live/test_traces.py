@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import secrets
+import signal
 import sys
 from pathlib import Path
 
@@ -34,6 +35,10 @@ SERVERS = {
 }
 #: Apache kills a process that has not ended after three seconds.
 PATIENT = [name for name in SERVERS if name != "mod_wsgi"]
+#: Threads of a worker of the sample.
+THREADS = int(
+    re.search(r"^threads = (\d+)$", (web_servers.SAMPLES / "uwsgi" / "placement.ini").read_text(), re.MULTILINE)[1]
+)
 #: What the libraries log.
 OF_LIBRARIES = " opentelemetry."
 
@@ -91,6 +96,23 @@ def test_each_worker_sends_its_spans(serving, collector):
             [request] = [each for each in collector.wait_for(trace) if each.kind == "SERVER"]
             assert (request.parent, request.name) == (span, "GET /resource_providers")
         assert not lines_of_libraries(service)
+
+
+def takes_signals(task):
+    """Whether a thread may be the one that gets SIGTERM."""
+    blocked = re.search(r"^SigBlk:\t(\w+)$", (task / "status").read_text(), re.MULTILINE)[1]
+    return not int(blocked, 16) & 1 << signal.SIGTERM - 1
+
+
+@pytest.mark.parametrize("serving", ["uwsgi, lazy", "uwsgi, forked"], indirect=True)
+def test_a_thread_that_sends_spans_gets_no_signal(serving, collector):
+    """The first thread of a worker gets them, as without traces."""
+    with serving(collector.environment) as service:
+        collector.wait_for(asked(service)[0])
+        tasks = {worker: [*Path(f"/proc/{worker}/task").iterdir()] for worker in service.workers}
+        assert max(map(len, tasks.values())) == THREADS + 1
+        for worker, threads in tasks.items():
+            assert [int(task.name) for task in threads if takes_signals(task)] == [worker]
 
 
 @pytest.mark.parametrize("serving", PATIENT, indirect=True)
