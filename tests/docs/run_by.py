@@ -165,7 +165,7 @@ CHECKED = (
         "shell", "docs/containers.rst", "no cluster is here; the kustomization and the names are compared", "kubectl"
     ),
     Checked("prometheus.yml", "docs/observability.rst", "no Prometheus is installed; the port is compared"),
-    Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "it is a comment of the sample, which is run", "metrics"),
+    Checked("/etc/placement/uwsgi.ini", "docs/observability.rst", "a comment of the sample, which is run", "-metrics"),
     Checked("*", "docs/swap/kolla.rst", _TOOL),
     Checked("*", "docs/swap/openstack-ansible.rst", _TOOL),
     Checked("*", "docs/swap/openstack-helm.rst", _TOOL),
