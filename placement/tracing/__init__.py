@@ -51,7 +51,7 @@ def with_spans(application: WSGIApplication, service: Service) -> WSGIApplicatio
         return application
     try:
         provider.choose_exporters()
-    except provider.NotInstalled as error:
+    except ImportError as error:
         LOG.warning("Nothing is traced: %s", error)
         return application
     inner_spans.connect(service.database)

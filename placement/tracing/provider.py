@@ -39,7 +39,7 @@ _BY_PROTOCOL = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _GROUP = "opentelemetry_traces_exporter"
 
 
-class NotInstalled(Exception):
+class NotInstalled(ImportError):
     """An exporter that the environment names is not installed."""
 
 
@@ -114,8 +114,8 @@ def _provider() -> TracerProvider:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def end() -> None:
-        # A thread that still sends then ends with the process.
-        if all(exporter.can_finish() for exporter in exporters):
+        stuck = [exporter for exporter in exporters if not exporter.can_finish()]
+        if not stuck:
             provider.shutdown()
 
     atexit.register(end)
@@ -156,13 +156,18 @@ class _Exporter(SpanExporter):
         return result
 
     def can_finish(self) -> bool:
-        """Whether the spans that are left can be sent, before the process ends; if not, the exporter ends."""
+        """Before the process ends: whether nothing is being sent that the collector does not answer.
+
+        If it has not taken the last spans, no more are sent.
+        """
         self._is_last = True
-        if self._fails or not self._sending.acquire(timeout=GRACE):
+        if self._fails:
             self.shutdown()
-            return False
-        self._sending.release()
-        return True
+        if self._sending.acquire(timeout=GRACE):
+            self._sending.release()
+            return True
+        self.shutdown()
+        return False
 
     def shutdown(self) -> None:
         """End the exporter, in the pause before a repetition too."""

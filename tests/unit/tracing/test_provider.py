@@ -89,7 +89,7 @@ def test_no_more_are_sent_at_the_end_to_a_collector_that_was_away(sender):
     exporter = provider._Exporter(sender)
     sender.result = SpanExportResult.FAILURE
     exporter.export([])
-    assert not exporter.can_finish()
+    assert exporter.can_finish()
     assert exporter.export([]) is SpanExportResult.FAILURE
     exporter.shutdown()
     assert (sender.asked, sender.ended) == (1, 1)
@@ -100,7 +100,9 @@ def test_an_exporter_that_raises_has_failed(sender):
     sender.result = OSError("refused")
     with pytest.raises(OSError, match="refused"):
         exporter.export([])
-    assert not exporter.can_finish()
+    assert exporter.can_finish()
+    assert exporter.export([]) is SpanExportResult.FAILURE
+    assert sender.asked == 1
 
 
 def test_what_fails_at_the_end_is_the_last_that_is_sent(sender):
