@@ -53,8 +53,20 @@ _OTHERS = {
         "mv",
         "openstack-ansible",
     ),
-    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "openapi-generator-cli", "openssl"),
-    *("pg_basebackup", "pg_dump", "pg_restore", "pkill", "podman", "podman-compose", "psql", "sed", "seq", "socat"),
+    *("install", "mkdir", "mariadb", "mariadb-binlog", "mariadb-dump", "nova-status", "openapi-generator-cli"),
+    *(
+        "openssl",
+        "pg_basebackup",
+        "pg_dump",
+        "pg_restore",
+        "pkill",
+        "podman",
+        "podman-compose",
+        "psql",
+        "sed",
+        "seq",
+        "socat",
+    ),
     *("source", "sqlite3", "umask", "unset", "useradd", "uwsgi"),
 }
 _SETUP = configparser.ConfigParser()
