@@ -10,19 +10,21 @@ A name is taken from it only by a new major release.
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import placement_client
 import pytest
 from prometheus_client import CollectorRegistry
 
 from placement import conf as options
 from placement import deploy, extension
 from placement import microversion as mv
-from placement.cmd import manage, metrics, serve, status
+from placement.cmd import api, manage, metrics, serve, status
 from placement.db.schema import tables
 from placement.extensions.terminal import commands as ask
 from placement.extensions.v1.api import V1
@@ -40,9 +42,9 @@ def option_names() -> Iterator[str]:
 
 
 def routes() -> Iterator[str]:
-    for api in apis.ALL:
-        if not api.has_pages:
-            yield from (f"{method} {api.prefix}{path}" for path, methods in api.routes.items() for method in methods)
+    for each in apis.ALL:
+        if not each.has_pages:
+            yield from (f"{method} {each.prefix}{path}" for path, methods in each.routes.items() for method in methods)
 
 
 def fields_of_v1() -> Iterator[str]:
@@ -89,6 +91,7 @@ def command_words() -> Iterator[str]:
         "placement-status": _with_actions(status._add_commands),
         "placement-serve": serve._parser(),
         "placement-metrics": metrics._parser(),
+        "placement-api": api._parser(),
         "placement-ask": ask.parser(),
     }.items():
         yield from _words(program, parser)
@@ -108,6 +111,15 @@ def _words(so_far: str, parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from _words(f"{so_far} {name}", inner)
         else:
             yield from (f"{so_far} {option}" for option in action.option_strings if option.startswith("--"))
+
+
+def client_names() -> Iterator[str]:
+    for name in placement_client.__all__:
+        yield name
+        for each in inspect.getmro(getattr(placement_client, name)):
+            if each.__module__.startswith("placement_client"):
+                members = {*vars(each), *inspect.get_annotations(each)}
+                yield from (f"{name}.{member}" for member in members if not member.startswith("_"))
 
 
 def columns() -> Iterator[str]:
@@ -132,6 +144,7 @@ def modules() -> Iterator[str]:
 
 
 KINDS: dict[str, Callable[[], Iterator[str]]] = {
+    "client": client_names,
     "columns": columns,
     "commands": command_words,
     "error codes": codes,

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from placement import package
 from placement.tracing import asked_by
 from tests.running import ROOT
 
@@ -65,10 +66,8 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for():
 
 def test_without_the_extra_a_line_says_so_and_requests_are_served():
     said, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
-    assert said == (
-        "placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: pip install '.[opentelemetry]', "
-        "in a checkout"
-    )
+    advice = package.install("opentelemetry")
+    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: {advice}"
     assert imported == "imported:"
 
 
