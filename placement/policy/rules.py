@@ -17,7 +17,7 @@ def _base(name: str, check_str: str, description: str, scope_types: list[str] | 
         name=name,
         check_str="role:admin",
         deprecated_reason="Specific roles replace the administrator, who was allowed to do everything.",
-        deprecated_since="0.1.0",
+        deprecated_since="1.0.0",
     )
     return policy.RuleDefault(name, check_str, description, scope_types=scope_types, deprecated_rule=old)
 
