@@ -35,7 +35,10 @@ def _prepared() -> list[str]:
         conf = options.load()
     except cfg.Error:
         return []  # the service says what is wrong, and ends
-    made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
+    try:
+        made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
+    except (OSError, ValueError) as error:
+        sys.exit(f"The file of passwords cannot be written: {error}")
     if not conf.placement_database.connection.startswith("sqlite:"):
         return []
     # The file belongs to this container, so it may be upgraded without an operator.

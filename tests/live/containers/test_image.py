@@ -12,6 +12,7 @@ import shlex
 import bcrypt
 import pytest
 
+from placement import package
 from tests import children, transcripts
 from tests.containers import IMAGE
 from tests.docs.run_by import blocks_of
@@ -20,7 +21,7 @@ from tests.load.storm import Storm
 pytestmark = pytest.mark.xdist_group("containers")
 
 PAGE = "docs/containers.rst"
-#: Bytes, of all layers: what issue and page promise.
+#: Bytes of all layers.
 _LARGEST = 250_000_000
 
 
@@ -82,6 +83,13 @@ def password_of(text):
 
 def test_the_image_is_small(engine):
     assert int(engine.podman("image", "inspect", "--format", "{{.Size}}", IMAGE)) < _LARGEST
+
+
+def test_the_image_says_what_it_is_of(engine):
+    labels = json.loads(engine.podman("image", "inspect", "--format", "{{json .Labels}}", IMAGE))
+    found = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
+    revision = engine.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+    assert found.items() >= {"title": package.NAME, "licenses": "Apache-2.0", "revision": revision}.items()
 
 
 def test_a_container_without_configuration_greets_as_the_page_says(engine, tried):
