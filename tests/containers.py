@@ -88,8 +88,10 @@ class Engine:
             outside: The command is in the network of this machine instead, to reach the mirrors of packages.
         """
         namespaces = ["--mount", "--pid", *([] if outside else ["--net"])]
+        # A directory that is entered from outside has no path inside.
+        inside = ["sh", "-c", 'cd "$0" && exec "$@"', str(cwd), *argv]
         done = subprocess.run(
-            ["nsenter", f"--target={self.pid}", *namespaces, f"--wd={cwd}", *argv],
+            ["nsenter", f"--target={self.pid}", *namespaces, *inside],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
