@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry (docs/observability.rst, ADR 53).
+"""Traces with OpenTelemetry (docs/observability.rst, ADR 53).
 
     provider     the exporters that the environment names, and the provider of this process
     requests     the layer: a span for each request, which continues the trace of the client
@@ -38,21 +38,23 @@ def asked_by(environment: Mapping[str, str] = os.environ) -> str | None:
 def with_spans(application: WSGIApplication, service: Service) -> WSGIApplication:
     """Return the application, with a span for each request if the environment asks for traces.
 
-    If it asks for what is not installed, that is logged, and nothing is traced: variables such as these are often set
-    for all services of a host.
+    If that is not possible, because something is not installed or a variable is wrong, that is logged, and nothing is
+    traced: variables such as these are often set for all services of a host.
     """
     variable = asked_by()
     if variable is None:
         return application
+    reason = ""
     try:
         from placement.tracing import inner_spans, log_records, provider, requests
-    except ImportError:
-        LOG.warning("$%s is set, and nothing is traced: %s", variable, package.install("opentelemetry"))
-        return application
-    try:
+
         provider.choose_exporters()
-    except ImportError as error:
-        LOG.warning("Nothing is traced: %s", error)
+    except ModuleNotFoundError as error:
+        reason = f"{error}. To install what is missing: {package.install('opentelemetry')}"
+    except Exception as error:  # another library may raise anything for what a variable says
+        reason = str(error)
+    if reason:  # logged here because oslo.log appends the exception that is being handled
+        LOG.warning("$%s is set, and nothing is traced: %s", variable, reason)
         return application
     inner_spans.connect(service.database)
     log_records.start(in_message=not ("use_json" in service.conf and service.conf.use_json))

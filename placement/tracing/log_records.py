@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Callable
 from typing import Any
 
 from opentelemetry import trace
 
-RecordFactory = Callable[..., logging.LogRecord]
+from placement.log import OneLineRecord
 
 
 def start(*, in_message: bool) -> None:
-    """Let records have the ids from now on.
+    """Add the ids to all log records from now on.
 
     Args:
         in_message: Whether they end the message too; JSON has them among ``extra``.
     """
-    factory = logging.getLogRecordFactory()
-    if isinstance(factory, Traced):
-        factory = factory.factory
-    logging.setLogRecordFactory(Traced(factory, in_message))
+    logging.setLogRecordFactory(functools.partial(TracedRecord, in_message=in_message))
 
 
-class Traced:
-    """Makes records of another factory, with the ids of the current span."""
+class TracedRecord(OneLineRecord):
+    """A record with the ids of the span in which it is made; outside of a request it is as it was without traces."""
 
-    def __init__(self, factory: RecordFactory, in_message: bool) -> None:
-        self.factory, self._in_message = factory, in_message
-
-    def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
-        """Return a record; outside of a request it is as it was without traces."""
-        record = self.factory(*args, **kwargs)
+    def __init__(self, *args: Any, in_message: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._ids: dict[str, str] = {}
         span = trace.get_current_span().get_span_context()
         if span.is_valid:
-            ids = {"trace_id": trace.format_trace_id(span.trace_id), "span_id": trace.format_span_id(span.span_id)}
-            vars(record).update(ids, extra_keys=[*ids])  # oslo.log's name for attributes that are shown
-            if self._in_message:
-                record.msg = f"{record.msg} trace_id: {ids['trace_id']} span_id: {ids['span_id']}"
-        return record
+            trace_id, span_id = trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)
+            self._ids = {"trace_id": trace_id, "span_id": span_id}
+            vars(self).update(self._ids)
+            if in_message:
+                self.msg = f"{self.msg} trace_id: {trace_id} span_id: {span_id}"
+
+    @property
+    def extra_keys(self) -> list[str]:
+        """The names of the attributes that oslo.log shows.
+
+        A property, since loggers of oslo.log store a value of their own in ``__dict__``, and the standard library refuses to
+        overwrite one there.
+        """
+        return [*vars(self).get("extra_keys", ()), *self._ids]
+
+    @extra_keys.setter
+    def extra_keys(self, names: list[str]) -> None:
+        vars(self)["extra_keys"] = names

@@ -63,11 +63,12 @@ def _named() -> list[type[SpanExporter]]:
 
 
 def _loaded(name: str) -> type[SpanExporter]:
-    said = f"${EXPORTERS}: {name}"
+    said = f"${EXPORTERS}: {name or 'otlp'}"
     if name.lower() in ("", "otlp"):
         variable = next((each for each in _PROTOCOLS if os.environ.get(each, "").strip()), None)
         protocol = os.environ[variable].strip() if variable else "http/protobuf"
-        name, said = _BY_PROTOCOL.get(protocol, protocol), f"${variable}: {protocol}"
+        name = _BY_PROTOCOL.get(protocol, protocol)
+        said = f"${variable}: {protocol}" if variable else said
     for entry in metadata.entry_points(group=_GROUP, name=name):
         exporter: type[SpanExporter] = entry.load()
         return exporter

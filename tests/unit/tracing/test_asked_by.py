@@ -67,7 +67,8 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for():
 def test_without_the_extra_a_line_says_so_and_requests_are_served():
     said, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
     advice = package.install("opentelemetry")
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: {advice}"
+    assert said.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: ")
+    assert said.endswith(f"To install what is missing: {advice}")
     assert imported == "imported:"
 
 
@@ -76,19 +77,30 @@ def test_without_the_extra_a_line_says_so_and_requests_are_served():
     [
         (
             {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-            "Nothing is traced: $OTEL_EXPORTER_OTLP_PROTOCOL: grpc needs an exporter that is not installed; "
+            "$OTEL_EXPORTER_OTLP_PROTOCOL: grpc needs an exporter that is not installed; "
             "opentelemetry-exporter-otlp-proto-grpc may have it.",
         ),
         (
             {"OTEL_TRACES_EXPORTER": "console, zipkin"},
-            "Nothing is traced: $OTEL_TRACES_EXPORTER: zipkin needs an exporter that is not installed; "
+            "$OTEL_TRACES_EXPORTER: zipkin needs an exporter that is not installed; "
             "opentelemetry-exporter-zipkin may have it.",
         ),
     ],
 )
 def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, says):
     [said, _] = started(**variables)
-    assert said == f"placement.tracing {says}"
+    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: {says}"
+
+
+def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_served(tmp_path):
+    (tmp_path / "broken.py").write_text("raise TypeError('Descriptors cannot be created directly.')\n")
+    metadata = tmp_path / "broken-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[opentelemetry_traces_exporter]\nbroken = broken:Exporter\n")
+    [said, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
+    reason = "Descriptors cannot be created directly."
+    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: {reason}"
 
 
 def test_a_provider_that_cannot_be_made_is_said_once_and_requests_are_served():

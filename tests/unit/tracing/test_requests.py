@@ -10,6 +10,7 @@ import sqlalchemy as sa
 import webob
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
+from oslo_log import log as oslo_log
 
 from placement import errors, signals
 from placement.http.endpoint import endpoint
@@ -75,6 +76,12 @@ def logging_(_req):
 
 
 @endpoint()
+def logging_of_oslo(_req):
+    oslo_log.getLogger("placement.of_this_test").warning("A token is refused", color="red")
+    return ok({})
+
+
+@endpoint()
 def missing(_req, name):
     raise errors.ProviderNotFound(uuid=name)
 
@@ -115,6 +122,7 @@ def app(spans, pieces):
     table = {
         "/laborious": laborious,
         "/logging": logging_,
+        "/logging-of-oslo": logging_of_oslo,
         "/missing/{name}": missing,
         "/unavailable": unavailable,
         "/wrong": wrong,
@@ -298,6 +306,14 @@ def test_the_lines_of_a_request_end_with_the_ids_of_trace_and_span(app, spans, c
 def test_a_request_that_is_not_recorded_has_the_ids_too(app, spans, caplog):
     web.ask(app, "GET", "/logging", LEFT_OUT)
     assert f"trace_id: {TRACE} span_id: " in caplog.records[0].getMessage()
+
+
+def test_a_line_of_a_logger_of_oslo_has_its_own_attributes_and_the_ids(app, spans, caplog):
+    """keystonemiddleware has such loggers."""
+    web.ask(app, "GET", "/logging-of-oslo", SAMPLED)
+    [record] = caplog.records
+    assert {"color", "trace_id", "span_id"} <= {*record.extra_keys}
+    assert (record.color, record.trace_id) == ("red", TRACE)
 
 
 def test_a_second_service_does_not_repeat_the_ids(app, spans, caplog):
