@@ -5,7 +5,11 @@ import os
 # The original has a package of this name, too.  Where both are installed in one
 # directory, the later one has replaced files of the other.
 _SITE = os.path.dirname(__path__[0])
-if any(name.startswith("openstack_placement-") for name in os.listdir(_SITE)):
+try:
+    _neighbours = os.listdir(_SITE)
+except OSError:  # an archive, or a directory that must not be listed
+    _neighbours = []
+if any(name.startswith("openstack_placement-") for name in _neighbours):
     raise ImportError(
         f"{_SITE} has the distribution openstack-placement as well, and each of the two overwrites files of the other: "
         "uninstall openstack-placement and placement-service, and install placement-service again"

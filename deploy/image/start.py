@@ -38,11 +38,11 @@ def _prepared() -> list[str]:
     try:
         made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
     except (OSError, ValueError) as error:
-        sys.exit(f"The file of passwords cannot be written: {error}")
+        sys.exit(f"There is no password for [api]auth_strategy = http_basic: {error}")
     if not conf.placement_database.connection.startswith("sqlite:"):
         return []
     # The file belongs to this container, so it may be upgraded without an operator.
-    os.environ["OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP"] = "true"
+    os.environ.setdefault("OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP", "true")
     GREETING.touch(mode=0o600)
     GREETING.write_text("".join(_greeting(conf, made)))
     return ["--hook-accepting1-once", SHOW]
@@ -56,6 +56,9 @@ def _make_password(conf) -> str | None:
     given = os.environ.pop("PLACEMENT_PASSWORD", "")
     if not given and file.exists():
         return None
+    if not given and not conf.placement_database.connection.startswith("sqlite:"):
+        # Only a container alone shows what it has generated; several would also have different passwords.
+        raise ValueError("set $PLACEMENT_PASSWORD, or mount the file")
     password = given or secrets.token_urlsafe(15)
     written = file.with_suffix(".new")
     written.touch(mode=0o600)

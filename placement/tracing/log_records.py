@@ -38,8 +38,8 @@ class TracedRecord(OneLineRecord):
     def extra_keys(self) -> list[str]:
         """The names of the attributes that oslo.log shows.
 
-        A property, since loggers of oslo.log store a value of their own in ``__dict__``, and the standard library refuses to
-        overwrite one there.
+        A property, since loggers of oslo.log store a value of their own in ``__dict__``, and the standard library
+        refuses to overwrite one there.
         """
         return [*vars(self).get("extra_keys", ()), *self._ids]
 

@@ -54,6 +54,12 @@ def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_p
     )
 
 
+def test_the_package_can_be_imported_from_an_archive(site, tmp_path):
+    archive = shutil.make_archive(str(tmp_path / "archive"), "zip", site)
+    done = imported(tmp_path, archive)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_other_distributions_in_the_directory_are_not(site, tmp_path):
     for name in ("osc-placement", "openstackclient"):
         distribution(site, name, "1.0")

@@ -186,3 +186,12 @@ def test_what_is_wrong_ends_the_container_with_one_sentence(engine):
     assert engine.exit_code("wrong") == 22
     assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")
     engine.remove("wrong")
+
+
+def test_a_service_that_is_one_of_several_generates_no_password(engine):
+    connection = "OS_PLACEMENT_DATABASE__CONNECTION=mysql+pymysql://placement:secret@database/placement"
+    engine.podman("run", "--detach", "--name", "several", "--env", connection, IMAGE)
+    assert engine.exit_code("several") == 1
+    sentence = "There is no password for [api]auth_strategy = http_basic: set $PLACEMENT_PASSWORD, or mount the file"
+    assert engine.log("several").strip() == sentence
+    engine.remove("several")
