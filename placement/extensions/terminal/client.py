@@ -113,7 +113,7 @@ class Client:
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, content, headers, method=method)
         try:
-            with self._opener.open(request, timeout=address.timeout) as reply:  # nosec B310 - http and https alone
+            with self._opener.open(request, timeout=address.timeout) as reply:  # nosec B310
                 content = _content(reply)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise ServiceError(failures.no_reply(address, error)) from error
