@@ -133,6 +133,23 @@ def test_a_service_that_is_replaced_gets_requests_again(composed):
             children.until(lambda name=container: serves(composed, name, storm), f"{container} does not serve")
 
 
+def test_a_new_version_takes_the_place_of_the_old_one(composed):
+    """compose.yaml is the same, and yet all containers are others; the data stays."""
+    *_, end = blocks_of(__file__, PAGE, "console")
+    (command,) = (command for command, _ in steps(end.text) if " up " in command)
+    with composed.storm() as storm:
+        provider = storm.provider(VCPU=8)
+        assert statuses(storm.together(claim([provider]))) == {204: 1}
+    containers = ("inspect", "--format", "{{.Id}}", FIRST, SECOND, DATABASE)
+    before = composed.engine.podman(*containers).split()
+    composed.bash(command)
+    assert {*before}.isdisjoint(composed.engine.podman(*containers).split())
+    with composed.storm() as storm:
+        for container in (FIRST, SECOND):
+            children.until(lambda name=container: serves(composed, name, storm), f"{container} does not serve")
+        assert storm.used(provider) == 1
+
+
 def test_a_service_leaves_the_schema_of_a_server_to_the_job(composed):
     engine = composed.engine
     made = "CREATE DATABASE empty; GRANT ALL ON empty.* TO placement@'%'"

@@ -67,7 +67,7 @@ def tried(engine, tmp_path_factory):
     engine.run(shlex.split(run))
     answers(engine, "placement")
     yield "placement", greeting(engine, "placement")
-    engine.remove("placement")
+    walk(engine, engine.directory, "podman rm ")
     engine.podman("volume", "rm", "placement")
 
 
@@ -146,7 +146,7 @@ def test_it_stops_in_order(engine, tried):
 
 
 @pytest.fixture(scope="module")
-def configured(engine, tmp_path_factory):
+def configured(engine, tried, tmp_path_factory):
     """Containers as the page configures them: by a file, and by variables, with nothing to write to but /tmp."""
     directory = tmp_path_factory.mktemp("configured")
     (block,) = blocks_of(__file__, PAGE, "placement.conf")
@@ -158,8 +158,6 @@ def configured(engine, tmp_path_factory):
     walk(engine, directory, "--name configured")
     for name in ("configured", "variables"):
         answers(engine, name)
-    yield
-    engine.remove("configured", "variables")
 
 
 def test_a_file_takes_the_place_of_the_images_configuration(engine, configured):
