@@ -61,7 +61,9 @@ def run(
     configured: Callable[[argparse.Namespace], cfg.ConfigOpts],
     argv: Sequence[str] | None,
 ) -> int:
-    """Serve until a signal what the arguments, of which `add_arguments` adds some, make of the configuration.
+    """Serve, until a signal, with the configuration that `configured` makes of the parsed arguments.
+
+    The parser must have those of `add_arguments`.
 
     Returns:
         The exit code.

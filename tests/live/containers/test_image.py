@@ -124,7 +124,7 @@ def test_commands_use_the_same_configuration(engine, tried):
 
 
 def test_the_data_and_the_password_outlive_the_container(engine, tried):
-    """The next one has the schema that is there, and draws no password."""
+    """The next one has the schema that is there, and generates no password."""
     password = password_of(tried[1])
     with engine.network():
         identity = {"Authorization": "Basic " + base64.b64encode(f"placement:{password}".encode()).decode()}
@@ -158,6 +158,7 @@ def configured(engine, tried, tmp_path_factory):
     walk(engine, directory, "--name configured")
     for name in ("configured", "variables"):
         answers(engine, name)
+    # The end of `tried` removes them, too.
 
 
 def test_a_file_takes_the_place_of_the_images_configuration(engine, configured):

@@ -1,4 +1,4 @@
-"""Schemas in the words that generators of clients know."""
+"""Schemas rewritten for client generators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LARGEST = 2**31 - 1
 
 
 def portable(schema: Any) -> Any:
-    """Return a schema of the same values.
+    """Return an equivalent schema that generators understand.
 
     Generators know no ``patternProperties``: an object whose names all match one expression has ``propertyNames`` and
     the schema of its values, so that it becomes a map of these.  And amounts can have more than 32 bits.
