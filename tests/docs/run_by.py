@@ -109,7 +109,7 @@ RUN = (
     Runs("/etc/cron.d/placement", "docs/extensions/batch.rst", _WALK),
     Runs("/etc/cron.d/placement", "docs/observability.rst", _EXTENSIONS),
     Runs("shell", "docs/observability.rst", "tests/live/test_metrics.py", "placement-metrics"),
-    Runs("/etc/placement/uwsgi.ini", "docs/observability.rst", "tests/live/test_traces.py", "OTEL_"),
+    Runs("*/traces.conf", "docs/observability.rst", "tests/live/test_traces.py"),
     Runs("text", "docs/observability.rst", "tests/live/test_traces.py", "trace_id: "),
     Runs("text", "docs/observability.rst", "tests/live/test_traces.py", "PUT /allocations/{consumer_uuid}\n"),
     Runs("shell", "docs/install.rst", "tests/live/test_readme.py", "pip install"),

@@ -140,11 +140,11 @@ def _expanded(command, variables):
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The environment that the section makes, from files that pip finds in a checkout, without git."""
-    install, *_ = blocks(section("In production", "The map"))
+    install, *_ = blocks(section("In production", "Contributing\n="))
     files, home = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("opt") / "placement"
     for name in ("setup.cfg", "pyproject.toml", "README.rst", "LICENSE"):
         shutil.copyfile(ROOT / name, files / name)
-    for name in ("placement", "etc"):
+    for name in ("bin", "etc", "placement"):
         shutil.copytree(ROOT / name, files / name, ignore=shutil.ignore_patterns("__pycache__"))
     command = install.text.replace("/opt/placement", str(home))
     assert command.count(str(home)) == 3

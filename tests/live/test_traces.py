@@ -185,14 +185,13 @@ def test_under_a_program_that_instruments_it_nothing_is_traced_twice(database_ur
 
 
 def test_the_configuration_of_the_page_sends_traces(database_url, collector):
-    (block,) = blocks_of(__file__, "docs/observability.rst", "/etc/placement/uwsgi.ini")
+    [block] = blocks_of(__file__, "docs/observability.rst", "*/traces.conf")
+    text = block.text.replace("http://collector.example.org:4318", collector.url)
+    own = dict(re.findall("^ *Environment=(\\w+)=(.*)$", text, re.MULTILINE))
+    assert collector.url in own.values()
     argv, port, directory = web_servers.uwsgi_command(database_url)
-    own = block.text.replace("http://collector.example.org:4318", collector.url)
-    assert own != block.text
-    with (directory / "placement.ini").open("a") as sample:
-        sample.write(own)
-    soon = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
-    with contextlib.contextmanager(running.run)(argv, port, directory, environment=soon) as service:
+    environment = own | {"OTEL_BSP_SCHEDULE_DELAY": "50"}
+    with contextlib.contextmanager(running.run)(argv, port, directory, environment=environment) as service:
         trace, *_ = asked(service)  # the client records it, and so does the sampler
         [request] = [span for span in collector.wait_for(trace) if span.kind == "SERVER"]
     assert request.resource["deployment.environment.name"] == "production"
