@@ -66,6 +66,8 @@ class Engine:
         self._kept.wait_until(lambda: len(children.descendants(self._kept.pid)) == 2)
         self.pid = children.descendants(self._kept.pid)[0]
         self.run(["mount", "--bind", str(directory), _HOME])
+        # Addresses and names of all engines of a machine, by network, also of one that was killed.
+        self.run(["sh", "-c", "mkdir -p /run/containers && mount -t tmpfs tmpfs /run/containers"])
         self.run(["ip", "link", "set", "lo", "up"])
 
     def close(self) -> None:
