@@ -92,8 +92,8 @@ def _reporting(call: Call) -> Iterator[None]:
         raise NoReply(f"no reply to {call.method} {error.request.url}: {reason} ({call.request_id})") from error
 
 
-def _reply(response: httpx.Response) -> Reply:
-    return Reply(response.status_code, response.headers, response.content, response.elapsed.total_seconds())
+def _reply(response: httpx.Response, sent: float) -> Reply:
+    return Reply(response.status_code, response.headers, response.content, sent)
 
 
 class Events:
@@ -184,8 +184,9 @@ class Client(_Service[httpx.Client]):
             return result
 
     def _send(self, call: Call) -> Reply:
+        sent = time.monotonic()
         with _reporting(call):
-            return _reply(self._http.send(self._request(call), auth=self._auth))
+            return _reply(self._http.send(self._request(call), auth=self._auth), sent)
 
     @contextlib.contextmanager
     def _keep(self, lease: Lease) -> Iterator[Lease]:
@@ -266,8 +267,9 @@ class AsyncClient(_Service[httpx.AsyncClient]):
     async def _send(self, call: Call) -> Reply:
         if self._url is None:
             await asyncio.to_thread(self._endpoint)
+        sent = time.monotonic()
         with _reporting(call):
-            return _reply(await self._http.send(self._request(call), auth=self._auth))
+            return _reply(await self._http.send(self._request(call), auth=self._auth), sent)
 
     @contextlib.asynccontextmanager
     async def _keep(self, lease: Lease) -> AsyncIterator[Lease]:

@@ -74,13 +74,16 @@ class Lease:
     # --- the steps ---
 
     def begin(self) -> Steps[None]:
-        """Claim, and have an end that this process knows."""
-        sent = time.monotonic()
+        """Claim, and have an end that this process knows, and that is not over."""
+        sent, deadline = time.monotonic(), time.monotonic() + self._operations.patience
         self.claim = yield from self._claiming
         if self.claim.outcome == "claimed":
             self._extended, self._ends = sent, sent + self._length
-        else:  # by an earlier attempt, maybe of another process: its end is not this process's to know
-            yield from self._extend(self._operations.patience)
+        # Else it is by an earlier attempt, maybe of another process: its end is not this process's to know.
+        while self.lost:
+            yield from self._extend(deadline - time.monotonic())
+            if time.monotonic() > deadline:
+                self.check()
 
     def renew(self) -> Steps[None]:
         """Extend it again and again; return when it is lost."""
@@ -116,12 +119,11 @@ class Lease:
             LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
 
     def _extend(self, patience: float) -> Steps[None]:
-        sent = time.monotonic()
-        timeout = max(0.1, min(ATTEMPT, self._ends - sent)) if self._ends > sent else ATTEMPT
+        timeout = ATTEMPT if self.lost else max(0.1, min(ATTEMPT, self.remaining))
         reply = yield from answered(extension(self._consumer, self._length, timeout), patience)
         self.claim = Claim.of(document_of(reply))
         if not self._closed:
-            self._extended, self._ends = sent, sent + self._length
+            self._extended, self._ends = reply.sent, reply.sent + self._length
 
     def _lose(self, cause: Exception | None) -> None:
         if self._closed:

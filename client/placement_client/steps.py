@@ -73,13 +73,13 @@ class Reply:
 
     Attributes:
         headers: By their names in lower case.
-        seconds: How long it took to come.
+        sent: The moment before the request was sent, by the monotonic clock.
     """
 
     status: int
     headers: Mapping[str, str]
     content: bytes
-    seconds: float
+    sent: float
 
     @property
     def document(self) -> Any:

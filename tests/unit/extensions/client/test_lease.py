@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import pytest
 from placement_client import ErrorReply, LeaseLost, NoReply, NothingHeld, lease, operations
 from placement_client.operations import Operations
-from placement_client.steps import Pause
+from placement_client.steps import Call, Pause
 
 from tests.clock import Clock
-from tests.unit.extensions.client.test_operations import OWNER, performed, placing, reply, result
+from tests.unit.extensions.client.test_operations import OWNER, performed, placing, reply, result, taking
 
 HOUR = 3600
 
@@ -41,16 +42,6 @@ GONE = reply(404, {"errors": [{"status": 404, "code": "placement.v1.nothing_held
 FORBIDDEN = reply(403, {"errors": [{"status": 403, "detail": "no"}]})
 
 
-def taking(clock, seconds, answer):
-    """An answer that takes so long."""
-
-    def answered(call):
-        clock.now += seconds
-        return answer(call) if callable(answer) else answer
-
-    return answered
-
-
 def test_a_lease_is_extended_six_times_within_its_length(held, clock, told):
     _, taken = performed(held.renew(), [EXTENDED, taking(clock, 30, EXTENDED), GONE], clock)
     assert [step.seconds for step in taken if isinstance(step, Pause)] == [600, 600, 600]
@@ -65,8 +56,9 @@ def test_its_end_counts_from_before_the_extension_was_sent(held, clock):
     renewal = held.renew()
     clock.sleep(next(renewal).seconds)
     renewal.send(None)
+    sent = clock.now
     clock.now += 9
-    renewal.send(EXTENDED)
+    renewal.send(dataclasses.replace(EXTENDED, sent=sent))
     assert held.remaining == HOUR - 9
 
 
@@ -116,6 +108,28 @@ def test_a_claim_that_took_long_is_extended_soon(clock):
     performed(made.begin(), [taking(clock, 45, placing(a="claimed"))], clock)
     assert made.remaining == 15
     assert next(made.renew()).seconds == 0
+
+
+def test_a_block_begins_with_time_that_is_left(clock):
+    """The claim was repeated for longer than it lasts: what it took may be over."""
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    late = taking(clock, 1.5, reply(503, {}))
+    answers = [late, late, placing(a="claimed"), NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
+    _, taken = performed(made.begin(), answers, clock)
+    assert made.remaining == 1
+    assert [step.path for step in taken if isinstance(step, Call)][2:] == ["/v1/claims", *["/v1/claims/a/extend"] * 3]
+
+
+def test_no_block_begins_with_a_lost_lease(clock):
+    answers = [taking(clock, 3, placing(a="claimed")), GONE]
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    with pytest.raises(NothingHeld):
+        performed(made.begin(), answers, clock)
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    answers = itertools.chain([placing(a="held")], itertools.repeat(taking(clock, 9, EXTENDED)))
+    with pytest.raises(LeaseLost):
+        performed(made.begin(), answers, clock)
+    assert clock.now <= 1003 + 60 + 9
 
 
 def test_a_lost_lease_is_not_released(held, clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 
@@ -38,10 +39,10 @@ def clock(monkeypatch):
     return stopped
 
 
-def reply(status=200, document=None, seconds=0.0, **headers):
+def reply(status=200, document=None, **headers):
     content = b"" if document is None else json.dumps(document).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(status, named, content, seconds)
+    return Reply(status, named, content, sent=0.0)
 
 
 def performed(operation, replies, clock):
@@ -55,13 +56,24 @@ def performed(operation, replies, clock):
                 clock.sleep(step.seconds)
                 step = operation.send(None)
                 continue
-            answer = next(answers)
+            sent, answer = clock.now, next(answers)
+            answer = answer(step) if callable(answer) else answer
             if isinstance(answer, Exception):
                 step = operation.throw(answer)
             else:
-                step = operation.send(answer(step) if callable(answer) else answer)
+                step = operation.send(dataclasses.replace(answer, sent=sent))
     except StopIteration as done:
         return done.value, taken
+
+
+def taking(clock, seconds, answer):
+    """An answer that takes so long."""
+
+    def answered(call):
+        clock.now += seconds
+        return answer(call) if callable(answer) else answer
+
+    return answered
 
 
 def placing(**outcomes):
@@ -167,15 +179,15 @@ def event(position):
     }
 
 
-def page(*positions, reached, seconds=0.0):
-    return reply(200, {"events": [event(each) for each in positions], "position": reached}, seconds)
+def page(*positions, reached):
+    return reply(200, {"events": [event(each) for each in positions], "position": reached})
 
 
 def test_events_are_followed_past_those_that_are_not_asked_for(clock):
     """A service that cannot wait answers at once with nothing: then the client waits, longer and longer."""
     following = Operations(60).follow("1", kind="node")
     pages = [
-        *[page(reached="1", seconds=60), page(reached="1"), page(reached="1"), page(reached="5")],
+        *[taking(clock, 60, page(reached="1")), page(reached="1"), page(reached="1"), page(reached="5")],
         *[page("6", "7", reached="9"), page("10", reached="10")],
     ]
     answers = iter(pages)
