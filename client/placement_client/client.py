@@ -87,6 +87,8 @@ def _reporting(call: Call) -> Iterator[None]:
         yield
     except httpx.UnsupportedProtocol:  # a wrong URL
         raise
+    except asyncio.TimeoutError as error:
+        raise NoReply(f"no reply to {call.method} {call.path} in time ({call.request_id})") from error
     except httpx.RequestError as error:
         reason = str(error) or type(error).__name__
         raise NoReply(f"no reply to {call.method} {error.request.url}: {reason} ({call.request_id})") from error
@@ -141,7 +143,8 @@ class Client(_Service[httpx.Client]):
         url: The URL of the service, with its prefix; None for that of the catalog of a ``Keystone``.
         auth: What identifies the caller: ``Token``, ``Basic``, ``Keystone``, or any other of httpx.
         patience: Seconds for which a request is repeated while it gets no reply, or 5xx.
-        timeout: Seconds within which the reply to one attempt has to come.
+        timeout: Seconds for which one attempt waits for the network each time: for a connection, and for each part of
+            the reply.  ``AsyncClient`` ends the whole attempt after so long.
         http: A client of httpx with other settings, such as ``verify`` and ``proxy``, which the caller closes.
     """
 
@@ -190,18 +193,17 @@ class Client(_Service[httpx.Client]):
 
     @contextlib.contextmanager
     def _keep(self, lease: Lease) -> Iterator[Lease]:
-        """Renew a lease in a thread while a block runs."""
+        """Renew a lease in a thread while a block runs, and watch its end in another one."""
         self._run(lease.begin())
         ended = threading.Event()
-        thread = threading.Thread(target=self._run, args=(lease.renew(), ended.wait), name="lease", daemon=True)
-        thread.start()
+        for steps in (lease.renew(), lease.watch()):
+            threading.Thread(target=self._run, args=(steps, ended.wait), name="lease", daemon=True).start()
         try:
             yield lease
         finally:
             lease.close()
-            ended.set()
+            ended.set()  # the threads are not waited for: a reply may be long in coming, and changes nothing any more
             self._run(lease.end())
-            thread.join()
         lease.check()
 
     def _follow(self, following: Following) -> Events:
@@ -265,23 +267,27 @@ class AsyncClient(_Service[httpx.AsyncClient]):
             return result
 
     async def _send(self, call: Call) -> Reply:
-        if self._url is None:
-            await asyncio.to_thread(self._endpoint)
         sent = time.monotonic()
         with _reporting(call):
-            return _reply(await self._http.send(self._request(call), auth=self._auth), sent)
+            return _reply(await asyncio.wait_for(self._attempt(call), call.timeout or self._timeout), sent)
+
+    async def _attempt(self, call: Call) -> httpx.Response:
+        if self._url is None:
+            await asyncio.to_thread(self._endpoint)
+        return await self._http.send(self._request(call), auth=self._auth)
 
     @contextlib.asynccontextmanager
     async def _keep(self, lease: Lease) -> AsyncIterator[Lease]:
-        """Renew a lease in a task while a block runs."""
+        """Renew a lease in a task while a block runs, and watch its end in another one."""
         await self._run(lease.begin())
-        task = asyncio.create_task(self._run(lease.renew()))
+        tasks = [asyncio.create_task(self._run(steps)) for steps in (lease.renew(), lease.watch())]
         try:
             yield lease
         finally:
             lease.close()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._run(lease.end())
         lease.check()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import math
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -46,9 +47,13 @@ class Lease:
     ) -> None:
         self._operations, self._consumer, self._length = operations, consumer, length
         self._claiming, self._on_lost = claiming, on_lost
+        #: When it was last extended, and when it ends: -inf before it begins, inf once it is closed.
         self._extended = self._ends = -math.inf
+        #: Why the last extension failed.
+        self._failure: Exception | None = None
         self._lost: LeaseLost | None = None
-        self._closed = False
+        # A client may have threads for the block, ``renew`` and ``watch``.
+        self._changing = threading.Lock()
 
     @property
     def expires_at(self) -> datetime.datetime:
@@ -69,7 +74,8 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLost if it is lost."""
         if self.lost:
-            raise self._lost or LeaseLost(f"The lease of {self._consumer} was not extended in time.")
+            lost = self._lost or self._loss()
+            raise LeaseLost(*lost.args) from lost.__cause__
 
     # --- the steps ---
 
@@ -78,7 +84,7 @@ class Lease:
         sent, deadline = time.monotonic(), time.monotonic() + self._operations.patience
         self.claim = yield from self._claiming
         if self.claim.outcome == "claimed":
-            self._extended, self._ends = sent, sent + self._length
+            self._hold(sent)
         # Else it is by an earlier attempt, maybe of another process: its end is not this process's to know.
         while self.lost:
             yield from self._extend(deadline - time.monotonic())
@@ -88,25 +94,33 @@ class Lease:
     def renew(self) -> Steps[None]:
         """Extend it again and again; return when it is lost."""
         pause = self._length / PER_LENGTH - (time.monotonic() - self._extended)
-        failure: Exception | None = None
-        while not self.lost:
+        while self._open:
             yield Pause(max(0.0, min(pause, self.remaining)))
-            if self.lost or self._closed:
+            if not self._open:
                 break
             try:
                 yield from self._extend(0)
             except NothingHeld as gone:
-                return self._lose(gone)
+                self._failure = gone
+                break
             except Exception as error:  # none is for good before the end: there may be another token, another network
-                failure, pause = error, min(RETRY, self._length / PER_LENGTH)
+                self._failure, pause = error, min(RETRY, self._length / PER_LENGTH)
             else:
-                failure, pause = None, self._length / PER_LENGTH
-        return self._lose(failure)
+                self._failure, pause = None, self._length / PER_LENGTH
+        self._lose()
+
+    def watch(self) -> Steps[None]:
+        """Wait for its end, whatever ``renew`` waits for; return when it is lost or closed."""
+        while self._open:
+            yield Pause(min(self.remaining, self._length))
+        self._lose()
 
     def close(self) -> None:
         """Extend it no more; it stays lost if it is, and is not lost any more if it is not."""
-        if not self.lost:
-            self._closed, self._ends = True, math.inf
+        with self._changing:
+            if not self.lost:
+                self._ends = math.inf
+        self._lose()
 
     def end(self) -> Steps[None]:
         """Give back what is held, unless it is lost: then the consumer may be another process's."""
@@ -122,14 +136,30 @@ class Lease:
         timeout = ATTEMPT if self.lost else max(0.1, min(ATTEMPT, self.remaining))
         reply = yield from answered(extension(self._consumer, self._length, timeout), patience)
         self.claim = Claim.of(document_of(reply))
-        if not self._closed:
-            self._extended, self._ends = reply.sent, reply.sent + self._length
+        self._hold(reply.sent)
 
-    def _lose(self, cause: Exception | None) -> None:
-        if self._closed:
-            return
-        self._lost = LeaseLost(f"The lease of {self._consumer} is lost: {cause or 'it was not extended in time'}")
-        self._lost.__cause__ = cause
+    @property
+    def _open(self) -> bool:
+        """Whether it has begun, and is neither lost nor closed."""
+        return 0.0 < self.remaining < math.inf
+
+    def _hold(self, sent: float) -> None:
+        """Count from this moment, unless it is over by now."""
+        with self._changing:
+            if self._ends < math.inf and sent + self._length > time.monotonic():
+                self._extended, self._ends = sent, sent + self._length
+
+    def _loss(self) -> LeaseLost:
+        lost = LeaseLost(f"The lease of {self._consumer} is lost: {self._failure or 'it was not extended in time'}")
+        lost.__cause__ = self._failure
+        return lost
+
+    def _lose(self) -> None:
+        """Be lost, once, and tell; does nothing before it begins, and once it is closed."""
+        with self._changing:
+            if self._lost or not -math.inf < self._ends < math.inf:
+                return
+            self._lost = self._loss()
         LOG.warning("%s", self._lost)
         if self._on_lost is not None:
             self._on_lost(self._lost)
@@ -156,7 +186,7 @@ def leased(
     claim ends by itself, ``expires_in`` seconds after it was last extended.
 
     If it cannot be extended until its end, the lease is *lost*: what was held may be another's.  ``on_lost`` is called
-    at that time, in the thread or the event loop that extends; ``lost`` is True, ``check`` raises LeaseLost, and so
+    at that time, in a thread of the client or in the event loop; ``lost`` is True, ``check`` raises LeaseLost, and so
     does the end of the block.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import pickle
 from importlib import metadata
@@ -9,8 +10,9 @@ from importlib import metadata
 import httpx
 import placement_client
 import pytest
-from placement_client import AsyncClient, BadRequest, Client, ErrorReply, NoRoom, Refused, Token, errors, query
+from placement_client import AsyncClient, BadRequest, Client, ErrorReply, NoReply, NoRoom, Refused, Token, errors, query
 
+from tests.children import PATIENCE
 from tests.unit.extensions.client.test_operations import reply
 
 
@@ -93,6 +95,18 @@ def test_a_client_without_an_address_is_refused():
             kind(auth=Token("admin"))
     with Client("htp://nowhere", patience=0) as client, pytest.raises(httpx.UnsupportedProtocol):
         client.position()
+
+
+def test_an_attempt_of_asyncio_ends_in_time():
+    async def silent(_):
+        await asyncio.Event().wait()
+
+    async def ask():
+        async with httpx.AsyncClient(transport=httpx.MockTransport(silent)) as http:
+            await AsyncClient("http://placement", patience=0, timeout=0.01, http=http).position()
+
+    with pytest.raises(NoReply, match="in time"):
+        asyncio.run(asyncio.wait_for(ask(), PATIENCE))
 
 
 def test_a_client_of_httpx_is_closed_by_its_owner():

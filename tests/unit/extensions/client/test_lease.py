@@ -139,6 +139,32 @@ def test_a_lost_lease_is_not_released(held, clock):
     assert held.lost
 
 
+def test_its_end_is_seen_while_an_extension_waits(held, clock, told):
+    renewal, watch = held.renew(), held.watch()
+    assert next(watch).seconds == HOUR
+    clock.sleep(next(renewal).seconds)
+    renewal.send(None)
+    clock.now += HOUR - 700
+    assert watch.send(None).seconds == 100
+    clock.now += 100
+    with pytest.raises(StopIteration):
+        watch.send(None)
+    assert [type(each) for each in told] == [LeaseLost]
+    with pytest.raises(StopIteration):
+        renewal.send(dataclasses.replace(EXTENDED, sent=clock.now - 1))
+    assert held.lost
+    assert len(told) == 1
+
+
+def test_the_end_of_a_block_tells_of_a_loss_that_nobody_saw(held, clock, told):
+    """The block has had the event loop for too long."""
+    clock.now += HOUR
+    held.close()
+    assert [type(each) for each in told] == [LeaseLost]
+    assert performed(held.watch(), [], clock) == performed(held.renew(), [], clock) == (None, [])
+    assert len(told) == 1
+
+
 def test_the_end_of_a_block_is_no_loss(held, clock, told):
     """An extension that is under way when the consumer is released is answered with 404."""
     renewal = held.renew()
@@ -150,5 +176,6 @@ def test_the_end_of_a_block_is_no_loss(held, clock, told):
     with pytest.raises(StopIteration):
         renewal.send(GONE)
     clock.now += 2 * HOUR
+    assert performed(held.watch(), [], clock) == (None, [])
     held.check()
     assert told == []
