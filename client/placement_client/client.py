@@ -194,11 +194,11 @@ class Client(_Service[httpx.Client]):
     @contextlib.contextmanager
     def _keep(self, lease: Lease) -> Iterator[Lease]:
         """Renew a lease in a thread while a block runs, and watch its end in another one."""
-        self._run(lease.begin())
         ended = threading.Event()
-        for steps in (lease.renew(), lease.watch()):
-            threading.Thread(target=self._run, args=(steps, ended.wait), name="lease", daemon=True).start()
         try:
+            self._run(lease.begin())
+            for steps in (lease.renew(), lease.watch()):
+                threading.Thread(target=self._run, args=(steps, ended.wait), name="lease", daemon=True).start()
             yield lease
         finally:
             lease.close()
@@ -279,9 +279,10 @@ class AsyncClient(_Service[httpx.AsyncClient]):
     @contextlib.asynccontextmanager
     async def _keep(self, lease: Lease) -> AsyncIterator[Lease]:
         """Renew a lease in a task while a block runs, and watch its end in another one."""
-        await self._run(lease.begin())
-        tasks = [asyncio.create_task(self._run(steps)) for steps in (lease.renew(), lease.watch())]
+        tasks: list[asyncio.Task[None]] = []
         try:
+            await self._run(lease.begin())
+            tasks = [asyncio.create_task(self._run(steps)) for steps in (lease.renew(), lease.watch())]
             yield lease
         finally:
             lease.close()

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 
-from placement_client.errors import LeaseLost, NothingHeld, PlacementError, document_of
+from placement_client.errors import LeaseLost, NothingHeld, document_of
 from placement_client.operations import Consumers, Operations, answered, extension, releasing
 from placement_client.query import Query
 from placement_client.records import Claim
@@ -123,13 +123,13 @@ class Lease:
         self._lose()
 
     def end(self) -> Steps[None]:
-        """Give back what is held, unless it is lost: then the consumer may be another process's."""
+        """Give back what is held, unless it is lost, or has not begun: then the consumer may be another process's."""
         if self.lost:
             return
         call = Call("DELETE", releasing([self._consumer]), timeout=ATTEMPT)
         try:
             document_of((yield from answered(call, RELEASE)))
-        except PlacementError as error:
+        except Exception as error:  # the block may end with an exception, which is the one to be seen
             LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
 
     def _extend(self, patience: float) -> Steps[None]:
