@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import httpx
 
-from placement_client.auth import Keystone
+from placement_client.auth import Basic, Keystone
 from placement_client.errors import NoReply
 from placement_client.lease import Lease, leased
 from placement_client.operations import Following, Operations
@@ -40,6 +40,10 @@ class _Service(Generic[Http]):
     def __init__(self, url: str | None, auth: httpx.Auth | None, patience: float, timeout: float, http: Http) -> None:
         if url is None and not isinstance(auth, Keystone):
             raise TypeError("the URL of the service is missing, and only Keystone has a catalog")
+        if url is not None and (parsed := httpx.URL(url)).userinfo:
+            # A password stays out of exceptions, and of what httpx logs.
+            auth = auth or Basic(parsed.username, parsed.password)
+            url = str(parsed.copy_with(userinfo=b""))
         self._url, self._auth, self._timeout = url, auth, timeout
         self._http: Http = http
         self._operations = Operations(patience)
@@ -141,7 +145,8 @@ class Client(_Service[httpx.Client]):
 
     Args:
         url: The URL of the service, with its prefix; None for that of the catalog of a ``Keystone``.
-        auth: What identifies the caller: ``Token``, ``Basic``, ``Keystone``, or any other of httpx.
+        auth: What identifies the caller: ``Token``, ``Basic``, ``Keystone``, or any other of httpx; None for that of
+            ``http``, or for none.
         patience: Seconds for which a request is repeated while it gets no reply, or 5xx.
         timeout: Seconds for which one attempt waits for the network each time: for a connection, and for each part of
             the reply.  ``AsyncClient`` ends the whole attempt after so long.
@@ -189,7 +194,7 @@ class Client(_Service[httpx.Client]):
     def _send(self, call: Call) -> Reply:
         sent = time.monotonic()
         with _reporting(call):
-            return _reply(self._http.send(self._request(call), auth=self._auth), sent)
+            return _reply(self._http.send(self._request(call), auth=self._auth or httpx.USE_CLIENT_DEFAULT), sent)
 
     @contextlib.contextmanager
     def _keep(self, lease: Lease) -> Iterator[Lease]:
@@ -274,7 +279,7 @@ class AsyncClient(_Service[httpx.AsyncClient]):
     async def _attempt(self, call: Call) -> httpx.Response:
         if self._url is None:
             await asyncio.to_thread(self._endpoint)
-        return await self._http.send(self._request(call), auth=self._auth)
+        return await self._http.send(self._request(call), auth=self._auth or httpx.USE_CLIENT_DEFAULT)
 
     @contextlib.asynccontextmanager
     async def _keep(self, lease: Lease) -> AsyncIterator[Lease]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 
 import httpx
 import pytest
-from placement_client import Client
+from placement_client import Client, NoReply, Token
 
 from tests import asynchronous
 from tests.unit.extensions.client.test_operations import OWNER, result
@@ -53,8 +54,8 @@ def connect(request):
     kind, http = kinds[request.param]
     with contextlib.ExitStack() as stack:
 
-        def make(service, url="http://placement", auth=None, patience=0, **options):
-            transport = http(transport=httpx.MockTransport(service), **options)
+        def make(service, url="http://placement", auth=None, patience=0, http_auth=None):
+            transport = http(transport=httpx.MockTransport(service), auth=http_auth)
             return stack.enter_context(kind(url, auth, patience=patience, http=transport))
 
         yield make
@@ -84,3 +85,26 @@ def test_what_is_held_is_given_back_where_no_thread_can_begin(monkeypatch):
         ):
             pytest.fail("the block was entered")
     assert service.methods == ["POST", "DELETE"]
+
+
+def test_a_client_of_httpx_may_identify_the_caller(connect):
+    connect(service := Service(), http_auth=("ada", "secret")).position()
+    assert service.requests[0].headers["Authorization"] == "Basic YWRhOnNlY3JldA=="
+    connect(service := Service(), auth=Token("t"), http_auth=("ada", "secret")).position()
+    assert "Authorization" not in service.requests[0].headers
+
+
+def test_a_password_of_the_url_is_in_no_exception_and_no_log(connect, caplog):
+    def away(_):
+        raise httpx.ConnectError("refused")
+
+    caplog.set_level(logging.DEBUG)
+    url = "http://ada:s%2Fcret@placement/x/"
+    with pytest.raises(NoReply, match=r"GET http://placement/x/v1/events\?after=now: refused") as raised:
+        connect(Service(GET=away), url).position()
+    connect(service := Service(), url).position()
+    assert service.requests[0].headers["Authorization"] == "Basic YWRhOnMvY3JldA=="
+    assert "cret" not in str(raised.value) + caplog.text
+    assert "http://placement/x" in caplog.text
+    connect(service := Service(), url, Token("t")).position()
+    assert "Authorization" not in service.requests[0].headers
