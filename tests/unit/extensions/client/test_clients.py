@@ -8,9 +8,10 @@ import threading
 
 import httpx
 import pytest
-from placement_client import Client, NoReply, Token
+from placement_client import Client, NoReply, Token, client, lease, operations
 
 from tests import asynchronous
+from tests.clock import Clock
 from tests.unit.extensions.client.test_operations import OWNER, result
 
 
@@ -47,6 +48,14 @@ def located(_):
     return httpx.Response(200, json={"position": "1"})
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    stopped = Clock(1000.0)
+    for module in (client, lease, operations):
+        monkeypatch.setattr(module, "time", stopped)
+    return stopped
+
+
 @pytest.fixture(params=["sync", "async"])
 def connect(request):
     """Makes clients of both kinds, of a service."""
@@ -65,8 +74,8 @@ def test_a_failure_of_the_end_hides_no_exception_of_the_block(connect, caplog):
     def closed(_):
         raise RuntimeError("The client is closed.")
 
-    client = connect(Service(DELETE=closed))
-    with pytest.raises(ZeroDivisionError), client.lease("a", "resources=VCPU:1", **OWNER, expires_in=3600):
+    broken = connect(Service(DELETE=closed))
+    with pytest.raises(ZeroDivisionError), broken.lease("a", "resources=VCPU:1", **OWNER, expires_in=3600):
         raise ZeroDivisionError
     assert "a is not released" in caplog.text
     assert "The client is closed." in caplog.text
@@ -77,11 +86,11 @@ def test_what_is_held_is_given_back_where_no_thread_can_begin(monkeypatch):
         raise RuntimeError("can't start new thread")
 
     with httpx.Client(transport=httpx.MockTransport(service := Service())) as http:
-        client = Client("http://placement", http=http)
+        alone = Client("http://placement", http=http)
         monkeypatch.setattr(threading.Thread, "start", start)
         with (
             pytest.raises(RuntimeError, match="thread"),
-            client.lease("a", "resources=VCPU:1", **OWNER, expires_in=3600),
+            alone.lease("a", "resources=VCPU:1", **OWNER, expires_in=3600),
         ):
             pytest.fail("the block was entered")
     assert service.methods == ["POST", "DELETE"]
@@ -108,3 +117,19 @@ def test_a_password_of_the_url_is_in_no_exception_and_no_log(connect, caplog):
     assert "http://placement/x" in caplog.text
     connect(service := Service(), url, Token("t")).position()
     assert "Authorization" not in service.requests[0].headers
+
+
+def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
+    def slow(request):
+        clock.now += 9
+        return claimed(request)
+
+    with connect(Service(POST=slow)).lease("a", "resources=VCPU:1", **OWNER, expires_in=3600) as held:
+        assert held.remaining == 3600 - 9
+
+    def held_before(request):
+        clock.now += 4
+        return httpx.Response(200, json={**slow(request).json(), "results": [result("a", "held")]})
+
+    with connect(Service(POST=held_before)).lease("a", "resources=VCPU:1", **OWNER, expires_in=3600) as held:
+        assert held.remaining == 3600 - 13
