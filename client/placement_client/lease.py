@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import logging
 import math
 import threading
@@ -162,7 +163,10 @@ class Lease:
             self._lost = self._loss()
         LOG.warning("%s", self._lost)
         if self._on_lost is not None:
-            self._on_lost(self._lost)
+            try:
+                self._on_lost(self._lost)
+            except Exception:
+                LOG.exception("on_lost has failed for the lease of %s", self._consumer)
 
 
 def leased(
@@ -191,12 +195,14 @@ def leased(
 
     Args:
         expires_in: The seconds for which a claim outlives its process, at least 1.
-        on_lost: What is to be done when the lease is lost, such as to kill a process.
+        on_lost: What is to be done when the lease is lost, such as to kill a process; a function, also for asyncio.
 
     Raises:
         Refused: There is no place, as for ``claim``, which describes the other arguments.
         LeaseLost: At the end of the block.
     """
+    if inspect.iscoroutinefunction(on_lost):
+        raise TypeError("on_lost is called, not awaited: it has to be a function")
     claiming = operations.claim(
         consumer,
         query,

@@ -165,6 +165,25 @@ def test_the_end_of_a_block_tells_of_a_loss_that_nobody_saw(held, clock, told):
     assert len(told) == 1
 
 
+def test_what_on_lost_does_wrong_is_logged(clock, caplog):
+    def fail(_):
+        raise ZeroDivisionError
+
+    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
+    performed(made.begin(), [placing(a="claimed")], clock)
+    performed(made.renew(), [GONE], clock)
+    assert "on_lost has failed for the lease of a" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_on_lost_is_no_coroutine():
+    async def tell(_):
+        """Would never run."""
+
+    with pytest.raises(TypeError, match="on_lost"):
+        lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
+
+
 def test_the_end_of_a_block_is_no_loss(held, clock, told):
     """An extension that is under way when the consumer is released is answered with 404."""
     renewal = held.renew()
