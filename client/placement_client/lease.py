@@ -15,7 +15,7 @@ from placement_client.errors import LeaseLost, NothingHeld, document_of
 from placement_client.operations import Consumers, Operations, answered, extension, releasing
 from placement_client.query import Query
 from placement_client.records import Claim
-from placement_client.steps import Call, Pause, Steps
+from placement_client.steps import Pause, Steps
 
 LOG = logging.getLogger(__name__)
 #: So often is the end of a lease moved on within its length: several times in a row that may fail.
@@ -127,9 +127,8 @@ class Lease:
         """Give back what is held, unless it is lost, or has not begun: then the consumer may be another process's."""
         if self.lost:
             return
-        call = Call("DELETE", releasing([self._consumer]), timeout=ATTEMPT)
         try:
-            document_of((yield from answered(call, RELEASE)))
+            yield from releasing([self._consumer], RELEASE, ATTEMPT)
         except Exception as error:  # the block may end with an exception, which is the one to be seen
             LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
 

@@ -191,19 +191,13 @@ class Operations:
     def release(self, consumers: Consumers) -> Steps[Released]:
         """Give back all that these consumers hold.  One that holds nothing is no error."""
         named = [*dict.fromkeys(map(str, consumers))]
-        released: dict[str, None] = {}
+        released: list[str] = []
         missing: list[str] = []
         for start in range(0, len(named), _RELEASED_AT_ONCE):
-            path = releasing(named[start : start + _RELEASED_AT_ONCE])
-            complete, deadline, pauses = False, time.monotonic() + self.patience, steps.pauses()
-            while not complete:
-                document = document_of((yield from self._answered(Call("DELETE", path))))
-                released |= dict.fromkeys(document["released"])
-                complete = document["complete"]
-                if not complete and not (yield from _pause(next(pauses), deadline)):
-                    raise NoReply("The service has not released all of these consumers in time.")
-            missing += document["missing"]
-        return Released([*released], [each for each in missing if each not in released])
+            part = yield from releasing(named[start : start + _RELEASED_AT_ONCE], self.patience)
+            released += part.released
+            missing += part.missing
+        return Released(released, missing)
 
     def candidates(self, query: str | Query, *, limit: int | None = None) -> Steps[list[Candidate]]:
         """Return the places where a request fits, ``limit`` at most."""
@@ -328,9 +322,20 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
     return Call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
-def releasing(consumers: Consumers) -> str:
-    """Return the path with the query that releases these consumers."""
-    return "/v1/claims?" + urllib.parse.urlencode([("consumer", str(each)) for each in consumers])
+def releasing(consumers: Consumers, patience: float, timeout: float | None = None) -> Steps[Released]:
+    """Give back what these consumers hold, as many as one query can name."""
+    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", str(each)) for each in consumers])
+    released: dict[str, None] = {}
+    deadline = time.monotonic() + patience
+    for pause in steps.pauses():
+        call = Call("DELETE", path, timeout=timeout)
+        document = document_of((yield from answered(call, deadline - time.monotonic())))
+        released |= dict.fromkeys(document["released"])
+        if document["complete"]:
+            return Released([*released], [each for each in document["missing"] if each not in released])
+        if not (yield from _pause(pause, deadline)):
+            raise NoReply("The service has not released all of these consumers in time.")
+    raise AssertionError  # there is no last pause
 
 
 def _pause(seconds: float, deadline: float) -> Steps[bool]:

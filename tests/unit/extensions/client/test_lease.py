@@ -184,6 +184,17 @@ def test_on_lost_is_no_coroutine():
         lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
 
 
+def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
+    held.close()
+    cut = reply(200, {"released": [], "missing": [], "complete": False})
+    done = reply(200, {"released": ["a"], "missing": [], "complete": True})
+    _, steps = performed(held.end(), [cut, done], clock)
+    assert [(step.path, step.timeout) for step in steps if isinstance(step, Call)] == [
+        ("/v1/claims?consumer=a", lease.ATTEMPT)
+    ] * 2
+    assert caplog.text == ""
+
+
 def test_the_end_of_a_block_is_no_loss(held, clock, told):
     """An extension that is under way when the consumer is released is answered with 404."""
     renewal = held.renew()
