@@ -59,7 +59,7 @@ class Keystone(httpx.Auth):
         try:
             found = self._session.get_endpoint(**self._where)
         except Exception as error:  # keystoneauth, which is no dependency, has the classes of these
-            raise NoToken(f"The Identity service gives no catalog: {error}") from error
+            raise NoToken(f"The Identity service gives no catalog: {error}", _may_pass(error)) from error
         if not found:
             raise NoToken(f"The catalog has no such service: {self._where}")
         return str(found)
@@ -84,5 +84,11 @@ class Keystone(httpx.Auth):
         try:
             headers = self._session.get_auth_headers()
         except Exception as error:
-            raise NoToken(f"The Identity service gives no token: {error}") from error
+            raise NoToken(f"The Identity service gives no token: {error}", _may_pass(error)) from error
         request.headers.update(headers or {})
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the Identity service may answer otherwise soon: an error without a status is one of the connection."""
+    status = getattr(error, "http_status", None)
+    return not status or status >= 500 or status == 429

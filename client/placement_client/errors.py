@@ -41,7 +41,18 @@ class NoReply(PlacementError):
 
 
 class NoToken(PlacementError):
-    """The Identity service gives no token; the cause says why."""
+    """The Identity service gives no token; the cause says why.
+
+    Attributes:
+        may_pass: Whether it may give one soon: it was not reached, or has failed.
+    """
+
+    def __init__(self, reason: str, may_pass: bool = False) -> None:
+        super().__init__(reason, may_pass)
+        self.may_pass = may_pass
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class LeaseLost(PlacementError):

@@ -10,7 +10,16 @@ from typing import Any
 
 from placement_client import errors, steps
 from placement_client import query as queries
-from placement_client.errors import CONCURRENT_UPDATE, Conflict, ErrorReply, NoReply, Refused, Undecided, document_of
+from placement_client.errors import (
+    CONCURRENT_UPDATE,
+    Conflict,
+    NoReply,
+    NoToken,
+    PlacementError,
+    Refused,
+    Undecided,
+    document_of,
+)
 from placement_client.query import Query
 from placement_client.records import Candidate, Capacity, Claim, Consumer, Event, Explanation, Released, Request
 from placement_client.steps import Call, Pause, Reply, Steps
@@ -33,7 +42,7 @@ class Operations:
     """The operations of a client.
 
     A request without a reply, or answered with 5xx or 429, is sent again until there is another reply: every one of
-    them may be sent twice.  The pauses grow; ``Retry-After`` of the service is kept.
+    them may be sent twice.  The same holds while the Identity service is away.  The pauses grow; ``Retry-After`` of the service is kept.
 
     Args:
         patience: Seconds after which a request is not sent again, and its failure is raised.
@@ -300,13 +309,17 @@ class Following:
 
 
 def answered(call: Call, patience: float) -> Steps[Reply]:
-    """Send a call until it has a reply that tells what came of it; raises NoReply or Unavailable after ``patience``."""
+    """Send a call until it has a reply that tells what came of it; raises what prevents that after ``patience``."""
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
-        failure: NoReply | ErrorReply
+        failure: PlacementError
         try:
             reply = yield call
         except NoReply as error:
+            failure = error
+        except NoToken as error:
+            if not error.may_pass:
+                raise
             failure = error
         else:
             if reply.status < 500 and reply.status != 429:

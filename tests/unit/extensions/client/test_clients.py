@@ -8,9 +8,10 @@ import threading
 
 import httpx
 import pytest
-from placement_client import Client, NoReply, Token, client, lease, operations
+from placement_client import Client, Keystone, NoReply, NoToken, Token, client, lease, operations
 
 from tests import asynchronous
+from tests.children import PATIENCE
 from tests.clock import Clock
 from tests.unit.extensions.client.test_operations import OWNER, result
 
@@ -133,3 +134,49 @@ def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
 
     with connect(Service(POST=held_before)).lease("a", "resources=VCPU:1", **OWNER, expires_in=3600) as held:
         assert held.remaining == 3600 - 13
+
+
+class Refusal(Exception):
+    """What keystoneauth raises for a reply of the Identity service."""
+
+    def __init__(self, http_status):
+        super().__init__(f"HTTP {http_status}")
+        self.http_status = http_status
+
+
+class Session:
+    """A session of keystoneauth that fails in these ways, one after the other, until it gives what it is asked for."""
+
+    def __init__(self, *failures):
+        self.failures = [*failures]
+
+    def get_auth_headers(self, **_):
+        if self.failures:
+            raise self.failures.pop(0)
+        return {"X-Auth-Token": "t"}
+
+    def get_endpoint(self, **_):
+        if self.failures:
+            raise self.failures.pop(0)
+        return "http://catalog"
+
+    def invalidate(self):
+        return True
+
+
+@pytest.mark.parametrize("url", ["http://placement", None])
+def test_an_identity_service_that_is_away_is_asked_again(connect, url):
+    session = Session(ConnectionError("refused"), Refusal(503), Refusal(429))
+    connect(service := Service(), url, Keystone(session), patience=PATIENCE).position()
+    assert service.requests[0].headers["X-Auth-Token"] == "t"
+    assert service.methods == ["GET"]
+
+
+@pytest.mark.parametrize("url", ["http://placement", None])
+@pytest.mark.parametrize(("failure", "patience"), [(Refusal(401), PATIENCE), (ConnectionError("refused"), 0)])
+def test_a_token_that_will_not_come_is_not_asked_for(connect, url, failure, patience):
+    session = Session(failure, RuntimeError("asked again"))
+    with pytest.raises(NoToken, match=str(failure)):
+        connect(service := Service(), url, Keystone(session), patience=patience).position()
+    assert service.methods == []
+    assert len(session.failures) == 1
