@@ -75,6 +75,9 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job ignores it, and so do its children
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Variables of the caller would have services of the tests send traces.
+    for name in [each for each in os.environ if each.startswith("OTEL_")]:
+        del os.environ[name]
     statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:

@@ -29,7 +29,8 @@ SUITE, MIRROR = "trixie", "http://deb.debian.org/debian"
 BASE, IMAGE = f"localhost/debian:{SUITE}", "localhost/placement"
 #: What stands in for the images of other projects that compose.yaml has, by service.
 STAND_INS = ROOT / "tests/live/containers/images"
-_PROGRAMS = ("debootstrap", "git", "iptables", "nsenter", "podman", "runc", "unshare")
+_PROGRAMS = ("curl", "debootstrap", "git", "iptables", "make", "nsenter", "openssl", "podman", "runc", "unshare")
+_NAMESPACES = ("--mount", "--pid", "--net", "--fork", "--mount-proc")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 #: Left out of the base, as of Debian's own slim image.
 _DOCUMENTS = ("doc", "info", "lintian", "locale", "man")
@@ -38,8 +39,8 @@ _CLEAN = 'DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb"; };\n'
 #: Where the directory of the engine is in its namespaces: podman refuses paths of more than 50 characters.
 _HOME = "/mnt"
 _NETWORK = 0x40000000  # CLONE_NEWNET
-#: Seconds that one command may take: the build of an image is the longest.
-_LONGEST = 1200
+#: Seconds that one command may take: the build of an image is the longest.  A test that takes 1200 ends the run.
+_LONGEST = 900
 
 
 def check_installed() -> None:
@@ -47,8 +48,9 @@ def check_installed() -> None:
     for program in _PROGRAMS:
         if shutil.which(program, path=_PATH) is None:
             raise Missing(f"{program} is not installed: `make servers` installs what containers need")
-    if os.geteuid() != 0:
-        raise Missing("the tests of the images need root, for a Debian of their own and its containers")
+    tried = subprocess.run(["unshare", *_NAMESPACES, "true"], capture_output=True, text=True)
+    if tried.returncode:
+        raise Missing(f"containers need root with CAP_SYS_ADMIN: {tried.stderr.strip()}")
 
 
 class Engine:
@@ -61,17 +63,19 @@ class Engine:
         directory.mkdir()
         self._environment = _configured(directory)
         # The first process of the namespace adopts what others leave behind, and bash waits for it.
-        argv = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
-        self._kept = children.Child([*argv, "bash", "-c", "sleep infinity & wait"], directory / "namespaces.log")
+        argv = ["unshare", *_NAMESPACES, "--kill-child", "bash"]
+        self._kept = children.Child([*argv, "-c", "sleep infinity & wait"], directory / "namespaces.log")
         self._kept.wait_until(lambda: len(children.descendants(self._kept.pid)) == 2)
         self.pid = children.descendants(self._kept.pid)[0]
         self.run(["mount", "--bind", str(directory), _HOME])
-        # Addresses and names of all engines of a machine, by network, also of one that was killed.
-        self.run(["sh", "-c", "mkdir -p /run/containers && mount -t tmpfs tmpfs /run/containers"])
+        # podman has these at fixed places, for all engines of a machine, also those that were killed.
+        for place in ("/run/containers", "/run/netns", "/var/lib/containers"):
+            self.run(["sh", "-c", f"mkdir -p {place} && mount -t tmpfs tmpfs {place}"])
         self.run(["ip", "link", "set", "lo", "up"])
 
     def close(self) -> None:
         """End all containers and remove all images."""
+        self.podman("rm", "--all", "--force", "--time", "0", check=False)  # their control groups are the machine's
         self._kept.kill()
         shutil.rmtree(self.directory)
 
@@ -127,7 +131,7 @@ class Engine:
 
         def check() -> None:
             while not enough.wait(1):
-                for container in self.podman("ps", "--quiet").split():
+                for container in self.podman("ps", "--quiet", check=False).split():
                     self.run(["podman", "healthcheck", "run", container], check=False)
 
         checking = threading.Thread(target=check)
@@ -167,7 +171,10 @@ class Engine:
 
     def _make_image(self, arguments: list[str]) -> None:
         volumes = pip_configuration(self.directory / "pip.conf")
-        self.run(["make", "image", f"ARGS={' '.join(arguments + volumes)}"], outside=True)
+        made = self.run(["make", "image", f"ARGS={' '.join(arguments + volumes)}"], outside=True, check=False)
+        if "Failed to establish a new connection" in made.stderr:
+            raise Missing("no package index is reached, from which pip installs what the image has")
+        assert made.returncode == 0, f"{made.stdout}{made.stderr[-4000:]}"
 
     def _make_base(self) -> None:
         """Make an image of Debian, as slim as Debian's own; raises Missing if containers cannot run here."""

@@ -296,7 +296,9 @@ class Following:
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
-                if time.monotonic() - reply.sent < 1:  # as many requests as may wait do so already, or the history is long
+                if (
+                    time.monotonic() - reply.sent < 1
+                ):  # as many requests as may wait do so already, or the history is long
                     yield Pause(_LOOKED_ON if moved else next(pauses))
         event = self._events.pop()
         self.position = event.position if self._events else self._reached

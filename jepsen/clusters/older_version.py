@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.running import ROOT
 
 _MIGRATIONS = "placement/db/migrations/versions"
+_RELEASES = "*[0-9].[0-9]*"
 
 
 class NoHistory(Exception):
@@ -29,11 +30,10 @@ def before_newest_migration() -> str:
 
 
 def last_release() -> str:
-    """Return the tag of the newest release before this commit; raises NoRelease."""
-    try:
-        return _git("describe", "--tags", "--abbrev=0", "--match", "*[0-9].[0-9]*", "HEAD^").decode().strip()
-    except NoHistory as error:
-        raise NoRelease(str(error)) from error
+    """Return the tag of the newest release before this commit; raises NoRelease, or NoHistory."""
+    if not _git("tag", "--list", _RELEASES, "--merged", "HEAD^").strip():
+        raise NoRelease("no tag of a release precedes this commit")
+    return _git("describe", "--tags", "--abbrev=0", "--match", _RELEASES, "HEAD^").decode().strip()
 
 
 def tree(commit: str, directory: Path) -> Path:

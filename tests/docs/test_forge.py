@@ -26,6 +26,7 @@ SCHEMAS = {
 }
 FILES = {str(path.relative_to(ROOT)): schema for pattern, schema in SCHEMAS.items() for path in ROOT.glob(pattern)}
 WORKFLOWS = [name for name in FILES if "/workflows/" in name]
+ENVIRONMENTS = {"py3", *re.findall(r"^\[testenv:(\w+)\]", (ROOT / "tox.ini").read_text(), re.MULTILINE)}
 #: What people read there.
 TEXTS = [*("SECURITY.md", "CODE_OF_CONDUCT.md"), *FILES, ".github/pull_request_template.md"]
 
@@ -82,6 +83,8 @@ def test_what_a_workflow_runs_of_the_repository_exists(name):
             assert (ROOT / program[0]).stat().st_mode & 0o111, line
         elif line.startswith("make ") and ".venv/gates" not in line:
             commands.check(line)
+        for names in re.findall(r"tox run .*-e ([\w,]+)", line):
+            assert {*names.split(",")} <= ENVIRONMENTS, line
 
 
 def _rows(job: Any) -> list[Any]:
@@ -91,7 +94,7 @@ def _rows(job: Any) -> list[Any]:
 def test_every_version_of_python_is_tested_each_night():
     [job] = loaded(".github/workflows/nightly.yml")["jobs"].values()
     tested = [row["python"] for row in _rows(job) if row["run"] == "make test"]
-    assert tested == ["3.11", "3.12", "3.13", "3.14"]
+    assert tested == re.findall(r":: (3\.\d+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
 
 
 # --- texts ---

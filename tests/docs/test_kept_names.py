@@ -81,7 +81,9 @@ def codes() -> Iterator[str]:
 def metric_names() -> Iterator[str]:
     registry = CollectorRegistry()
     Metrics(lambda: None, extension.installed().values(), registry)
-    yield from (family.name for family in registry.collect())
+    for metric in registry._collector_to_names:
+        yield metric._name
+        yield from (f"{metric._name} {label}" for label in metric._labelnames)
 
 
 def command_words() -> Iterator[str]:

@@ -151,7 +151,7 @@ def installed(tmp_path_factory):
     [same] = blocks_of(__file__, "docs/install.rst")
     assert same.text in install.text
     done = subprocess.run(
-        ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=1800
+        ["bash", "-euc", command], cwd=files, env=clean_environment(), capture_output=True, text=True, timeout=900
     )
     if "Failed to establish a new connection" in done.stderr:
         raise servers.Missing("no package index is reached, from which pip installs what production needs")

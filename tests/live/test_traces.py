@@ -9,10 +9,12 @@ import re
 import secrets
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from placement.tracing import provider
 from tests import children, running, servers, web_servers
 from tests.collector import collecting
 from tests.docs.run_by import blocks_of
@@ -131,21 +133,22 @@ def test_a_process_that_stops_sends_what_it_has(serving, collector):
 def test_without_a_collector_requests_are_answered_and_the_log_is_not_flooded(serving):
     nowhere = f"http://127.0.0.1:{children.free_port()}"
     few = {"OTEL_BSP_SCHEDULE_DELAY": "20", "OTEL_BSP_MAX_QUEUE_SIZE": "16", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "8"}
+    begun = time.monotonic()
     with serving({"OTEL_EXPORTER_OTLP_ENDPOINT": nowhere, **few}) as service:
         # Each fills the queues several times.
         assert {asked(service)[2] for _ in range(100)} == {200}
         service.wait_until(lambda: lines_of_libraries(service))
         service.stop()
-        assert len(lines_of_libraries(service)) <= 2
+        minutes = 1 + (time.monotonic() - begun) // provider.QUIET
+        assert len(lines_of_libraries(service)) <= 2 * minutes  # of two processes
 
 
 def test_a_collector_that_does_not_answer_delays_no_request(database_url, collector):
-    few = {"OTEL_BSP_MAX_QUEUE_SIZE": "8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
+    few = {"OTEL_BSP_MAX_QUEUE_SIZE": "8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4", "OTEL_EXPORTER_OTLP_TIMEOUT": "86400"}
     collector.answers.clear()
     with running.embedded(database_url, environment=collector.environment | few) as service:
         # They are all answered before the collector is.
         assert {asked(service)[2] for _ in range(100)} == {200}
-        assert not collector.spans
         collector.answers.set()
 
 

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,12 @@ import placement
 from placement import package
 from tests.clock import PATIENCE
 
+#: The extras that messages name.
+NAMED = {
+    name
+    for path in Path(placement.__file__).parent.rglob("*.py")
+    for name in re.findall(r"package\.install\([\"'](\w+)[\"']\)", path.read_text())
+} | {"mysql", "mysqlclient", "postgresql"}
 IMPORTED = "import placement.package; print(placement.package.version())"
 
 
@@ -106,6 +113,8 @@ def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, mon
     declared('Requires-Dist: first; extra == "more"')
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip").touch()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
     assert package.install("more") == f"{tmp_path}/bin/pip install first"
 
@@ -115,7 +124,7 @@ def test_code_that_is_not_installed_can_be_installed_from_its_directory(monkeypa
     assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
 
 
-@pytest.mark.parametrize("extra", ["baremetal", "keystone", "metrics", "mysql", "mysqlclient", "orphans", "postgresql"])
+@pytest.mark.parametrize("extra", sorted(NAMED))
 def test_the_extras_that_messages_name_exist(extra):
     assert extra in importlib.metadata.metadata(package.NAME).get_all("Provides-Extra")
     assert ">=" in package.install(extra)

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent.parent
 #: What says where the version is.
 FILES = ("pyproject.toml", ".gitattributes", ".git_archival.txt")
 PERSON = {f"GIT_{role}_{what}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+#: Hooks and signatures that the user has configured are none of these repositories'.
+PERSON |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "SETUPTOOLS_SCM"))}
 
 

@@ -59,8 +59,8 @@ def composed(engine, checkout):
     """The composition, started as on the page; its first requests are answered as there."""
     found = Composed(engine, checkout)
     make, asked, end = blocks_of(__file__, PAGE, "console")
-    found.bash("\n".join(command for command, _ in steps(make.text)))
     try:
+        found.bash("\n".join(command for command, _ in steps(make.text)))
         printed = found.bash("\n".join(command for command, _ in steps(asked.text)))
         assert pattern(steps(asked.text)[-1][1]).fullmatch(printed.strip()), printed
         with found.storm() as storm:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,17 +61,18 @@ def test_the_program_of_the_readme_is_complete(service, capsys):
 
 
 def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for program, how in (
         ("go", "`make servers` installs golang-go"),
         ("java", "`make servers` installs default-jre-headless"),
         ("openapi-generator-cli", "pip install openapi-generator-cli"),
     ):
-        if shutil.which(program) is None:
+        if shutil.which(program, path=path) is None:
             raise servers.Missing(f"{program} is not installed: {how}")
     (tmp_path / "main.go").write_text(captioned(PAGE, "main.go"))
     steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]
     # What is compiled stays in the directory, and nothing is fetched.
-    of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off"}
+    of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off", "PATH": path}
     commands = [command.replace(SHOWN, service.url) for command, _ in steps]
     printed, errors = transcripts.run(commands, tmp_path, transcripts.environment() | of_go)
     for (command, shown), output in zip(steps, printed, strict=True):

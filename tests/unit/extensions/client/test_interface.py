@@ -10,7 +10,19 @@ from importlib import metadata
 import httpx
 import placement_client
 import pytest
-from placement_client import AsyncClient, BadRequest, Client, ErrorReply, NoReply, NoRoom, NoToken, Refused, Token, errors, query
+from placement_client import (
+    AsyncClient,
+    BadRequest,
+    Client,
+    ErrorReply,
+    NoReply,
+    NoRoom,
+    NoToken,
+    Refused,
+    Token,
+    errors,
+    query,
+)
 
 from tests.children import PATIENCE
 from tests.unit.extensions.client.test_operations import reply
@@ -83,7 +95,11 @@ def test_any_reply_is_an_error_that_can_be_shown(document, status):
 
 
 def test_errors_survive_another_process():
-    for error in (ErrorReply(404, {"detail": "x"}, "req-1"), NoRoom(409, {"code": "c"}, "req-2", "a"), NoToken("x", True)):
+    for error in (
+        ErrorReply(404, {"detail": "x"}, "req-1"),
+        NoRoom(409, {"code": "c"}, "req-2", "a"),
+        NoToken("x", True),
+    ):
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
     assert isinstance(NoRoom(409, {}), Refused)
