@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import inspect
-import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -77,10 +75,6 @@ def _method(
     def method(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return perform(self, operation(self._operations, *args, **kwargs))
 
-    # What help() shows is what the steps end with, not the steps.
-    signature = inspect.signature(operation)
-    result = re.sub(r"Steps\[(.*)\]", r"\1", signature.return_annotation)
-    method.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
     return method
 
 

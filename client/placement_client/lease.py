@@ -128,7 +128,7 @@ class Lease:
         if self.lost:
             return
         try:
-            yield from releasing([self._consumer], RELEASE, ATTEMPT)
+            yield from releasing([str(self._consumer)], RELEASE, ATTEMPT)
         except Exception as error:  # the block may end with an exception, which is the one to be seen
             LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
 
@@ -189,8 +189,8 @@ def leased(
     claim ends by itself, ``expires_in`` seconds after it was last extended.
 
     If it cannot be extended until its end, the lease is *lost*: what was held may be another's.  ``on_lost`` is called
-    at that time, in a thread of the client or in the event loop; ``lost`` is True, ``check`` raises LeaseLost, and so
-    does the end of the block.
+    at that time, in a thread of the client or in the event loop, and by the end of the block at the latest; ``lost`` is
+    True, ``check`` raises LeaseLost, and so does the end of the block.
 
     Args:
         expires_in: The seconds for which a claim outlives its process, at least 1.
@@ -198,7 +198,8 @@ def leased(
 
     Raises:
         Refused: There is no place, as for ``claim``, which describes the other arguments.
-        LeaseLost: At the end of the block.
+        NothingHeld: What was claimed is over before it could be extended; there is no block.
+        LeaseLost: At the end of the block, or in place of it, where every reply takes longer than ``expires_in``.
     """
     if inspect.iscoroutinefunction(on_lost):
         raise TypeError("on_lost is called, not awaited: it has to be a function")

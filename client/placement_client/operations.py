@@ -42,7 +42,8 @@ class Operations:
     """The operations of a client.
 
     A request without a reply, or answered with 5xx or 429, is sent again until there is another reply: every one of
-    them may be sent twice.  The same holds while the Identity service is away.  The pauses grow; ``Retry-After`` of the service is kept.
+    them may be sent twice.  The same holds while the Identity service is away.  The pauses grow; ``Retry-After`` of the
+    service is kept.
 
     Args:
         patience: Seconds after which a request is not sent again, and its failure is raised.
@@ -138,8 +139,8 @@ class Operations:
             "strategy": strategy,
             "all_or_nothing": all_or_nothing or None,
             "expires_in": expires_in,
-            "apart_from": [*map(str, apart_from)] or None,
-            "together_with": [*map(str, together_with)] or None,
+            "apart_from": _uuids(apart_from) or None,
+            "together_with": _uuids(together_with) or None,
         }
         options = {name: value for name, value in options.items() if value is not None}
         results: dict[int, Claim | Refused] = {}
@@ -199,7 +200,7 @@ class Operations:
 
     def release(self, consumers: Consumers) -> Steps[Released]:
         """Give back all that these consumers hold.  One that holds nothing is no error."""
-        named = [*dict.fromkeys(map(str, consumers))]
+        named = [*dict.fromkeys(_uuids(consumers))]
         released: list[str] = []
         missing: list[str] = []
         for start in range(0, len(named), _RELEASED_AT_ONCE):
@@ -296,9 +297,8 @@ class Following:
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
-                if (
-                    time.monotonic() - reply.sent < 1
-                ):  # as many requests as may wait do so already, or the history is long
+                # At once if as many requests as may wait do so already, or the history is long.
+                if time.monotonic() - reply.sent < 1:
                     yield Pause(_LOOKED_ON if moved else next(pauses))
         event = self._events.pop()
         self.position = event.position if self._events else self._reached
@@ -337,9 +337,9 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
     return Call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
-def releasing(consumers: Consumers, patience: float, timeout: float | None = None) -> Steps[Released]:
+def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
     """Give back what these consumers hold, as many as one query can name."""
-    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", str(each)) for each in consumers])
+    path = "/v1/claims?" + urllib.parse.urlencode([("consumer", each) for each in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
@@ -351,6 +351,12 @@ def releasing(consumers: Consumers, patience: float, timeout: float | None = Non
         if not (yield from _pause(pause, deadline)):
             raise NoReply("The service has not released all of these consumers in time.")
     raise AssertionError  # there is no last pause
+
+
+def _uuids(consumers: Consumers) -> list[str]:
+    if isinstance(consumers, str):  # whose characters would be taken for consumers
+        raise TypeError(f"an iterable of uuids is expected, not one: {consumers!r}")
+    return [*map(str, consumers)]
 
 
 def _pause(seconds: float, deadline: float) -> Steps[bool]:

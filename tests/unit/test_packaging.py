@@ -151,8 +151,14 @@ def build(kind, source, target):
 
 #: The version of distributions that are built from files alone: no repository, no tag.
 VERSION = PYPROJECT["tool"]["setuptools_scm"]["fallback_version"]
+CLIENT = tomllib.loads((ROOT / "client/pyproject.toml").read_text())
 #: One process builds the distributions, and runs all tests of them.
 built_once = pytest.mark.xdist_group("distributions")
+
+
+def test_the_client_has_the_version_of_the_service():
+    versions = CLIENT["tool"]["setuptools_scm"]
+    assert versions == {"root": "..", **PYPROJECT["tool"]["setuptools_scm"]}
 
 
 @pytest.fixture(scope="module")

@@ -40,8 +40,6 @@ def test_both_clients_have_the_same_methods():
     assert methods(Client) == methods(AsyncClient)
     assert {"claim", "lease", "follow"} <= {*methods(Client)}
     assert all(method.__doc__ for name, method in vars(Client).items() if name in methods(Client))
-    results = {name: signature.return_annotation for name, signature in methods(Client).items()}
-    assert (results["claim"], results["claims"]) == ("Claim", "list[Claim | Refused]")
 
 
 def test_all_names_are_there_and_the_types_are_declared():
@@ -95,11 +93,8 @@ def test_any_reply_is_an_error_that_can_be_shown(document, status):
 
 
 def test_errors_survive_another_process():
-    for error in (
-        ErrorReply(404, {"detail": "x"}, "req-1"),
-        NoRoom(409, {"code": "c"}, "req-2", "a"),
-        NoToken("x", True),
-    ):
+    no_room = NoRoom(409, {"code": "c"}, "req-2", "a")
+    for error in (ErrorReply(404, {"detail": "x"}, "req-1"), no_room, NoToken("x", True)):
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
     assert isinstance(NoRoom(409, {}), Refused)

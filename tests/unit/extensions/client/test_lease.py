@@ -114,15 +114,8 @@ def test_a_block_begins_with_time_that_is_left(clock):
     """The claim was repeated for longer than it lasts: what it took may be over."""
     made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
     late = taking(clock, 1.5, reply(503, {}))
-    answers = [
-        late,
-        late,
-        placing(a="claimed"),
-        NoReply("away"),
-        taking(clock, 3, EXTENDED),
-        taking(clock, 1, EXTENDED),
-    ]
-    _, taken = performed(made.begin(), answers, clock)
+    extensions = [NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
+    _, taken = performed(made.begin(), [late, late, placing(a="claimed"), *extensions], clock)
     assert made.remaining == 1
     assert [step.path for step in taken if isinstance(step, Call)][2:] == ["/v1/claims", *["/v1/claims/a/extend"] * 3]
 

@@ -222,3 +222,14 @@ def test_all_pages_of_consumers_are_read(clock):
         "/v1/consumers?project=p&after=7",
         "/v1/consumers?project=p&after=8",
     ]
+
+
+def test_one_uuid_in_place_of_many_is_refused(clock):
+    client, one = Operations(60), "2f1f9b0a-0000-5000-8000-000000000001"
+    for operation in (
+        client.release(one),
+        client.claims([], apart_from=one),
+        client.claim(one, "resources=VCPU:1", **OWNER, together_with=one),
+    ):
+        with pytest.raises(TypeError, match="uuids"):
+            performed(operation, [], clock)
