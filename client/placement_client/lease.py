@@ -117,7 +117,7 @@ class Lease:
         self._lose()
 
     def close(self) -> None:
-        """Extend it no more; it stays lost if it is, and is not lost any more if it is not."""
+        """Extend it no more; it stays lost if it is, which is told by now, and cannot be lost any more if it is not."""
         with self._changing:
             if not self.lost:
                 self._ends = math.inf
