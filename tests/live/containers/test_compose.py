@@ -157,7 +157,8 @@ def test_a_service_leaves_the_schema_of_a_server_to_the_job(composed):
     url = engine.podman("exec", FIRST, "printenv", "OS_PLACEMENT_DATABASE__CONNECTION")
     variable = f"OS_PLACEMENT_DATABASE__CONNECTION={url.replace('/placement?', '/empty?')}"
     try:
-        engine.podman("run", "--detach", "--name", "early", "--network", "placement_default", "--env", variable, IMAGE)
+        variables = ("--env", variable, "--env", "PLACEMENT_PASSWORD=secret")
+        engine.podman("run", "--detach", "--name", "early", "--network", "placement_default", *variables, IMAGE)
         assert engine.exit_code("early") == 22
         assert "The database has no tables yet" in engine.log("early")
     finally:

@@ -68,6 +68,7 @@ def tried(engine, tmp_path_factory):
     answers(engine, "placement")
     yield "placement", greeting(engine, "placement")
     walk(engine, engine.directory, "podman rm ")
+    assert engine.podman("ps", "--all", "--format", "{{.Names}}") == ""
     engine.podman("volume", "rm", "placement")
 
 
