@@ -323,12 +323,19 @@ def test_a_lease_is_extended_until_its_block_ends(client, often):
         children.until(lambda: client.show(consumer).expires_at > first)
         assert held.remaining > 0
         held.check()
-        # As another process of the same job would.
-        with client.lease(consumer, GPU, **OWNER, expires_in=3600) as again:
-            assert again.expires_at > first
     with pytest.raises(NothingHeld):
         client.show(consumer)
     assert not held.lost
+
+
+def test_a_lease_goes_on_with_what_another_process_has_claimed(client):
+    consumer = new()
+    first = client.claim(consumer, GPU, **OWNER, expires_in=60).expires_at
+    with client.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
+        assert held.expires_at > first
+        assert held.claim.consumer_generation == 1
+    with pytest.raises(NothingHeld):
+        client.show(consumer)
 
 
 def test_a_lease_ends_with_an_exception_of_its_block(client):
