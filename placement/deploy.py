@@ -13,7 +13,7 @@ from oslo_log import log
 from oslo_policy.policy import Enforcer, RuleDefault
 
 from placement import conf as options
-from placement import errors, extension, metrics, package, policy, routes, tracing
+from placement import errors, extension, metrics, package, policy, routes
 from placement.db.connect import connect
 from placement.db.database import Database
 from placement.db.engine import driver_errors
@@ -112,7 +112,7 @@ def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
     """Start the metrics and the timings that the configuration asks for."""
     if conf.metrics.directory:
         metrics.start(conf.metrics.directory, extension.enabled(conf))
-    if conf.api.slow_request_threshold or tracing.asked_by():
+    if conf.api.slow_request_threshold:
         database.publish_statements()
 
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "build" / "dist"
 SERVICE = "placement_service"
 #: The directories of the repository that are a project with its own pyproject.toml.
-PROJECTS = [path.parent for name in (".", "client") if (path := ROOT / name / "pyproject.toml").exists()]
+PROJECTS = (ROOT, ROOT / "client")
 #: Those of setup.cfg's classifiers.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 

@@ -82,7 +82,7 @@ class Database:
         self._attempts.recorder = recorder
 
     def publish_statements(self) -> None:
-        """Publish every statement and its seconds from now on; called once, at start."""
+        """Publish every statement and its seconds from now on; again, it changes nothing."""
         for engine in {self.engine, self.reading_engine}:
             statements.publish(engine)
 

@@ -52,6 +52,7 @@ def connect(database: Database) -> None:
         signal.connect(listener)
     # An instrumentation of SQLAlchemy, such as opentelemetry-instrument loads, has spans for statements itself.
     if not _instrumented():
+        database.publish_statements()
         signals.executed.connect(_executed)
 
 

@@ -49,6 +49,8 @@ def publish(engine: Engine) -> None:
     BEGIN counts where it is sent as a statement; COMMIT is timed where it is sent.  A statement that fails counts too:
     a request may be slow because it waited for a lock until the timeout.
     """
+    if sa.event.contains(engine, "before_cursor_execute", _begin):
+        return
     sa.event.listen(engine, "before_cursor_execute", _begin)
     sa.event.listen(engine, "after_cursor_execute", _end)
     sa.event.listen(engine, "handle_error", _end_failed)

@@ -18,7 +18,11 @@ from placement.http.response import ok, stream
 from tests import web
 from tests.spans import recording
 
-DATABASE = SimpleNamespace(read=None, url=sa.make_url("postgresql://u:secret@db.example.org:5433/placement"))
+DATABASE = SimpleNamespace(
+    read=None,
+    url=sa.make_url("postgresql://u:secret@db.example.org:5433/placement"),
+    publish_statements=lambda: None,  # the handlers below publish some themselves
+)
 ADMIN = {"x-auth-token": "admin"}
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED, LEFT_OUT = (ADMIN | {"traceparent": f"00-{TRACE}-{PARENT}-{flag}"} for flag in ("01", "00"))
