@@ -109,6 +109,7 @@ def test_a_password_of_the_url_is_in_no_exception_and_no_log(connect, caplog):
         raise httpx.ConnectError("refused")
 
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.INFO, "httpx")  # gabbi silences it for the whole process
     url = "http://ada:s%2Fcret@placement/x/"
     with pytest.raises(NoReply, match=r"GET http://placement/x/v1/events\?after=now: refused") as raised:
         connect(Service(GET=away), url).position()
