@@ -6,7 +6,6 @@ Only which exporters there are is read here, because the SDK has no public funct
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import signal
@@ -17,7 +16,7 @@ from importlib import metadata
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
 from placement import package
@@ -31,7 +30,7 @@ QUIET = 60.0
 #: Seconds that the end of a process waits for spans that are being sent.
 GRACE = 2.0
 #: Characters of an attribute, unless a standard variable says otherwise: statements and queries may be long.
-_LONGEST = "4096"
+_LONGEST = 4096
 
 #: Variables with the protocol of OTLP, the more specific one first, and what its exporters are registered as.
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -102,24 +101,18 @@ def _made() -> trace.Tracer:
 
 def _provider() -> TracerProvider:
     """Return a provider with all exporters, which sends what is left when the process ends."""
-    os.environ.setdefault("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", _LONGEST)
     _limit_log()
-    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    asked = SpanLimits().max_span_attribute_length
+    limits = SpanLimits(max_span_attribute_length=_LONGEST if asked is None else asked)
+    provider = TracerProvider(resource=_resource(), span_limits=limits)
     exporters = [_Exporter(each()) for each in _exporters]
     # A signal to the process must not go to a thread that the web server does not know.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         for exporter in exporters:
-            provider.add_span_processor(BatchSpanProcessor(exporter))
+            provider.add_span_processor(_Processor(exporter))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-    def end() -> None:
-        stuck = [exporter for exporter in exporters if not exporter.can_finish()]
-        if not stuck:
-            provider.shutdown()
-
-    atexit.register(end)
     return provider
 
 
@@ -179,6 +172,19 @@ class _Exporter(SpanExporter):
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Return whether nothing is left that was to be sent."""
         return self._exporter.force_flush(timeout_millis)
+
+
+class _Processor(BatchSpanProcessor):
+    """Sends what is left when the process ends, unless its collector does not answer."""
+
+    def __init__(self, exporter: _Exporter) -> None:
+        super().__init__(exporter)
+        self._sends_to = exporter
+
+    def shutdown(self) -> None:
+        """Send what is left."""
+        if self._sends_to.can_finish():
+            super().shutdown()  # type: ignore[no-untyped-call]
 
 
 class _Limited(logging.Handler):

@@ -70,7 +70,8 @@ class _Reply:
     """
 
     def __init__(self, reply: Iterable[bytes], span: trace.Span, within: Context) -> None:
-        self._reply, self._pieces = reply, iter(reply)
+        self._reply: Iterable[bytes] = reply
+        self._pieces: Iterator[bytes] | None = None
         self._span, self._within = span, within
 
     def __iter__(self) -> Iterator[bytes]:
@@ -79,6 +80,8 @@ class _Reply:
     def __next__(self) -> bytes:
         token = context.attach(self._within)
         try:
+            if self._pieces is None:  # here, because it may raise, and then ``close`` is called
+                self._pieces = iter(self._reply)
             return next(self._pieces)
         except StopIteration:
             raise
@@ -101,7 +104,9 @@ def _begun(environ: WSGIEnvironment) -> tuple[trace.Span, Context]:
     Samplers see what the client has sent.  The name is complete when the route is known.
     """
     method = environ["REQUEST_METHOD"]
-    attributes = {name: environ[key] for key, name in _SENT if environ.get(key)}
+    attributes: dict[str, str | int] = {name: environ[key] for key, name in _SENT if environ.get(key)}
+    if (port := environ.get("SERVER_PORT", "")).isdecimal():
+        attributes["server.port"] = int(port)
     attributes["url.path"] = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     attributes["http.request.method"] = method if method in _METHODS else "_OTHER"
     if method not in _METHODS:

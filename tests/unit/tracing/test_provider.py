@@ -51,6 +51,51 @@ def test_the_exporters_are_those_that_the_environment_names(monkeypatch, variabl
     assert provider._named() == exporters
 
 
+@pytest.fixture
+def libraries_log():
+    """Leaves the log of the libraries as it was."""
+    log = logging.getLogger("opentelemetry")
+    before = log.handlers[:], log.propagate
+    yield
+    log.handlers[:], log.propagate = before
+
+
+@pytest.mark.parametrize(
+    ("variables", "longest"),
+    [
+        ({}, 4096),
+        ({"OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT": "20"}, 20),
+        ({"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": "8192"}, 8192),
+    ],
+)
+def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, libraries_log, variables, longest):
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    made = provider._provider()
+    span = made.get_tracer("test").start_span("name", attributes={"db.query.text": "x" * 10000})
+    assert len(span.attributes["db.query.text"]) == longest
+    made.shutdown()
+
+
+def test_each_exporter_sends_at_the_end_whether_or_not_another_one_can(monkeypatch, libraries_log):
+    stuck, *others = senders = [Sender(), Sender(), Sender()]
+    monkeypatch.setattr(provider, "GRACE", 0.01)
+    monkeypatch.setattr(provider, "_exporters", [lambda sender=each: sender for each in (others[0], stuck, others[1])])
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")
+    made = provider._provider()
+    tracer = made.get_tracer("test")
+    stuck.goes_on.clear()
+    for _ in range(2):
+        tracer.start_span("of the first batch").end()
+    assert all(each.began.wait(PATIENCE) for each in senders)
+    tracer.start_span("left").end()
+    made.shutdown()
+    assert [each.asked for each in (stuck, *others)] == [1, 2, 2]
+    assert [each.ended for each in senders] == [1, 1, 1]
+    stuck.goes_on.set()
+
+
 class Sender(SpanExporter):
     """An exporter that takes spans while ``result`` says so; it remembers how often it was asked, and shut down."""
 

@@ -15,6 +15,7 @@ from oslo_log import log as oslo_log
 from placement import errors, signals
 from placement.http.endpoint import endpoint
 from placement.http.response import ok, stream
+from placement.tracing import requests
 from tests import web
 from tests.spans import recording
 
@@ -30,16 +31,18 @@ LOG = logging.getLogger("placement.of_this_test")
 
 
 class Pieces:
-    """Two pieces of a stream, the first of which may be an error; it remembers that it was closed."""
+    """Two pieces of a stream, which may raise an error in the method ``fails``; it remembers that it was closed."""
 
-    def __init__(self, fails=False):
+    def __init__(self, fails=None):
         self.fails, self.closed, self._left = fails, False, [b"one", b"two"]
 
     def __iter__(self):
+        if self.fails == "iter":
+            raise OSError("gone")
         return self
 
     def __next__(self):
-        if self.fails:
+        if self.fails == "next":
             raise OSError("gone")
         if not self._left:
             raise StopIteration
@@ -151,6 +154,7 @@ def test_the_span_of_a_request_says_what_was_asked_and_answered(app, spans):
         "url.query": "a=b",
         "user_agent.original": "nova",
         "server.address": "localhost",
+        "server.port": 80,
         "client.address": "192.0.2.1",
         "openstack.request_id": reply.headers["x-openstack-request-id"],
         "openstack.global_request_id": asked["x-openstack-request-id"],
@@ -256,6 +260,11 @@ def test_a_span_of_another_layer_is_the_parent(app, spans):
     assert request.parent.span_id == spans.named("outer").context.span_id
 
 
+def test_a_server_without_a_port_has_none(app, spans):
+    web.ask(app, "GET", "/logging", ADMIN, environ={"SERVER_PORT": ""})
+    assert "server.port" not in spans.named("GET /logging").attributes
+
+
 # --- streams ---
 
 
@@ -283,12 +292,23 @@ def test_a_stream_is_closed_before_its_first_piece(app, spans, pieces):
 
 
 def test_a_stream_that_fails_is_an_error(app, spans, pieces):
-    pieces.fails = True
+    pieces.fails = "next"
     reply = begun(app)
     with pytest.raises(OSError, match="gone"):
         next(iter(reply))
     reply.close()
     assert spans.named("GET /streaming").attributes["error.type"] == "OSError"
+
+
+def test_a_reply_whose_iterator_cannot_be_made_is_an_error_and_is_closed(spans):
+    """As another layer below may have it; the service's own streams have one from the start."""
+    pieces = Pieces("iter")
+    reply = begun(requests.Requests(lambda _environ, _start_response: pieces))
+    with pytest.raises(OSError, match="gone"):
+        next(iter(reply))
+    reply.close()
+    assert pieces.closed
+    assert spans.named("GET").attributes["error.type"] == "OSError"
 
 
 # --- log lines ---
