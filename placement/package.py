@@ -22,8 +22,10 @@ def install(extra: str) -> str:
     try:
         lines = importlib.metadata.requires(NAME) or []
     except importlib.metadata.PackageNotFoundError:
-        return f"pip install '.[{extra}]', in a checkout"
+        lines = []
     required = [line.partition(";")[0].strip() for line in lines if line.endswith(f'extra == "{extra}"')]
+    if not required:  # the code is not installed, or is newer than the metadata of its editable installation
+        return f"pip install '.[{extra}]', in a checkout"
     return shlex.join([as_found("pip"), "install", *required])
 
 

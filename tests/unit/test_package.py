@@ -124,6 +124,12 @@ def test_code_that_is_not_installed_can_be_installed_from_its_directory(monkeypa
     assert package.install("metrics") == "pip install '.[metrics]', in a checkout"
 
 
+def test_an_extra_that_the_metadata_lacks_can_be_installed_from_the_directory(declared):
+    """An editable installation has the metadata of the day when it was made, and the code of today."""
+    declared("Requires-Dist: always>=1", 'Requires-Dist: first; extra == "more"')
+    assert package.install("newer") == "pip install '.[newer]', in a checkout"
+
+
 @pytest.mark.parametrize("extra", sorted(NAMED))
 def test_the_extras_that_messages_name_exist(extra):
     assert extra in importlib.metadata.metadata(package.NAME).get_all("Provides-Extra")

@@ -6,6 +6,9 @@ from typing import Any
 
 #: Above it, an integer needs more than the 32 bits that generators give to one without a format.
 _LARGEST = 2**31 - 1
+#: Keywords whose value is data, and those whose value has a schema for each name.
+_DATA = frozenset(("const", "default", "enum", "example", "examples"))
+_BY_NAME = frozenset(("$defs", "dependentSchemas", "patternProperties", "properties"))
 
 
 def portable(schema: Any) -> Any:
@@ -18,7 +21,7 @@ def portable(schema: Any) -> Any:
         return [portable(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    changed = {keyword: portable(value) for keyword, value in schema.items()}
+    changed = {keyword: _of_keyword(keyword, value) for keyword, value in schema.items()}
     if _is_map(changed):
         [(expression, value)] = changed.pop("patternProperties").items()
         names = {**changed.get("propertyNames", {}), "pattern": expression}
@@ -28,7 +31,16 @@ def portable(schema: Any) -> Any:
     return changed
 
 
+def _of_keyword(keyword: str, value: Any) -> Any:
+    if keyword in _DATA:
+        return value
+    if keyword in _BY_NAME:
+        return {name: portable(schema) for name, schema in value.items()}
+    return portable(value)
+
+
 def _is_map(schema: dict[str, Any]) -> bool:
-    """Whether a schema has objects whose names all match the same expression."""
-    named = schema.get("patternProperties", {})
-    return len(named) == 1 and "properties" not in schema and schema.get("additionalProperties") is False
+    """Whether a schema has objects whose names all match the same expression, and no other."""
+    named, closed = schema.get("patternProperties", {}), schema.get("additionalProperties") is False
+    free = "properties" not in schema and "pattern" not in schema.get("propertyNames", {})
+    return len(named) == 1 and closed and free

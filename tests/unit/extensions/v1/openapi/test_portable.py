@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hypothesis
 import jsonschema
+import pytest
 from hypothesis import strategies as st
 
 from placement import microversion as mv
@@ -32,6 +33,32 @@ def test_the_same_values_are_valid(data):
     value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())
     before, after = (jsonschema.Draft202012Validator(each).is_valid(value) for each in (schema, portable(schema)))
     assert before == after
+
+
+INTEGER = {"type": "integer"}
+LARGE = {"type": "integer", "format": "int64"}
+BY_EXPRESSION = {"patternProperties": {"^a": INTEGER}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("keyword", "data"),
+    [("const", INTEGER), ("default", INTEGER), ("enum", [INTEGER]), ("example", INTEGER), ("examples", [INTEGER])],
+)
+def test_data_stays_as_it_is(keyword, data):
+    assert portable({keyword: data}) == {keyword: data}
+
+
+def test_a_property_may_have_the_name_of_a_keyword():
+    changed = portable({"properties": {"default": INTEGER, "enum": BY_EXPRESSION, "format": {"maximum": 1} | INTEGER}})
+    of_enum = {"propertyNames": {"pattern": "^a"}, "additionalProperties": LARGE}
+    assert changed == {"properties": {"default": LARGE, "enum": of_enum, "format": {"maximum": 1} | INTEGER}}
+
+
+def test_names_keep_the_pattern_that_they_have():
+    schema = {**BY_EXPRESSION, "propertyNames": {"pattern": "z$"}}
+    assert portable(schema) == {**schema, "patternProperties": {"^a": LARGE}}
+    described = portable({**BY_EXPRESSION, "propertyNames": {"description": "Classes."}})
+    assert described["propertyNames"] == {"description": "Classes.", "pattern": "^a"}
 
 
 def parts(schema):
