@@ -8,6 +8,7 @@ import contextlib
 import logging
 import queue
 import threading
+import time
 import uuid
 
 import pytest
@@ -33,6 +34,7 @@ from placement_client import (
 )
 
 from tests import ask_process, asynchronous, children, clients, proxies, running, servers
+from tests.clock import Clock
 from tests.proxy_faults import Manner, Reset
 
 pytestmark = [
@@ -143,22 +145,23 @@ LOST = None
 
 
 class Drips(Manner):
-    """Replies begin, and go on byte by byte without an end.
+    """Replies to extensions begin, and go on byte by byte until ``ended`` is set; the service gets none of these.
 
     Attributes:
-        begun: The connections with such a reply.
+        begun: Is set once there is such a reply.
     """
 
     def __init__(self):
-        self.begun = set()
+        self.begun, self.ended = threading.Event(), threading.Event()
 
-    def to_client(self, connection, data):
-        self.begun.add(connection)
-        return b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
-
-    def idle(self, connection):
-        if connection in self.begun:
+    def to_server(self, connection, data):
+        if b"/extend HTTP" not in data:
+            return data
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        self.begun.set()
+        while not self.ended.wait(0.1):
             connection.sendall(b" ")
+        raise Reset
 
 
 def said(status, body, *headers):
@@ -316,6 +319,14 @@ def often(monkeypatch):
     monkeypatch.setattr(lease, "PER_LENGTH", 36000)
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of leases, which a test advances: so a claim may take as long as it does."""
+    made = Clock(time.monotonic())
+    monkeypatch.setattr(lease, "time", made)
+    return made
+
+
 def test_a_lease_is_extended_until_its_block_ends(client, often):
     consumer = new()
     with client.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
@@ -368,35 +379,45 @@ def test_a_lease_that_another_client_ends_is_lost(client, often):
     assert client.show(consumer)
 
 
-def test_a_lease_that_cannot_be_extended_is_lost_at_its_end(client, afar, proxy):
+def test_a_lease_that_cannot_be_extended_is_lost_at_its_end(client, afar, proxy, clock):
     told = []
 
     def work():
-        with afar.lease(new(), GPU, **OWNER, expires_in=2, on_lost=told.append) as held, proxy.silent():
+        with afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=told.append) as held, proxy.silent():
+            clock.sleep(3600)
             children.until(lambda: told)
             assert held.lost
             with pytest.raises(LeaseLost):
                 held.check()
 
-    with pytest.raises(LeaseLost):
+    with proxy.behaving(manner := Answers()), pytest.raises(LeaseLost):
         work()
-    with proxy.behaving(manner := Answers()):
-        children.until(lambda: not client.consumers(project="ml"))
-    assert manner.requests == []
+    children.until(lambda: not client.consumers(project="ml"))  # by itself
+    assert not [request for request in manner.requests if request.startswith("DELETE")]
 
 
-def test_a_lease_is_lost_at_its_end_while_an_extension_waits(afar, proxy):
+@pytest.fixture
+def drips(proxy):
+    """Ended before the proxy is."""
+    made = Drips()
+    yield made
+    made.ended.set()
+
+
+def test_a_lease_is_lost_at_its_end_while_an_extension_waits(afar, proxy, drips, clock):
     """Each part of the reply comes in time, and the reply never."""
-    told, slow = [], Drips()
+    told = []
 
     def work():
-        with afar.lease(new(), GPU, **OWNER, expires_in=2, on_lost=told.append), proxy.behaving(slow):
+        with proxy.behaving(drips), afar.lease(new(), GPU, **OWNER, expires_in=1, on_lost=told.append):
+            assert drips.begun.wait(children.PATIENCE)
+            assert not told
+            clock.sleep(1)
             children.until(lambda: told)
 
     with pytest.raises(LeaseLost):
         work()
     assert len(told) == 1
-    assert slow.begun
 
 
 def test_extensions_that_fail_for_a_while_lose_nothing(client, afar, proxy, often):
