@@ -1,4 +1,7 @@
-"""A client of the Placement service: claims, leases, questions and events (docs: client).
+"""A client of the Placement service: claims, leases, questions and events.
+
+``help(Client)`` has the methods.  The OpenAPI document of the service, ``/v1/openapi.json``, describes what is sent and
+returned.
 
 client          Client and AsyncClient: they perform the steps of an operation
 operations      what they do, step by step, without I/O; lease: the steps of a lease

@@ -15,7 +15,7 @@ import httpx
 
 from placement_client.auth import Basic, Keystone
 from placement_client.errors import NoReply
-from placement_client.lease import Lease, leased
+from placement_client.lease import Lease, lease
 from placement_client.operations import Following, Operations
 from placement_client.records import Event
 from placement_client.steps import Call, Reply, Steps
@@ -211,7 +211,7 @@ class Client(_Service[httpx.Client]):
     request = _method(Operations.request, _run)
     claim = _method(Operations.claim, _run)
     claims = _method(Operations.claims, _run)
-    lease = _method(leased, _keep)
+    lease = _method(lease, _keep)
     take = _method(Operations.take, _run)
     show = _method(Operations.show, _run)
     extend = _method(Operations.extend, _run)
@@ -297,7 +297,7 @@ class AsyncClient(_Service[httpx.AsyncClient]):
     request = _method(Operations.request, _run)
     claim = _method(Operations.claim, _run)
     claims = _method(Operations.claims, _run)
-    lease = _method(leased, _keep)
+    lease = _method(lease, _keep)
     take = _method(Operations.take, _run)
     show = _method(Operations.show, _run)
     extend = _method(Operations.extend, _run)

@@ -63,9 +63,9 @@ class ErrorReply(PlacementError):
     """The service refuses a request.
 
     Attributes:
-        status: The status of HTTP.
+        status: The HTTP status.
         code: What a program can act on, such as ``placement.v1.no_room``; None if there is none.
-        title: The name of the status.
+        title: The name of the HTTP status.
         detail: What is wrong, for people.
         request_id: The id under which the log of the service has the request.
         field: What of the request is wrong, such as ``requests[0].consumer``; None if it is about no field.

@@ -1,4 +1,4 @@
-"""A claim with an end, which is moved on while a block of code runs."""
+"""A claim with an end, which is extended while a block of code runs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from placement_client.records import Claim
 from placement_client.steps import Pause, Steps
 
 LOG = logging.getLogger(__name__)
-#: So often is the end of a lease moved on within its length: several times in a row that may fail.
+#: So often is a lease extended within its length: several times in a row that may fail.
 PER_LENGTH = 6
 #: The longest pause after an extension that failed, and the longest wait for the reply to one, in seconds.
 RETRY, ATTEMPT = 5.0, 10.0
-#: Seconds for which the end of a block tries to give back what was held; after it, the lease ends by itself.
+#: Seconds for which the end of a block tries to release the consumer; after it, the lease ends by itself.
 RELEASE = 10.0
 
 
@@ -124,7 +124,7 @@ class Lease:
         self._lose()
 
     def end(self) -> Steps[None]:
-        """Give back what is held, unless it is lost, or has not begun: then the consumer may be another process's."""
+        """Release the consumer, unless the lease is lost, or has not begun: then it may be another process's."""
         if self.lost:
             return
         try:
@@ -168,8 +168,8 @@ class Lease:
                 LOG.exception("on_lost has failed for the lease of %s", self._consumer)
 
 
-def leased(
-    operations: Operations,
+def lease(
+    self: Operations,
     consumer: str | uuid.UUID,
     query: str | Query,
     *,
@@ -183,9 +183,9 @@ def leased(
     together_with: Consumers = (),
     on_lost: Callable[[LeaseLost], object] | None = None,
 ) -> Lease:
-    """Claim for the length of a block, which is given the Lease: its end is moved on until the block ends.
+    """Claim for the length of a block, which is given the Lease: it is extended until the block ends.
 
-    The end of the block gives back what is held.  If the service cannot be reached then, or the process stops, the
+    The end of the block releases the consumer.  If the service cannot be reached then, or the process stops, the
     claim ends by itself, ``expires_in`` seconds after it was last extended.
 
     If it cannot be extended until its end, the lease is *lost*: what was held may be another's.  ``on_lost`` is called
@@ -203,7 +203,7 @@ def leased(
     """
     if inspect.iscoroutinefunction(on_lost):
         raise TypeError("on_lost is called, not awaited: it has to be a function")
-    claiming = operations.claim(
+    claiming = self.claim(
         consumer,
         query,
         project_id=project_id,
@@ -215,4 +215,4 @@ def leased(
         apart_from=apart_from,
         together_with=together_with,
     )
-    return Lease(operations, consumer, expires_in, claiming, on_lost)
+    return Lease(self, consumer, expires_in, claiming, on_lost)

@@ -72,7 +72,7 @@ class Operations:
             version: The microversion of Placement's own API.
 
         Raises:
-            ErrorReply: The status of the reply is not 2xx.
+            ErrorReply: The HTTP status of the reply is not 2xx.
             NoReply: There is none.
         """
         text = urllib.parse.urlencode(query, doseq=True)
@@ -130,7 +130,7 @@ class Operations:
             strategy: Which of the places that fit is taken: ``"spread"``, ``"pack"``, ``"random"``, or
                 ``{"spread_over": ...}``.
             all_or_nothing: Whether nothing is claimed if one of the requests is refused.
-            expires_in: After how many seconds what is claimed is given back.
+            expires_in: After how many seconds what is claimed is released.
             apart_from: Consumers: places are in other trees than what these hold.
             together_with: Consumers: places are in trees where these hold something.
         """
@@ -191,7 +191,7 @@ class Operations:
         return Claim.of(document_of((yield from self._answered(Call("GET", f"/v1/claims/{consumer}")))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
-        """Move the end of a claim to so many seconds from now, or take it away with None.
+        """Extend a claim until so many seconds from now; with None it has no end.
 
         Raises:
             NothingHeld: The consumer holds nothing, or its time is over.
@@ -199,7 +199,7 @@ class Operations:
         return Claim.of(document_of((yield from self._answered(extension(consumer, expires_in)))))
 
     def release(self, consumers: Consumers) -> Steps[Released]:
-        """Give back all that these consumers hold.  One that holds nothing is no error."""
+        """Release all that these consumers hold.  One that holds nothing is no error."""
         named = [*dict.fromkeys(_uuids(consumers))]
         released: list[str] = []
         missing: list[str] = []
@@ -231,7 +231,7 @@ class Operations:
         return Explanation.of(document_of((yield from self._answered(Call("GET", path)))))
 
     def consumers(self, /, **conditions: str) -> Steps[list[Consumer]]:
-        """Return the consumers that hold something and meet these conditions (docs: v1-consumers)."""
+        """Return the consumers that hold something and meet these conditions: parameters of ``GET /v1/consumers``."""
         query: str | None = urllib.parse.urlencode({"limit": 1000, **conditions})
         found = []
         while query is not None:
@@ -249,7 +249,7 @@ class Operations:
 
         Args:
             after: The position; None for the oldest event that is there.
-            conditions: Which events: ``provider``, ``consumer``, ``project``, ``kind``, ... (docs: v1-events).
+            conditions: Which events: parameters of ``GET /v1/events`` such as ``project`` and ``kind``.
 
         Raises:
             PositionLost: The history does not go on from there.
@@ -333,12 +333,12 @@ def answered(call: Call, patience: float) -> Steps[Reply]:
 
 
 def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float | None = None) -> Call:
-    """Return the call that moves the end of a claim."""
+    """Return the call that extends a claim."""
     return Call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
 def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
-    """Give back what these consumers hold, as many as one query can name."""
+    """Release these consumers, as many as one query can name."""
     path = "/v1/claims?" + urllib.parse.urlencode([("consumer", each) for each in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience

@@ -15,7 +15,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """What one consumer is to get by a claim (docs: v1-claims).
+    """What one consumer is to get by a claim: a part of ``POST /v1/claims``.
 
     Attributes:
         consumer: Its uuid.  It is the key: the same request again changes nothing.
@@ -159,7 +159,7 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a request has the candidates that it has, or none (docs: v1-explain).
+    """Why a request has the candidates that it has, or none: the reply of ``GET /v1/explain``.
 
     Attributes:
         summary: What is in the way, and what would be enough, in two sentences.
@@ -188,7 +188,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How often a request fits (docs: v1-capacity).
+    """How often a request fits: the reply of ``GET /v1/capacity``.
 
     Attributes:
         count: The number, which is valid for one moment.
@@ -215,7 +215,7 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Event:
-    """A change that was committed (docs: v1-events).
+    """A change that was committed: a part of the reply of ``GET /v1/events``.
 
     Attributes:
         position: Its place in the order: ``Client.follow`` goes on after it.

@@ -69,7 +69,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply of HTTP, whatever its status.
+    """A reply, whatever its HTTP status.
 
     Attributes:
         headers: By their names in lower case.

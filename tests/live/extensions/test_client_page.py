@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from placement_client import Client, NothingHeld, Token
 
-from tests import ask_process, clients, servers, transcripts
+from tests import ask_process, children, clients, servers, transcripts
 from tests.docs.blocks import captioned
 from tests.docs.run_by import blocks_of
 
@@ -43,7 +44,7 @@ def test_the_programs_do_what_the_page_says(service, capsys):
     assert sum(line.startswith("a worker with") for line in printed) == 4
     assert sum(line.endswith(" starts") for line in printed) == 2
     assert sum(" waits: Nothing fits" in line for line in printed) == 1
-    assert "everything was given back" in printed
+    assert "everything is released" in printed
     assert names["claim"].outcome == "claimed"
     assert names["capacity"].count == 2
     assert names["training"].returncode == 0
@@ -53,11 +54,14 @@ def test_the_programs_do_what_the_page_says(service, capsys):
     assert names["count"] > 0
 
 
-def test_the_program_of_the_readme_is_complete(service, capsys):
-    run(README, service.url)
-    assert capsys.readouterr().out.startswith("working on batch-")
-    with clients.admin(service) as client:
-        assert client.consumers() == []
+def test_the_program_of_the_readme_finds_a_place_in_the_demonstration(backend, tmp_path, capsys):
+    transcripts.install_in_checkout(tmp_path)
+    port = children.free_port()
+    with transcripts.made(f"make demo ARGS='--port {port}'", tmp_path, port) as url:
+        names = run(README, url)
+        with Client(url, Token("admin"), **clients.PATIENT) as client, pytest.raises(NothingHeld):
+            client.show(names["held"].claim.consumer)
+    assert capsys.readouterr().out.startswith("working on ")
 
 
 def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
@@ -69,7 +73,8 @@ def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
     ):
         if shutil.which(program, path=path) is None:
             raise servers.Missing(f"{program} is not installed: {how}")
-    (tmp_path / "main.go").write_text(captioned(PAGE, "main.go"))
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "main.go").write_text(captioned(PAGE, "main.go"))
     steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]
     # What is compiled stays in the directory, and nothing is fetched.
     of_go = {"GOCACHE": str(tmp_path / "cache"), "GOPATH": str(tmp_path / "path"), "GOPROXY": "off", "PATH": path}

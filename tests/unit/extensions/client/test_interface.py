@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pickle
+import re
 from importlib import metadata
+from pathlib import Path
 
 import httpx
 import placement_client
@@ -40,6 +42,18 @@ def test_both_clients_have_the_same_methods():
     assert methods(Client) == methods(AsyncClient)
     assert {"claim", "lease", "follow"} <= {*methods(Client)}
     assert all(method.__doc__ for name, method in vars(Client).items() if name in methods(Client))
+
+
+def test_help_shows_methods_of_the_clients():
+    for client in (Client, AsyncClient):
+        for name, signature in methods(client).items():
+            assert vars(client)[name].__name__ == name
+            assert next(iter(signature.parameters)) == "self"
+
+
+def test_docstrings_name_no_file_that_is_not_in_the_wheel():
+    sources = Path(placement_client.__file__).parent.glob("*.py")
+    assert [path.name for path in sources if re.search(r"\bdocs:|\bdocs/|\.rst\b", path.read_text())] == []
 
 
 def test_all_names_are_there_and_the_types_are_declared():

@@ -32,7 +32,7 @@ def told():
 @pytest.fixture
 def held(clock, told):
     """A lease of an hour, which is claimed."""
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=told.append)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=told.append)
     performed(made.begin(), [placing(a="claimed")], clock)
     return made
 
@@ -96,7 +96,7 @@ def test_an_extension_after_failures_loses_nothing(held, clock, told):
 
 def test_what_an_earlier_attempt_has_claimed_is_extended_at_once(clock):
     """Its end may be near: it is that of the first request."""
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR)
     assert made.lost
     _, (claim, extension) = performed(made.begin(), [placing(a="held"), EXTENDED], clock)
     assert (claim.path, extension.path) == ("/v1/claims", "/v1/claims/a/extend")
@@ -104,7 +104,7 @@ def test_what_an_earlier_attempt_has_claimed_is_extended_at_once(clock):
 
 
 def test_a_claim_that_took_long_is_extended_soon(clock):
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=60)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=60)
     performed(made.begin(), [taking(clock, 45, placing(a="claimed"))], clock)
     assert made.remaining == 15
     assert next(made.renew()).seconds == 0
@@ -112,7 +112,7 @@ def test_a_claim_that_took_long_is_extended_soon(clock):
 
 def test_a_block_begins_with_time_that_is_left(clock):
     """The claim was repeated for longer than it lasts: what it took may be over."""
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
     late = taking(clock, 1.5, reply(503, {}))
     extensions = [NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
     _, taken = performed(made.begin(), [late, late, placing(a="claimed"), *extensions], clock)
@@ -122,10 +122,10 @@ def test_a_block_begins_with_time_that_is_left(clock):
 
 def test_no_block_begins_with_a_lost_lease(clock):
     answers = [taking(clock, 3, placing(a="claimed")), GONE]
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
     with pytest.raises(NothingHeld):
         performed(made.begin(), answers, clock)
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
     answers = itertools.chain([placing(a="held")], itertools.repeat(taking(clock, 9, EXTENDED)))
     with pytest.raises(LeaseLost):
         performed(made.begin(), answers, clock)
@@ -169,7 +169,7 @@ def test_what_on_lost_does_wrong_is_logged(clock, caplog):
     def fail(_):
         raise ZeroDivisionError
 
-    made = lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
+    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
     performed(made.begin(), [placing(a="claimed")], clock)
     performed(made.renew(), [GONE], clock)
     assert "on_lost has failed for the lease of a" in caplog.text
@@ -181,7 +181,7 @@ def test_on_lost_is_no_coroutine():
         """Would never run."""
 
     with pytest.raises(TypeError, match="on_lost"):
-        lease.leased(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
+        lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
 
 
 def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
