@@ -14,7 +14,8 @@
 #                    podman, debootstrap, Go, Java) and what mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
 #   make lint        style, types, layers, spelling, security, warnings of the documents
 #   make docs        the documents as HTML, in build/docs
-#   make dist        sdist, wheel and SBOM in build/dist, checked; the wheel is tried on every Python from 3.11 to 3.14 that is found
+#   make dist        sdists, wheels and SBOM in build/dist, checked; the wheels are tried on every Python from 3.10 to 3.14 that is
+#                    found   (ARGS=--every-python fails if one is not)
 #   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
 #   make samples     regenerate etc/placement/*.sample and docs/api/generated from the code
 #   make image       the image localhost/placement, with podman or docker   (ARGS='--build-arg BASE=...' for its build)
@@ -66,7 +67,7 @@ docs: .venv/gates
 	@echo "The first page: file://$(CURDIR)/build/docs/index.html"
 
 dist: .venv/gates
-	$(TOX) -e dist
+	$(TOX) -e dist -- $(ARGS)
 
 changelog: .venv/gates
 	$(TOX) -e changelog -- $(if $(ARGS),--yes --version $(ARGS),--draft --version unreleased)

@@ -1,6 +1,6 @@
-"""Build the distributions of this repository, check them, and try the wheel on every Python that is found.
+"""Build the distributions of this repository, check them, and try the wheels on every Python that is found.
 
-``make dist`` runs it.  Then build/dist has the source distribution and the wheel of each project, and a software bill
+``make dist`` runs it; with ``--every-python`` it fails where one of them is missing.  Then build/dist has the source distribution and the wheel of each project, and a software bill
 of materials (SBOM, CycloneDX) of the service with all that production needs.
 """
 
@@ -17,43 +17,57 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "build" / "dist"
-SERVICE = "placement_service"
 #: The directories of the repository that are a project with its own pyproject.toml.
 PROJECTS = (ROOT, ROOT / "client")
-#: Those of setup.cfg's classifiers.
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+#: Those of setup.cfg's classifiers, and those of the client's.
+OF_SERVICE = ("3.11", "3.12", "3.13", "3.14")
+OF_CLIENT = ("3.10", *OF_SERVICE)
 
 
 def main() -> None:
     """Build, check and try; exits with the output of the program that fails."""
+    pythons = {version: python for version in OF_CLIENT if (python := _found(version))}
+    if missing := ", ".join(version for version in OF_CLIENT if version not in pythons):
+        if "--every-python" in sys.argv[1:]:
+            sys.exit(f"Not installed: Python {missing}.")
+        print(f"NOT TRIED, because it is not installed: Python {missing}.", flush=True)
     shutil.rmtree(TARGET, ignore_errors=True)
     for project in PROJECTS:
         _run("pyproject-build", "--installer", "uv", "--outdir", TARGET, project)
         _run("validate-pyproject", project / "pyproject.toml")
         _run("check-manifest", "--no-build-isolation", project)
     _run("twine", "check", "--strict", *sorted(TARGET.iterdir()))
-    [wheel] = TARGET.glob(f"{SERVICE}-*.whl")
+    service, client = (next(TARGET.glob(f"placement_{name}-*.whl")) for name in ("service", "client"))
     with tempfile.TemporaryDirectory() as directory:
-        tried = [home for python in PYTHONS if (home := _installed(wheel, python, Path(directory)))]
-        if not tried:
-            sys.exit("No Python was found to try the wheel on.")
-        _list_components(TARGET / wheel.name.replace("-py3-none-any.whl", ".cdx.json"), tried[0])
+        clients = [
+            _installed(client, python, Path(directory, f"client-{version}")) for version, python in pythons.items()
+        ]
+        homes = [
+            _installed(f"{service}[production]", pythons[version], Path(directory, version))
+            for version in OF_SERVICE
+            if version in pythons
+        ]
+        if not homes:
+            sys.exit("No Python was found to try the service on.")
+        for home in homes:
+            _run(home / "bin/python", ROOT / "tools/try_installation.py", *clients, cwd=Path(directory))
+            print(f"Python {home.name}: the service answers, and clients on {', '.join(pythons)} use it.", flush=True)
+        _list_components(TARGET / service.name.replace("-py3-none-any.whl", ".cdx.json"), homes[0])
     print("\n".join(["", *(f"{path.relative_to(ROOT)}" for path in sorted(TARGET.iterdir()))]))
 
 
-def _installed(wheel: Path, python: str, directory: Path) -> Path | None:
-    """Install the wheel on a Python, and let it serve; return the environment, or None where this Python is missing."""
+def _found(version: str) -> str | None:
+    """Return the path of a Python of this version."""
     environment = os.environ | {"PATH": os.pathsep.join([os.environ["PATH"], *map(str, _of_pyenv())])}
-    find = ["uv", "python", "find", "--no-python-downloads", "--system", python]
+    find = ["uv", "python", "find", "--no-python-downloads", "--system", version]
     found = subprocess.run(find, env=environment, capture_output=True, text=True)
-    if found.returncode:
-        print(f"Python {python}: NOT TRIED, because it is not installed.", flush=True)
-        return None
-    home = directory / python
-    _run("uv", "venv", "--quiet", "--python", found.stdout.strip(), home)
-    _run("uv", "pip", "install", "--quiet", "--only-binary", ":all:", "--python", home, f"{wheel}[production]")
-    _run(home / "bin/python", ROOT / "tools/try_installation.py", cwd=directory)
-    print(f"Python {python}: the wheel serves and answers.", flush=True)
+    return None if found.returncode else found.stdout.strip()
+
+
+def _installed(wheel: str | Path, python: str, home: Path) -> Path:
+    """Install a wheel into a new environment, and return that."""
+    _run("uv", "venv", "--quiet", "--python", python, home)
+    _run("uv", "pip", "install", "--quiet", "--only-binary", ":all:", "--python", home, wheel)
     return home
 
 

@@ -1,7 +1,7 @@
 """Start the service of this environment as README.rst does, and let it answer.
 
-Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py``.  It needs only
-the standard library, writes to a temporary directory, and exits with an error at the first fault.
+Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py``.  Environments that
+have the client may follow: each leases a part of the service's host then.  It needs only the standard library, writes to a temporary directory, and exits with an error at the first fault.
 """
 
 from __future__ import annotations
@@ -29,10 +29,20 @@ PATIENCE = 300  # seconds
 HOST, CONSUMER = "c9a3e7a0-5c1a-4b0e-9d0c-1f6f1d1f7a01", "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 #: Modules of this package that need the extras of production.
 MODULES = ("placement.middleware.keystone", "placement.metrics.instruments", "pymysql")
+#: What is left of the host after the claim, leased by the client.
+LEASE = """
+import sys, uuid
+from placement_client import Client, Token
+owner = {"project_id": "demo", "user_id": "me", "consumer_type": "INSTANCE"}
+with Client(sys.argv[1], Token("admin")) as client:
+    with client.lease(uuid.uuid4(), "resources=VCPU:4", **owner, expires_in=3600) as held:
+        assert client.capacity("resources=VCPU:4").count == 0, held.claim
+    assert client.capacity("resources=VCPU:4").count == 1
+"""
 
 
 def main() -> None:
-    """Import, sync, serve, claim, stop."""
+    """Import, sync, serve, claim, lease, stop."""
     for module in MODULES:
         import_module(module)
     with tempfile.TemporaryDirectory() as directory:
@@ -43,6 +53,8 @@ def main() -> None:
             subprocess.run([PROGRAMS / program, *words], cwd=directory, env=environment, check=True)
         with _served(directory, environment) as url:
             _claim(url)
+            for client in sys.argv[1:]:
+                subprocess.run([Path(client, "bin", "python"), "-c", LEASE, url], cwd=directory, check=True)
 
 
 @contextlib.contextmanager
