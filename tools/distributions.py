@@ -1,7 +1,8 @@
 """Build the distributions of this repository, check them, and try the wheels on every Python that is found.
 
-``make dist`` runs it; with ``--every-python`` it fails where one of them is missing.  Then build/dist has the source distribution and the wheel of each project, and a software bill
-of materials (SBOM, CycloneDX) of the service with all that production needs.
+``make dist`` runs it.  Then build/dist has the source distribution and the wheel of each project, and a software bill
+of materials (SBOM, CycloneDX) of the service with all that production needs.  With ``--every-python`` it fails at once
+if a Python is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main() -> None:
         _run("validate-pyproject", project / "pyproject.toml")
         _run("check-manifest", "--no-build-isolation", project)
     _run("twine", "check", "--strict", *sorted(TARGET.iterdir()))
-    service, client = (next(TARGET.glob(f"placement_{name}-*.whl")) for name in ("service", "client"))
+    [service], [client] = (TARGET.glob(f"placement_{name}-*.whl") for name in ("service", "client"))
     with tempfile.TemporaryDirectory() as directory:
         clients = [
             _installed(client, python, Path(directory, f"client-{version}")) for version, python in pythons.items()

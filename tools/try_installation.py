@@ -1,7 +1,8 @@
 """Start the service of this environment as README.rst does, and let it answer.
 
-Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py``.  Environments that
-have the client may follow: each leases a part of the service's host then.  It needs only the standard library, writes to a temporary directory, and exits with an error at the first fault.
+Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py``.  Environments
+that have the client may follow, to be tried as well.  It needs only the standard library, writes to a temporary
+directory, and exits with an error at the first fault.
 """
 
 from __future__ import annotations

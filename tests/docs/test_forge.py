@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import yaml
 
 from tests.clock import PATIENCE
 from tests.docs import commands
+from tools import distributions
 
 ROOT = Path(__file__).parents[2]
 #: The schemas, which come with check-jsonschema, by the files that have them; the last pattern of a file counts.
@@ -95,6 +97,19 @@ def test_every_version_of_python_is_tested_each_night():
     [job] = loaded(".github/workflows/nightly.yml")["jobs"].values()
     tested = [row["python"] for row in _rows(job) if row["run"] == "make test"]
     assert tested == re.findall(r":: (3\.\d+)$", (ROOT / "setup.cfg").read_text(), re.MULTILINE)
+
+
+def test_a_release_is_tried_on_every_version_of_python_and_can_be_repeated():
+    jobs = loaded(".github/workflows/release.yml")["jobs"]
+    [build] = [step for step in jobs["build"]["steps"] if "make dist" in step.get("run", "")]
+    assert build["run"].split()[-1] == "ARGS=--every-python"
+    [set_up] = [step["with"] for step in jobs["build"]["steps"] if "python-version" in step.get("with", {})]
+    declared = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]["classifiers"]
+    versions = [line.removeprefix("Programming Language :: Python :: ") for line in declared]
+    assert {*set_up["python-version"].split()} == {version for version in versions if re.fullmatch(r"3\.\d+", version)}
+    assert {*set_up["python-version"].split()} == {*distributions.OF_CLIENT}
+    [upload] = [step["with"] for step in jobs["publish"]["steps"] if "pypi-publish" in step.get("uses", "")]
+    assert upload["skip-existing"] is True
 
 
 # --- texts ---

@@ -122,6 +122,19 @@ def test_make_serve_announces_slow_steps():
     assert {index - 1 for index in slow} <= set(echoes)
 
 
+def test_a_python_that_is_missing_ends_a_release(tmp_path):
+    """On a machine without any."""
+    found = shutil.which("uv", path=os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]))
+    if found is None:
+        raise servers.Missing("uv is not installed: `pip install uv`")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "uv").symlink_to(found)
+    alone = {"PATH": str(tmp_path / "bin"), "PYENV_ROOT": str(tmp_path), "UV_PYTHON_INSTALL_DIR": str(tmp_path)}
+    script = [sys.executable, ROOT / "tools" / "distributions.py", "--every-python"]
+    done = subprocess.run(script, env=alone, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (1, "Not installed: Python 3.10, 3.11, 3.12, 3.13, 3.14.\n")
+
+
 # --- the distributions -----------------------------------------------------------------------------------------------
 
 
