@@ -47,7 +47,7 @@ def begin_run(*, in_memory: bool = True) -> None:
         in_memory: Whether files may be in memory; if not, they are where the system has temporary files.
     """
     global _watcher
-    place = _IN_MEMORY if in_memory and _has_room(_IN_MEMORY) else None
+    place = _IN_MEMORY if in_memory and _suits(_IN_MEMORY) else None
     directory = tempfile.mkdtemp(prefix="placement-tests-", dir=place)
     os.chmod(directory, 0o711)  # databases run as other users, and need access to their directories in it
     os.mkdir(f"{directory}/children")
@@ -56,8 +56,11 @@ def begin_run(*, in_memory: bool = True) -> None:
     _watcher = subprocess.Popen(watch, stdin=subprocess.PIPE, start_new_session=True)
 
 
-def _has_room(place: Path) -> bool:
-    return os.access(place, os.W_OK | os.X_OK) and shutil.disk_usage(place).free > _ROOM
+def _suits(place: Path) -> bool:
+    """Whether a run has room there, and may execute programs: in Docker neither is so unless that was asked for."""
+    if not os.access(place, os.W_OK | os.X_OK):
+        return False
+    return shutil.disk_usage(place).free > _ROOM and not os.statvfs(place).f_flag & os.ST_NOEXEC
 
 
 def end_run() -> None:

@@ -137,15 +137,21 @@ def apache(deployment: Deployment, site: str) -> list[str]:
     return ["-f", str(deployment.root / "apache.conf"), "-DFOREGROUND"]
 
 
-def owned(database_url: str) -> str:
-    """Return where the database is, for a new user who may do all in it and nothing else, as the tools make it."""
+@contextlib.contextmanager
+def owner(database_url: str) -> Iterator[str]:
+    """Provide where the database is, for a user who may do all in it and nothing else, as the tools make it."""
     url = sa.make_url(database_url)
     name, password = f"only_{url.database}", secrets.token_hex(8)
     engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sa.text(f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'"))
-        connection.execute(sa.text(f"GRANT ALL ON {url.database}.* TO {name}@'%'"))
-    return f"{name}:{password}@{url.host}:{url.port}/{url.database}"
+
+    def execute(*statements: str) -> None:
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
+
+    execute(f"CREATE USER {name}@'%' IDENTIFIED BY '{password}'", f"GRANT ALL ON {url.database}.* TO {name}@'%'")
+    yield f"{name}:{password}@{url.host}:{url.port}/{url.database}"
+    execute(f"DROP USER {name}@'%'")
 
 
 def _make_environment(place: Path) -> None:

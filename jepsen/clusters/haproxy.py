@@ -47,6 +47,10 @@ class Haproxy:
             assert time.monotonic() < deadline, f"{server} is {found}, not {state}"
             time.sleep(0.02)
 
+    def succeeded(self, server: str) -> int:
+        """Return how many requests the server has answered with success."""
+        return int(self._statistics(server)["hrsp_2xx"])
+
     def drain(self, server: str) -> None:
         """Give the server no new request, and return once it has answered all."""
         self.change(f"set server {server} state drain")

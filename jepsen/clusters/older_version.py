@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
+import urllib.request
 from pathlib import Path
 
+from tests.children import PATIENCE
 from tests.running import ROOT
 
 _MIGRATIONS = "placement/db/migrations/versions"
 _RELEASES = "*[0-9].[0-9]*"
+#: What uWSGI imports for an older version; and its page.
+MODULE, _PAGE = "jepsen.older_application", "/jepsen/tree"
 
 
 class NoHistory(Exception):
@@ -43,6 +47,12 @@ def tree(commit: str, directory: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(archive)) as file:
         file.extractall(directory, filter="data")
     return directory
+
+
+def served(url: str) -> Path:
+    """Return the directory of the packages that a service of an older version runs, as it says itself."""
+    with urllib.request.urlopen(f"{url}{_PAGE}", timeout=PATIENCE) as reply:
+        return Path(reply.read().decode())
 
 
 def _git(*arguments: str) -> bytes:

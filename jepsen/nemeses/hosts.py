@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from jepsen.clusters import older_version
 from jepsen.clusters.cluster import Cluster
 from jepsen.clusters.hosts import Hosts, named
 from jepsen.nemeses.nemesis import Nemesis
+from tests import children
 from tests.running import ROOT
 
 
@@ -90,16 +92,21 @@ class RollingUpgrade(_OfHosts):
         }
         command = [sys.executable, "-m", "placement.cmd.manage", "db", "sync"]
         subprocess.run(command, env=environment, check=True, capture_output=True)
-        before, present = (cluster.tree, cluster.module), (None, "jepsen.application")
+        present = (None, "jepsen.application")
         for number in range(len(cluster.services)):
             _replace(cluster, number, *present)  # both versions serve meanwhile
-        _replace(cluster, 0, *before)
-        yield {}  # and here, too, the older one on a schema that is newer than it from its start on
+        # And here, too, the older one on a schema that is newer than it from its start on.
+        _replace(cluster, 0, cluster.tree, cluster.module)
+        begun = cluster.haproxy.succeeded(named(0))
+        children.until(lambda: cluster.haproxy.succeeded(named(0)) > begun, "the older version has no requests")
+        yield {"tree": str(older_version.served(cluster.services[0].url))}
         _replace(cluster, 0, *present)
 
 
 def _replace(cluster: Hosts, number: int, tree: Path | None, module: str) -> None:
     """Have a host serve the version in another directory, drained first."""
     cluster.drain(number)
+    older = cluster.tree, cluster.module
     cluster.tree, cluster.module = tree, module
     cluster.put_back(number)
+    cluster.tree, cluster.module = older

@@ -110,10 +110,13 @@ def test_a_host_that_dies_loses_only_what_it_had_begun(cluster, judged):
 @pytest.mark.parametrize("commit", [older_version.before_newest_migration, older_version.last_release])
 def test_hosts_are_upgraded_one_after_the_other(request, commit, name, judged):
     """The older version serves beside this one, when ``placement-manage db sync`` runs and when it starts later."""
-    with hosts(request, name, module="placement.wsgi.api", tree=older_tree(commit, name)) as cluster:
+    tree = older_tree(commit, name)
+    with hosts(request, name, module=older_version.MODULE, tree=tree) as cluster:
+        assert {older_version.served(service.url) for service in cluster.services} == {tree}
         assert found_in_schema(cluster) or commit is older_version.last_release
         history = judged(cluster, "upgrade-hosts")
         assert found_in_schema(cluster) is None
+        assert {event.detail["tree"] for event in history.events} == {str(tree)}
         assert not without_reply(history)
 
 

@@ -31,7 +31,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
     except cfg.RequiredOptError as error:
         raise cfg.Error(f"{error}: {_where(conf, error)}") from None
     except UnicodeDecodeError as error:
-        raise cfg.Error(f"{_undecodable(conf, arguments)} is not UTF-8: {error.reason}") from None
+        raise cfg.Error(_undecodable(conf, arguments, error)) from None
     except OSError as error:
         raise cfg.Error(f"{error.filename} cannot be read: {error.strerror}") from None
 
@@ -125,8 +125,8 @@ def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
     )
 
 
-def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str]) -> str:
-    """Return the file that is not UTF-8: one that the command line names, or one of the default files."""
+def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str], error: UnicodeDecodeError) -> str:
+    """Return which file is not UTF-8, of those that the command line names and the default ones."""
     words = [word.partition("=")[2] or word for word in arguments]
     directories = [*words, *conf.default_config_dirs]
     inside = [os.path.join(each, name) for each in directories if os.path.isdir(each) for name in os.listdir(each)]
@@ -134,8 +134,9 @@ def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str]) -> str:
         try:
             with open(path, encoding="utf-8") as opened:
                 opened.read()
-        except UnicodeDecodeError:
-            return path
+        except UnicodeDecodeError as wrong:
+            return f"{path} is not UTF-8: {wrong.reason}"
         except OSError:
             continue
-    return "The configuration"
+    # oslo.config reads files in the encoding of the locale.
+    return f"The configuration has characters that the locale's encoding, {error.encoding}, lacks: set LANG=C.UTF-8"

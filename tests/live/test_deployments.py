@@ -169,9 +169,15 @@ def database(backend, recipe):
 
 
 @pytest.fixture
-def deployment(recipe, database, keystone, memcached):
+def owner(database):
+    with deployments.owner(database) as found:
+        yield found
+
+
+@pytest.fixture
+def deployment(recipe, owner, keystone, memcached):
     addresses = {
-        "placement:secret@db.example.org:3306/placement": deployments.owned(database),
+        "placement:secret@db.example.org:3306/placement": owner,
         "http://keystone.example.org:5000": keystone.url.removesuffix("/v3"),
         "memcached.example.org:11211": memcached,
         "password = secret": f"password = {identity.PASSWORD}",

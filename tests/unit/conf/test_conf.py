@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import os
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 from oslo_config import cfg
 
 from placement import conf as options
 from placement import extension, package
+from tests.clock import PATIENCE
 
 
 @pytest.fixture
@@ -240,6 +244,18 @@ def test_a_file_that_is_not_utf_8_is_named(error_line, directory):
     named.write_bytes(b"\xff")
     with pytest.raises(cfg.Error, match=r"named is not UTF-8"):
         options.load([f"--config-file={named}"])
+
+
+def test_a_file_with_characters_that_the_encoding_of_the_locale_lacks_is_not_blamed(directory):
+    """As below a compiled uWSGI that is started without LANG."""
+    write(directory, DATABASE + "# \u00e9\n")
+    environment = os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    words = [sys.executable, "-c", "from placement import conf; conf.load()"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stderr.splitlines()[-1] == (
+        "oslo_config.cfg.Error: The configuration has characters that the locale's encoding, ascii, lacks: "
+        "set LANG=C.UTF-8"
+    )
 
 
 def test_a_file_that_is_a_directory_is_named(directory):
