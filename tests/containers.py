@@ -27,8 +27,8 @@ from tests.servers import Missing
 
 SUITE, MIRROR = "trixie", "http://deb.debian.org/debian"
 BASE, IMAGE = f"localhost/debian:{SUITE}", "localhost/placement"
-#: What stands in for the images of other projects that compose.yaml has, by service.
-STAND_INS = ROOT / "tests/live/containers/images"
+#: What stands in for the images of other projects that compose.yaml has, by service; and images for tests alone.
+OTHERS = ROOT / "tests/live/containers/images"
 _PROGRAMS = ("curl", "debootstrap", "git", "iptables", "make", "nsenter", "openssl", "podman", "runc", "unshare")
 _NAMESPACES = ("--mount", "--pid", "--net", "--fork", "--mount-proc")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -147,6 +147,15 @@ class Engine:
         self.podman("rm", "--force", "--volumes", "--time", "0", *containers)
 
     @contextlib.contextmanager
+    def container(self, name: str, *words: str) -> Iterator[None]:
+        """A block in which there is a container, which `podman run` starts with these words."""
+        try:
+            self.podman("run", "--detach", "--name", name, *words)
+            yield
+        finally:
+            self.remove(name)
+
+    @contextlib.contextmanager
     def network(self) -> Iterator[None]:
         """A block in which this thread, and those that it starts, are in the network where ports are published."""
         with open("/proc/thread-self/ns/net") as ours, open(f"/proc/{self.pid}/ns/net") as theirs:
@@ -157,12 +166,12 @@ class Engine:
                 _enter(ours.fileno())
 
     def build(self) -> None:
-        """Make the image of the service, and those that stand in for others in compose.yaml; raises Missing."""
+        """Make the image of the service, and the others; raises Missing."""
         self._make_base()
         # Without namespaces of their own for each step, and with the network of this machine.
         common = ["--isolation=chroot", "--network=host", f"--build-arg=BASE={BASE}"]
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-        others = {services[each.name]["image"]: each for each in STAND_INS.iterdir()}
+        others = {services.get(each.name, {}).get("image", f"localhost/{each.name}"): each for each in OTHERS.iterdir()}
         with ThreadPoolExecutor() as executor:
             ours = executor.submit(self._make_image, common)
             for name, directory in others.items():

@@ -48,14 +48,15 @@ def answers(engine, container):
     children.until(ready, f"{container} is not healthy")
 
 
-def ask(engine, port, path, password=None, user="placement", **headers):
-    """Return the status and the body of a reply."""
+def ask(engine, port, path, password=None, user="placement", body=None, **headers):
+    """Return the status and the body of a reply to GET, or to POST with a body."""
     if password is not None:
         headers["Authorization"] = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
     with engine.network():
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=children.PATIENCE)
         with contextlib.closing(connection):
-            connection.request("GET", path, headers={"OpenStack-API-Version": "placement latest", **headers})
+            headers = {"OpenStack-API-Version": "placement latest", "Content-Type": "application/json", **headers}
+            connection.request("GET" if body is None else "POST", path, body, headers)
             reply = connection.getresponse()
             return reply.status, reply.read().decode()
 
@@ -64,12 +65,14 @@ def ask(engine, port, path, password=None, user="placement", **headers):
 def tried(engine, tmp_path_factory):
     """The container of a trial, as the page starts it, with nothing configured; and its greeting."""
     ((run, _), (_log, _)) = steps("--name placement ")
-    engine.run(shlex.split(run))
-    answers(engine, "placement")
-    yield "placement", greeting(engine, "placement")
-    walk(engine, engine.directory, "podman rm ")
-    assert engine.podman("ps", "--all", "--format", "{{.Names}}") == ""
-    engine.podman("volume", "rm", "placement")
+    try:
+        engine.run(shlex.split(run))
+        answers(engine, "placement")
+        yield "placement", greeting(engine, "placement")
+    finally:
+        walk(engine, engine.directory, "podman rm ")
+        assert engine.podman("ps", "--all", "--format", "{{.Names}}") == ""
+        engine.podman("volume", "rm", "placement")
 
 
 def greeting(engine, container):
@@ -121,6 +124,7 @@ def test_the_processes_are_those_of_an_ordinary_user(engine, tried):
 
 
 def test_commands_use_the_same_configuration(engine, tried):
+    """The doctor looks at the database of the service, and finds nothing wrong with it or with the configuration."""
     walk(engine, engine.directory, "placement-manage doctor")
 
 
@@ -181,17 +185,49 @@ def test_the_file_system_is_read_only_but_for_the_volume(engine, configured):
     assert engine.podman("exec", "configured", "sh", "-c", f"{touched}; true").split() == ["/var/lib/placement", "/tmp"]
 
 
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (["--read-only", "--read-only-tmpfs=false"], "true"),
+        (["--tmpfs", "/tmp:size=4k"], "head -c 4096 /dev/zero >/tmp/full"),
+    ],
+    ids=["read-only", "full"],
+)
+def test_it_serves_and_greets_without_room_for_temporary_files(engine, options, first):
+    (entrypoint, command) = (
+        shlex.join(json.loads(engine.podman("image", "inspect", "--format", f"{{{{json .Config.{name}}}}}", IMAGE)))
+        for name in ("Entrypoint", "Cmd")
+    )
+    words = ["--publish", "127.0.0.1:8781:8778", *options, "--entrypoint", "sh", IMAGE]
+    with engine.container("cramped", *words, "-c", f"{first}; exec {entrypoint} {command}"):
+        answers(engine, "cramped")
+        assert ask(engine, 8781, "/resource_providers", password_of(greeting(engine, "cramped")))[0] == 200
+        assert "Traceback" not in engine.log("cramped")
+        large = ask(engine, 8781, "/resource_providers", password_of(greeting(engine, "cramped")), body="x" * 1_000_000)
+        assert large[0] == 400
+
+
+def test_it_goes_on_after_a_reload(engine):
+    """Its only worker runs once more what showed the greeting, and ends the service if that fails."""
+    with engine.container("reloaded", "--env", "UWSGI_PROCESSES=1", IMAGE):
+        answers(engine, "reloaded")
+        password = password_of(greeting(engine, "reloaded"))
+        engine.podman("kill", "--signal", "HUP", "reloaded")
+        children.until(lambda: engine.log("reloaded").count("(accepting1-once)") == 2, "it is not reloaded")
+        answers(engine, "reloaded")
+        assert engine.log("reloaded").count(f'the password "{password}"') == 1
+
+
 def test_what_is_wrong_ends_the_container_with_one_sentence(engine):
-    engine.podman("run", "--detach", "--name", "wrong", "--env", "OS_API__AUTH_STRATEGY=none", IMAGE)
-    assert engine.exit_code("wrong") == 22
-    assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")
-    engine.remove("wrong")
+    with engine.container("wrong", "--env", "OS_API__AUTH_STRATEGY=none", IMAGE):
+        assert engine.exit_code("wrong") == 22
+        assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")
 
 
 def test_a_service_that_is_one_of_several_generates_no_password(engine):
     connection = "OS_PLACEMENT_DATABASE__CONNECTION=mysql+pymysql://placement:secret@database/placement"
-    engine.podman("run", "--detach", "--name", "several", "--env", connection, IMAGE)
-    assert engine.exit_code("several") == 1
-    sentence = "There is no password for [api]auth_strategy = http_basic: set $PLACEMENT_PASSWORD, or mount the file"
-    assert engine.log("several").strip() == sentence
-    engine.remove("several")
+    with engine.container("several", "--env", connection, IMAGE):
+        assert engine.exit_code("several") == 1
+        assert engine.log("several") == (
+            "There is no password for [api]auth_strategy = http_basic: set $PLACEMENT_PASSWORD, or mount the file\n"
+        )
