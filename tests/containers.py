@@ -143,8 +143,9 @@ class Engine:
             checking.join()
 
     def remove(self, *containers: str) -> None:
-        """Remove containers, with the volumes that have no name."""
-        self.podman("rm", "--force", "--volumes", "--time", "0", *containers)
+        """Remove containers that are there, with the volumes that have no name."""
+        for container in containers:  # of several, podman removes none if one is not there
+            self.podman("rm", "--force", "--volumes", "--time", "0", container)
 
     @contextlib.contextmanager
     def container(self, name: str, *words: str) -> Iterator[None]:
