@@ -27,8 +27,8 @@ from tests.servers import Missing
 
 SUITE, MIRROR = "trixie", "http://deb.debian.org/debian"
 BASE, IMAGE = f"localhost/debian:{SUITE}", "localhost/placement"
-#: What stands in for the images of other projects that compose.yaml has, by service.
-STAND_INS = ROOT / "tests/live/containers/images"
+#: What stands in for the images of other projects that compose.yaml has, by service; and images for tests alone.
+OTHERS = ROOT / "tests/live/containers/images"
 _PROGRAMS = ("curl", "debootstrap", "git", "iptables", "make", "nsenter", "openssl", "podman", "runc", "unshare")
 _NAMESPACES = ("--mount", "--pid", "--net", "--fork", "--mount-proc")
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -143,8 +143,18 @@ class Engine:
             checking.join()
 
     def remove(self, *containers: str) -> None:
-        """Remove containers, with the volumes that have no name."""
-        self.podman("rm", "--force", "--volumes", "--time", "0", *containers)
+        """Remove containers that are there, with the volumes that have no name."""
+        for container in containers:  # of several, podman removes none if one is not there
+            self.podman("rm", "--force", "--volumes", "--time", "0", container)
+
+    @contextlib.contextmanager
+    def container(self, name: str, *words: str) -> Iterator[None]:
+        """A block in which there is a container, which `podman run` starts with these words."""
+        try:
+            self.podman("run", "--detach", "--name", name, *words)
+            yield
+        finally:
+            self.remove(name)
 
     @contextlib.contextmanager
     def network(self) -> Iterator[None]:
@@ -157,12 +167,12 @@ class Engine:
                 _enter(ours.fileno())
 
     def build(self) -> None:
-        """Make the image of the service, and those that stand in for others in compose.yaml; raises Missing."""
+        """Make the image of the service, and the others; raises Missing."""
         self._make_base()
         # Without namespaces of their own for each step, and with the network of this machine.
         common = ["--isolation=chroot", "--network=host", f"--build-arg=BASE={BASE}"]
         services = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-        others = {services[each.name]["image"]: each for each in STAND_INS.iterdir()}
+        others = {services.get(each.name, {}).get("image", f"localhost/{each.name}"): each for each in OTHERS.iterdir()}
         with ThreadPoolExecutor() as executor:
             ours = executor.submit(self._make_image, common)
             for name, directory in others.items():

@@ -11,9 +11,9 @@ from pathlib import Path
 
 USER = "placement"
 ADDRESS = "http://127.0.0.1:8778"
-#: uWSGI shows and removes it once it serves.
+#: uWSGI shows and removes it once it serves; after a reload it is not there, and a command that fails would end uWSGI.
 GREETING = Path("/tmp/greeting")
-SHOW = f"exec:cat {GREETING}; rm {GREETING}"
+SHOW = f"exec:cat {GREETING} 2>/dev/null; rm -f {GREETING}"
 
 
 def main(words: list[str]) -> None:
@@ -43,8 +43,19 @@ def _prepared() -> list[str]:
         return []
     # The file belongs to this container, so it may be upgraded without an operator.
     os.environ.setdefault("OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP", "true")
-    GREETING.touch(mode=0o600)
-    GREETING.write_text("".join(_greeting(conf, made)))
+    return _shown_later("".join(_greeting(conf, made)))
+
+
+def _shown_later(greeting: str) -> list[str]:
+    """Return options for uWSGI, which shows the greeting once it serves."""
+    try:
+        GREETING.touch(mode=0o600)
+        GREETING.write_text(greeting)
+    except OSError:
+        # Shown too early rather than never: it may have the password.
+        sys.stdout.write(greeting)
+        sys.stdout.flush()
+        return []
     return ["--hook-accepting1-once", SHOW]
 
 

@@ -67,7 +67,7 @@ _OTHERS = {
         "seq",
         "socat",
     ),
-    *("source", "sqlite3", "umask", "unset", "useradd", "uwsgi"),
+    *("source", "sqlite3", "unset", "useradd", "uwsgi"),
 }
 _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import kubernetes_validate
@@ -13,7 +11,6 @@ import yaml
 from keystonemiddleware import auth_token
 
 from placement import conf as options
-from tests.clock import PATIENCE
 from tests.docs.blocks import PAGES, blocks
 from tests.docs.run_by import blocks_of
 
@@ -26,16 +23,6 @@ UWSGI = (ROOT / "etc/uwsgi/placement.ini").read_text()
 KUSTOMIZATION = yaml.safe_load((BASE / "kustomization.yaml").read_text())
 #: The oldest version that has a schema here and all that the manifests use, and the newest one with a schema.
 VERSIONS = ("1.28", kubernetes_validate.latest_version())
-
-
-def kustomized(directory):
-    """Return what kubectl makes of a kustomization."""
-    if shutil.which("kubectl") is None:
-        pytest.skip("kubectl is not installed (Debian has none that is recent enough)")
-    argv = ["kubectl", "kustomize", str(directory), "--load-restrictor", "LoadRestrictionsNone"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return [*yaml.safe_load_all(done.stdout)]
 
 
 @pytest.fixture(scope="module")
@@ -145,20 +132,9 @@ def test_pods_are_configured_by_the_file_and_the_secret(pods):
         assert len(mounts) == len(sources)
 
 
-@pytest.fixture
-def overlay(tmp_path):
-    """The directory of the page's overlay, beside a checkout."""
-    (tmp_path / "placement-service").symlink_to(ROOT)
-    directory = tmp_path / "cloud"
-    directory.mkdir()
-    for block in blocks_of(__file__, PAGE):
-        if block.caption:
-            (directory / block.caption).write_text(block.text)
-    return directory
-
-
-def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(overlay, monkeypatch):
-    for line in (overlay / "placement.env").read_text().splitlines():
+def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(monkeypatch):
+    (secret,) = blocks_of(__file__, PAGE, "placement.env")
+    for line in secret.text.splitlines():
         monkeypatch.setenv(*line.split("=", 1))
     monkeypatch.setenv(options.CONFIG_DIR_VARIABLE, str(BASE))
     conf = options.load()
@@ -167,21 +143,6 @@ def test_the_file_and_the_secret_of_the_page_are_a_whole_configuration(overlay, 
     keystone = auth_token.AuthProtocol(None, {"oslo_config_config": conf})
     assert keystone._auth.auth_url == "https://identity.example.org"
     assert (keystone._auth._username, keystone._auth._password) == ("placement", "secret")
-
-
-def test_what_the_page_applies(overlay):
-    """Kustomize gives both pods the image, the ConfigMap and the Secret of the overlay."""
-    applied = kustomized(overlay)
-    for manifest in applied:
-        kubernetes_validate.validate(manifest, VERSIONS[-1], strict=True)
-        assert manifest["metadata"]["namespace"] == "openstack"
-    names = {each["kind"]: each["metadata"]["name"] for each in applied}
-    for kind in ("Deployment", "Job"):
-        (pod,) = (each["spec"]["template"] for each in applied if each["kind"] == kind)
-        assert container(pod)["image"] == "registry.example.org/placement:1.0.0"
-        assert container(pod)["envFrom"] == [{"secretRef": {"name": names["Secret"]}}]
-        (file,) = (volume for volume in pod["spec"]["volumes"] if "configMap" in volume)
-        assert file["configMap"]["name"] == names["ConfigMap"]
 
 
 def test_the_commands_of_the_page_name_what_there_is(manifests):

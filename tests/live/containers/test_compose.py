@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import re
 import sys
 import threading
@@ -61,21 +62,43 @@ def composed(engine, checkout):
     make, asked, end = blocks_of(__file__, PAGE, "console")
     try:
         found.bash("\n".join(command for command, _ in steps(make.text)))
+        wait(found)
         printed = found.bash("\n".join(command for command, _ in steps(asked.text)))
         assert pattern(steps(asked.text)[-1][1]).fullmatch(printed.strip()), printed
-        with found.storm() as storm:
-            for container in (FIRST, SECOND):
-                children.until(lambda name=container: serves(found, name, storm), f"{container} does not serve")
         yield found
     finally:
         found.bash(f"{steps(end.text)[-1][0]} --volumes --timeout 1")
 
 
-def serves(composed, container, storm):
-    """Ask through haproxy; return whether this service has answered one such request."""
-    for _ in range(4):
-        storm.ask("GET", "/traits")
-    return '"GET /traits' in composed.engine.log(container)
+def wait(composed):
+    """Return once both services have answered a request through haproxy."""
+
+    def served(container):
+        for _ in range(4):
+            storm.ask("GET", "/traits")
+        return '"GET /traits' in composed.engine.log(container)
+
+    with composed.storm() as storm:
+        for container in (FIRST, SECOND):
+            children.until(functools.partial(served, container), f"{container} does not serve")
+
+
+def test_a_new_database_has_as_long_as_the_services_wait_for_it(composed):
+    """It is not unhealthy before, which would end `docker compose up`."""
+    inspected = composed.engine.podman("inspect", "--format", "{{.Config.Healthcheck.StartPeriod}}", DATABASE)
+    minutes, seconds = re.fullmatch(r"(\d+)m(\d+)s", inspected).groups()
+    group = "OS_PLACEMENT_DATABASE__"
+    tries, pause = (
+        int(composed.engine.podman("exec", FIRST, "printenv", f"{group}{name}"))
+        for name in ("MAX_RETRIES", "RETRY_INTERVAL")
+    )
+    assert 60 * int(minutes) + int(seconds) >= tries * pause
+
+
+def test_root_reaches_the_database_from_its_own_container_only(composed):
+    asked = "SELECT host FROM mysql.user WHERE user = 'root'"
+    words = ("mariadb", "--skip-column-names", "--execute", asked)
+    assert composed.engine.podman("exec", "--user", "root", DATABASE, *words) == "localhost"
 
 
 def test_claims_through_both_services_never_exceed_an_inventory(composed):
@@ -128,9 +151,7 @@ def test_a_service_that_is_replaced_gets_requests_again(composed):
     engine.podman("rm", "--force", "--time", "1", "--volumes", FIRST, SECOND)
     composed.bash("podman-compose up --detach")
     assert engine.podman("inspect", "--format", address, SECOND) != before
-    with composed.storm() as storm:
-        for container in (FIRST, SECOND):
-            children.until(lambda name=container: serves(composed, name, storm), f"{container} does not serve")
+    wait(composed)
 
 
 def test_a_new_version_takes_the_place_of_the_old_one(composed):
@@ -144,9 +165,8 @@ def test_a_new_version_takes_the_place_of_the_old_one(composed):
     before = composed.engine.podman(*containers).split()
     composed.bash(command)
     assert {*before}.isdisjoint(composed.engine.podman(*containers).split())
+    wait(composed)
     with composed.storm() as storm:
-        for container in (FIRST, SECOND):
-            children.until(lambda name=container: serves(composed, name, storm), f"{container} does not serve")
         assert storm.used(provider) == 1
 
 
@@ -156,10 +176,7 @@ def test_a_service_leaves_the_schema_of_a_server_to_the_job(composed):
     engine.podman("exec", "--user", "root", DATABASE, "mariadb", "--execute", made)
     url = engine.podman("exec", FIRST, "printenv", "OS_PLACEMENT_DATABASE__CONNECTION")
     variable = f"OS_PLACEMENT_DATABASE__CONNECTION={url.replace('/placement?', '/empty?')}"
-    try:
-        variables = ("--env", variable, "--env", "PLACEMENT_PASSWORD=secret")
-        engine.podman("run", "--detach", "--name", "early", "--network", "placement_default", *variables, IMAGE)
+    variables = ("--env", variable, "--env", "PLACEMENT_PASSWORD=secret")
+    with engine.container("early", "--network", "placement_default", *variables, IMAGE):
         assert engine.exit_code("early") == 22
         assert "The database has no tables yet" in engine.log("early")
-    finally:
-        engine.remove("early")

@@ -64,12 +64,13 @@ def ask(engine, port, path, password=None, user="placement", **headers):
 def tried(engine, tmp_path_factory):
     """The container of a trial, as the page starts it, with nothing configured; and its greeting."""
     ((run, _), (_log, _)) = steps("--name placement ")
-    engine.run(shlex.split(run))
-    answers(engine, "placement")
-    yield "placement", greeting(engine, "placement")
-    walk(engine, engine.directory, "podman rm ")
-    assert engine.podman("ps", "--all", "--format", "{{.Names}}") == ""
-    engine.podman("volume", "rm", "placement")
+    try:
+        engine.run(shlex.split(run))
+        answers(engine, "placement")
+        yield "placement", greeting(engine, "placement")
+    finally:
+        engine.remove("placement")
+        engine.podman("volume", "rm", "--force", "placement")
 
 
 def greeting(engine, container):
@@ -121,6 +122,7 @@ def test_the_processes_are_those_of_an_ordinary_user(engine, tried):
 
 
 def test_commands_use_the_same_configuration(engine, tried):
+    """The doctor looks at the database of the service, and finds nothing wrong with it or with the configuration."""
     walk(engine, engine.directory, "placement-manage doctor")
 
 
@@ -148,7 +150,7 @@ def test_it_stops_in_order(engine, tried):
 
 @pytest.fixture(scope="module")
 def configured(engine, tried, tmp_path_factory):
-    """Containers as the page configures them: by a file, and by variables, with nothing to write to but /tmp."""
+    """Containers as the page configures them, by a file and by variables, and removes them with that of the trial."""
     directory = tmp_path_factory.mktemp("configured")
     (block,) = blocks_of(__file__, PAGE, "placement.conf")
     (directory / "placement.conf").write_text(block.text)
@@ -156,10 +158,16 @@ def configured(engine, tried, tmp_path_factory):
     (directory / "htpasswd").write_text(f"nova:{digest}\n")
     for file in directory.iterdir():
         file.chmod(0o644)
-    walk(engine, directory, "--name configured")
-    for name in ("configured", "variables"):
-        answers(engine, name)
-    # The end of `tried` removes them, too.
+    try:
+        walk(engine, directory, "--name configured")
+        for name in ("configured", "variables"):
+            answers(engine, name)
+        yield
+        walk(engine, directory, "podman rm ")
+        assert engine.podman("ps", "--all", "--format", "{{.Names}}") == ""
+        assert "placement" in engine.podman("volume", "ls", "--format", "{{.Name}}").splitlines()
+    finally:
+        engine.remove("configured", "variables")
 
 
 def test_a_file_takes_the_place_of_the_images_configuration(engine, configured):
@@ -181,17 +189,47 @@ def test_the_file_system_is_read_only_but_for_the_volume(engine, configured):
     assert engine.podman("exec", "configured", "sh", "-c", f"{touched}; true").split() == ["/var/lib/placement", "/tmp"]
 
 
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (["--read-only", "--read-only-tmpfs=false"], "true"),
+        (["--tmpfs", "/tmp:size=4k"], "head -c 4096 /dev/zero >/tmp/full"),
+    ],
+    ids=["read-only", "full"],
+)
+def test_it_serves_and_greets_without_room_for_temporary_files(engine, options, first):
+    (entrypoint, command) = (
+        shlex.join(json.loads(engine.podman("image", "inspect", "--format", f"{{{{json .Config.{name}}}}}", IMAGE)))
+        for name in ("Entrypoint", "Cmd")
+    )
+    words = ["--publish", "127.0.0.1:8781:8778", *options, "--entrypoint", "sh", IMAGE]
+    with engine.container("cramped", *words, "-c", f"{first}; exec {entrypoint} {command}"):
+        answers(engine, "cramped")
+        assert ask(engine, 8781, "/resource_providers", password_of(greeting(engine, "cramped")))[0] == 200
+        assert "Traceback" not in engine.log("cramped")
+
+
+def test_it_goes_on_after_a_reload(engine):
+    """Its only worker runs once more what showed the greeting, and ends the service if that fails."""
+    with engine.container("reloaded", "--env", "UWSGI_PROCESSES=1", IMAGE):
+        answers(engine, "reloaded")
+        password = password_of(greeting(engine, "reloaded"))
+        engine.podman("kill", "--signal", "HUP", "reloaded")
+        children.until(lambda: engine.log("reloaded").count("(accepting1-once)") == 2, "it is not reloaded")
+        answers(engine, "reloaded")
+        assert engine.log("reloaded").count(f'the password "{password}"') == 1
+
+
 def test_what_is_wrong_ends_the_container_with_one_sentence(engine):
-    engine.podman("run", "--detach", "--name", "wrong", "--env", "OS_API__AUTH_STRATEGY=none", IMAGE)
-    assert engine.exit_code("wrong") == 22
-    assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")
-    engine.remove("wrong")
+    with engine.container("wrong", "--env", "OS_API__AUTH_STRATEGY=none", IMAGE):
+        assert engine.exit_code("wrong") == 22
+        assert "placement cannot start: [api]auth_strategy" in engine.log("wrong")
 
 
 def test_a_service_that_is_one_of_several_generates_no_password(engine):
     connection = "OS_PLACEMENT_DATABASE__CONNECTION=mysql+pymysql://placement:secret@database/placement"
-    engine.podman("run", "--detach", "--name", "several", "--env", connection, IMAGE)
-    assert engine.exit_code("several") == 1
-    sentence = "There is no password for [api]auth_strategy = http_basic: set $PLACEMENT_PASSWORD, or mount the file"
-    assert engine.log("several").strip() == sentence
-    engine.remove("several")
+    with engine.container("several", "--env", connection, IMAGE):
+        assert engine.exit_code("several") == 1
+        assert engine.log("several") == (
+            "There is no password for [api]auth_strategy = http_basic: set $PLACEMENT_PASSWORD, or mount the file\n"
+        )

@@ -1,0 +1,47 @@
+"""deploy/kubernetes with the overlay of docs/containers.rst, as kustomize makes one of them."""
+
+from __future__ import annotations
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from tests.docs.blocks import ROOT, captioned
+from tests.docs.run_by import blocks_of
+
+pytestmark = pytest.mark.xdist_group("containers")
+
+PAGE = "docs/containers.rst"
+#: Where the checkout is, for the overlay of the page.
+BASE = "/work/placement-service/deploy/kubernetes"
+
+
+@pytest.fixture(scope="module")
+def applied(engine, tmp_path_factory):
+    """The manifests that `kubectl apply` gets."""
+    directory = tmp_path_factory.mktemp("overlay")
+    (kustomization,) = blocks_of(__file__, PAGE, "kustomization.yaml")
+    (directory / "kustomization.yaml").write_text(kustomization.text)
+    (directory / "placement.env").write_text(captioned(PAGE, "placement.env"))
+    mounts = (f"--volume={ROOT}/deploy/kubernetes:{BASE}:ro", f"--volume={directory}:/work/cloud:ro")
+    made = engine.podman("run", "--rm", *mounts, "localhost/kustomize", "build", "/work/cloud")
+    return [*yaml.safe_load_all(made)]
+
+
+def test_the_manifests_fit_their_schemas(applied):
+    for manifest in applied:
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+        assert manifest["metadata"]["namespace"] == "openstack"
+
+
+def test_both_pods_have_the_image_the_file_and_the_secret_of_the_overlay(applied):
+    names = {each["kind"]: each["metadata"]["name"] for each in applied}
+    for kind in ("Deployment", "Job"):
+        (pod,) = (each["spec"]["template"]["spec"] for each in applied if each["kind"] == kind)
+        (container,) = pod["containers"]
+        assert container["image"] == "registry.example.org/placement:1.0.0"
+        assert container["envFrom"] == [{"secretRef": {"name": names["Secret"]}}]
+        (file,) = (volume for volume in pod["volumes"] if "configMap" in volume)
+        assert file["configMap"]["name"] == names["ConfigMap"]
+    # Their names change with their contents, so that a change replaces the pods.
+    assert "placement" not in (names["Secret"], names["ConfigMap"])
