@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "build" / "dist"
 #: The directories of the repository that are a project with its own pyproject.toml.
 PROJECTS = (ROOT, ROOT / "client")
-#: Those of setup.cfg's classifiers, and those of the client's.
+#: The Python versions in the classifiers of setup.cfg, and of the client.
 OF_SERVICE = ("3.11", "3.12", "3.13", "3.14")
 OF_CLIENT = ("3.10", *OF_SERVICE)
 

@@ -1,4 +1,4 @@
-"""Start the service of this environment as README.rst does, and let it answer.
+"""Start the service of this environment as README.rst does, and check that it answers.
 
 Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py``.  Environments
 that have the client may follow, to be tried as well.  It needs only the standard library, writes to a temporary
@@ -30,7 +30,7 @@ PATIENCE = 300  # seconds
 HOST, CONSUMER = "c9a3e7a0-5c1a-4b0e-9d0c-1f6f1d1f7a01", "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 #: Modules of this package that need the extras of production.
 MODULES = ("placement.middleware.keystone", "placement.metrics.instruments", "pymysql")
-#: What is left of the host after the claim, leased by the client.
+#: A program that leases what the claim has left on the host.
 LEASE = """
 import sys, uuid
 from placement_client import Client, Token
@@ -60,7 +60,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _served(directory: str, environment: dict[str, str]) -> Iterator[str]:
-    """Run the command of the README, on a free port; it must end in order when it is told to."""
+    """Run the command of the README, on a free port; it must exit with 0 on SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     [command] = re.findall(r"^    (uwsgi --http-socket (?:.*\\\n)*.*)$", README.read_text(), re.MULTILINE)

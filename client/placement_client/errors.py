@@ -26,7 +26,7 @@ from placement_client.steps import Reply
 if TYPE_CHECKING:
     from placement_client.records import Explanation
 
-#: The code of a conflict with other requests, which the same request may not have the next time.
+#: The code of a conflict with a concurrent request: the same request may succeed the next time.
 CONCURRENT_UPDATE = "placement.concurrent_update"
 #: The most characters that are shown of a reply that is not of the service.
 _MOST = 200
@@ -137,7 +137,7 @@ class Refused(Conflict):
 
     Attributes:
         consumer: Its uuid.
-        explanation: Why nothing fits; None if the service has explained it for an equal query, or there is no search.
+        explanation: Why nothing fits; None if another result of the call explains the same query, or if there is none.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Undecided(Refused):
 
 
 class HeldOtherwise(Refused):
-    """The consumer holds something, and not for an equal request."""
+    """The consumer already holds something, by a different request."""
 
 
 class NothingPlaced(Refused):
@@ -189,7 +189,7 @@ _BY_STATUS: dict[int, type[ErrorReply]] = {
 
 
 def of_reply(reply: Reply) -> ErrorReply:
-    """Return the exception that says what a reply of another kind than expected says."""
+    """Return the exception for a reply that is an error, or does not have the expected form."""
     request_id = reply.headers.get("x-openstack-request-id")
     try:
         error = dict(reply.document["errors"][0])

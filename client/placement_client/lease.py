@@ -18,7 +18,7 @@ from placement_client.records import Claim
 from placement_client.steps import Pause, Steps
 
 LOG = logging.getLogger(__name__)
-#: So often is a lease extended within its length: several times in a row that may fail.
+#: The number of extensions within the length of a lease, so that several in a row may fail.
 PER_LENGTH = 6
 #: The longest pause after an extension that failed, and the longest wait for the reply to one, in seconds.
 RETRY, ATTEMPT = 5.0, 10.0
@@ -81,12 +81,12 @@ class Lease:
     # --- the steps ---
 
     def begin(self) -> Steps[None]:
-        """Claim, and have an end that this process knows, and that is not over."""
+        """Claim, and extend the claim if its end by the clock of this process is unknown, or has passed."""
         sent, deadline = time.monotonic(), time.monotonic() + self._operations.patience
         self.claim = yield from self._claiming
         if self.claim.outcome == "claimed":
             self._hold(sent)
-        # Else it is by an earlier attempt, maybe of another process: its end is not this process's to know.
+        # Otherwise an earlier attempt, perhaps by another process, made the claim: its end is unknown here.
         while self.lost:
             yield from self._extend(deadline - time.monotonic())
             if time.monotonic() > deadline:
@@ -104,7 +104,7 @@ class Lease:
             except NothingHeld as gone:
                 self._failure = gone
                 break
-            except Exception as error:  # none is for good before the end: there may be another token, another network
+            except Exception as error:  # it may be temporary: a new token or another network may help
                 self._failure, pause = error, min(RETRY, self._length / PER_LENGTH)
             else:
                 self._failure, pause = None, self._length / PER_LENGTH
@@ -117,7 +117,10 @@ class Lease:
         self._lose()
 
     def close(self) -> None:
-        """Extend it no more; it stays lost if it is, which is told by now, and cannot be lost any more if it is not."""
+        """Stop extending it, and make its state final.
+
+        If it is lost, ``on_lost`` has been called when this returns.  If it is not, it can no longer be lost.
+        """
         with self._changing:
             if not self.lost:
                 self._ends = math.inf
@@ -129,7 +132,7 @@ class Lease:
             return
         try:
             yield from releasing([str(self._consumer)], RELEASE, ATTEMPT)
-        except Exception as error:  # the block may end with an exception, which is the one to be seen
+        except Exception as error:  # must not replace an exception of the block
             LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
 
     def _extend(self, patience: float) -> Steps[None]:
@@ -155,7 +158,7 @@ class Lease:
         return lost
 
     def _lose(self) -> None:
-        """Be lost, once, and tell; does nothing before it begins, and once it is closed."""
+        """Mark it as lost and call ``on_lost``, at most once; does nothing before it begins, or once it is closed."""
         with self._changing:
             if self._lost or not -math.inf < self._ends < math.inf:
                 return

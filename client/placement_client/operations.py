@@ -32,7 +32,7 @@ _RELEASED_AT_ONCE = 150
 _WAIT = 60
 #: Seconds within which the reply to a request that waits has to come.
 _WAITED = _WAIT + 15.0
-#: Seconds before the next request where the last one looked at events, and none was asked for.
+#: Seconds before the next request if the last one read events, none of which met the conditions.
 _LOOKED_ON = 0.1
 
 Consumers = Iterable["str | uuid.UUID"]
@@ -41,9 +41,9 @@ Consumers = Iterable["str | uuid.UUID"]
 class Operations:
     """The operations of a client.
 
-    A request without a reply, or answered with 5xx or 429, is sent again until there is another reply: every one of
-    them may be sent twice.  The same holds while the Identity service is away.  The pauses grow; ``Retry-After`` of the
-    service is kept.
+    All operations but ``request`` are sent again while there is no reply, or one with 5xx or 429, or while the Identity
+    service cannot be reached: sent twice, they have the same effect.  The pauses grow, and are at least as long as
+    ``Retry-After`` says.
 
     Args:
         patience: Seconds after which a request is not sent again, and its failure is raised.
@@ -297,7 +297,7 @@ class Following:
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
-                # At once if as many requests as may wait do so already, or the history is long.
+                # Answered at once: the limit of waiting requests is reached, or no event so far meets the conditions.
                 if time.monotonic() - reply.sent < 1:
                     yield Pause(_LOOKED_ON if moved else next(pauses))
         event = self._events.pop()
@@ -311,7 +311,7 @@ class Following:
 
 
 def answered(call: Call, patience: float) -> Steps[Reply]:
-    """Send a call until it has a reply that tells what came of it; raises what prevents that after ``patience``."""
+    """Send a call until its reply is neither 5xx nor 429; after ``patience``, raise the last failure."""
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
         failure: PlacementError
@@ -382,5 +382,5 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
 
 
 def _has_collided(request: Request, result: Claim | Refused) -> bool:
-    """Whether other clients were faster again and again.  A move has the same code where its generation is wrong."""
+    """Whether the request lost to concurrent ones; a move has the same code if its generation is outdated."""
     return isinstance(result, Refused) and result.code == CONCURRENT_UPDATE and request.keep

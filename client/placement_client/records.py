@@ -15,13 +15,13 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """What one consumer is to get by a claim: a part of ``POST /v1/claims``.
+    """The request for one consumer in a call of ``POST /v1/claims``.
 
     Attributes:
         consumer: Its uuid.  It is the key: the same request again changes nothing.
         query: What it needs.
-        count: How often it needs that, each time in another tree.
-        keep: Whether it keeps what it holds; then it must hold nothing.  False moves it.
+        count: The number of copies that it needs, each in another tree.
+        keep: True for a consumer that holds nothing; False to move one, which replaces what it holds.
         consumer_generation: Its present generation, for a move.
         dry_run: Whether a place is only searched for.
     """

@@ -125,9 +125,9 @@ def _resource() -> Resource:
 
 
 class _Exporter(SpanExporter):
-    """An exporter that does not delay the end of the process where its collector does not answer.
+    """An exporter that does not delay the end of the process if its collector does not answer.
 
-    The SDK would wait for half a minute then, and a thread that could end that cannot be started any more.
+    The SDK would wait for half a minute, and a thread that could interrupt it cannot be started during shutdown.
     """
 
     def __init__(self, exporter: SpanExporter) -> None:
@@ -150,9 +150,10 @@ class _Exporter(SpanExporter):
         return result
 
     def can_finish(self) -> bool:
-        """Before the process ends: whether nothing is being sent that the collector does not answer.
+        """Return whether no batch is being sent; the process is about to end.
 
-        If it has not taken the last spans, no more are sent.
+        Waits for a batch for ``GRACE`` seconds at most.  If that is not enough, or the last batch failed, nothing more
+        is sent.
         """
         self._is_last = True
         if self._fails:
@@ -188,7 +189,7 @@ class _Processor(BatchSpanProcessor):
 
 
 class _Limited(logging.Handler):
-    """Passes on one line in a while: a collector that is away would cause several for each batch."""
+    """Passes on one line in ``QUIET`` seconds: an unreachable collector causes several for each batch."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -205,7 +206,7 @@ class _Limited(logging.Handler):
         if record.exc_info:  # why there is no connection; not a screen of frames of libraries
             said, record.exc_info = f"{said} {record.exc_info[1]}", None
         if self._left_out:
-            said, self._left_out = f"{said} ({self._left_out} lines were left out before)", 0
+            said, self._left_out = f"{said} (lines suppressed before this one: {self._left_out})", 0
         record.msg, record.args = said, None
         logging.getLogger().handle(record)
 

@@ -183,11 +183,11 @@ def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
     clock.sleep(provider.QUIET)
     log.warning("Queue full")
     log.warning("Queue full")
-    assert caplog.messages[1:] == ["Queue full (2 lines were left out before)"]
+    assert caplog.messages[1:] == ["Queue full (lines suppressed before this one: 2)"]
     clock.sleep(provider.QUIET)
     try:
         raise OSError("refused")
     except OSError:
         log.exception("Failed:")
-    assert caplog.messages[2:] == ["Failed: refused (1 lines were left out before)"]
+    assert caplog.messages[2:] == ["Failed: refused (lines suppressed before this one: 1)"]
     assert "Traceback" not in caplog.text
