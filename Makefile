@@ -78,7 +78,7 @@ samples: .venv/gates
 # Only the format of Docker has a health check.
 image:
 	@$(if $(shell command -v podman),podman build --format docker,docker build) --file Containerfile --tag localhost/placement \
-		--label org.opencontainers.image.revision=$(shell git rev-parse HEAD) $(ARGS) .
+		--label org.opencontainers.image.revision=$(shell git rev-parse HEAD 2>/dev/null) $(ARGS) .
 
 bench: .venv/service
 	.venv/bin/python bench/claims.py $(or $(ARGS),http://127.0.0.1:8778)

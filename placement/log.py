@@ -44,6 +44,8 @@ def set_up(conf: cfg.ConfigOpts, project: str) -> None:
     """Set up logging by the configuration; raises ``cfg.Error`` if the log cannot be written."""
     try:
         logging.setLogRecordFactory(OneLineRecord)
+        # Alembic names its plugins at each start.
+        conf.set_default("default_log_levels", [*conf.default_log_levels, "alembic.runtime.plugins=WARN"])
         oslo_log.setup(conf, project)
     except oslo_log.LogConfigError as error:
         raise cfg.Error(str(error)) from None

@@ -22,7 +22,10 @@ def main(words: list[str]) -> None:
         # Process 1 ignores it otherwise; uWSGI has a handler of its own.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         words = [*words, *_prepared()]
-    os.execvp(words[0], words)
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        sys.exit(f"{words[0]}: {error.strerror}")
 
 
 def _prepared() -> list[str]:
@@ -39,7 +42,7 @@ def _prepared() -> list[str]:
         made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
     except (OSError, ValueError) as error:
         sys.exit(f"There is no password for [api]auth_strategy = http_basic: {error}")
-    if not conf.placement_database.connection.startswith("sqlite:"):
+    if not _is_sqlite(conf):
         return []
     # The file belongs to this container, so it may be upgraded without an operator.
     os.environ.setdefault("OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP", "true")
@@ -60,22 +63,29 @@ def _shown_later(greeting: str) -> list[str]:
 
 
 def _make_password(conf) -> str | None:
-    """Write the file of passwords if $PLACEMENT_PASSWORD is set or the file is missing; return a generated password."""
+    """Set the password of the user if $PLACEMENT_PASSWORD is set or the file is missing; return a generated one."""
     import bcrypt
 
     file = Path(conf.oslo_middleware.http_basic_auth_user_file)
     given = os.environ.pop("PLACEMENT_PASSWORD", "")
     if not given and file.exists():
         return None
-    if not given and not conf.placement_database.connection.startswith("sqlite:"):
+    if not given and not _is_sqlite(conf):
         # Only a container alone shows what it has generated; several would also have different passwords.
         raise ValueError("set $PLACEMENT_PASSWORD, or mount the file")
     password = given or secrets.token_urlsafe(15)
     written = file.with_suffix(".new")
     written.touch(mode=0o600)
-    written.write_text(f"{USER}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt()).decode()}\n")
+    lines = file.read_text().splitlines() if file.exists() else []
+    others = [line for line in lines if line.partition(":")[0] != USER]
+    own = f"{USER}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt()).decode()}"
+    written.write_text("\n".join([own, *others, ""]))
     written.replace(file)
     return None if given else password
+
+
+def _is_sqlite(conf) -> bool:
+    return conf.placement_database.connection.partition(":")[0].partition("+")[0] == "sqlite"
 
 
 def _greeting(conf, made: str | None):

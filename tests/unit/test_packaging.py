@@ -228,6 +228,18 @@ def test_the_wheel_has_the_package_the_samples_and_the_licence(wheel):
 
 
 @built_once
+@pytest.mark.parametrize(("project", "package"), [(".", "placement"), ("client", "placement_client")])
+def test_a_wheel_has_no_file_of_an_earlier_build(sdist, project, package, tmp_path):
+    """As after ``pip install .`` of one commit and then of another, in which a migration is missing."""
+    left = sdist / project / "build/lib" / package / "removed.py"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.touch()
+    with zipfile.ZipFile(build("wheel", sdist / project, tmp_path)) as archive:
+        assert f"{package}/__init__.py" in archive.namelist()
+        assert f"{package}/removed.py" not in archive.namelist()
+
+
+@built_once
 def test_the_commands_of_the_wheel_run(wheel, tmp_path):
     environment = os.environ | {
         "PYTHONPATH": str(wheel),
@@ -246,7 +258,7 @@ def test_the_commands_of_the_wheel_run(wheel, tmp_path):
         )
 
     assert run("serve", "--version").stdout == f"{VERSION}\n"
-    run("manage", "db", "sync")
+    assert "setup plugin" not in run("manage", "db", "sync").stderr
     assert (tmp_path / "placement.sqlite").stat().st_size
 
 

@@ -189,6 +189,15 @@ def test_the_file_system_is_read_only_but_for_the_volume(engine, configured):
     assert engine.podman("exec", "configured", "sh", "-c", f"{touched}; true").split() == ["/var/lib/placement", "/tmp"]
 
 
+def started_after(engine, first):
+    """Return the words of a container that runs this command before it starts the service."""
+    (entrypoint, command) = (
+        shlex.join(json.loads(engine.podman("image", "inspect", "--format", f"{{{{json .Config.{name}}}}}", IMAGE)))
+        for name in ("Entrypoint", "Cmd")
+    )
+    return "--entrypoint", "sh", IMAGE, "-c", f"{first}; exec {entrypoint} {command}"
+
+
 @pytest.mark.parametrize(
     ("options", "first"),
     [
@@ -198,12 +207,7 @@ def test_the_file_system_is_read_only_but_for_the_volume(engine, configured):
     ids=["read-only", "full"],
 )
 def test_it_serves_and_greets_without_room_for_temporary_files(engine, options, first):
-    (entrypoint, command) = (
-        shlex.join(json.loads(engine.podman("image", "inspect", "--format", f"{{{{json .Config.{name}}}}}", IMAGE)))
-        for name in ("Entrypoint", "Cmd")
-    )
-    words = ["--publish", "127.0.0.1:8781:8778", *options, "--entrypoint", "sh", IMAGE]
-    with engine.container("cramped", *words, "-c", f"{first}; exec {entrypoint} {command}"):
+    with engine.container("cramped", "--publish", "127.0.0.1:8781:8778", *options, *started_after(engine, first)):
         answers(engine, "cramped")
         assert ask(engine, 8781, "/resource_providers", password_of(greeting(engine, "cramped")))[0] == 200
         assert "Traceback" not in engine.log("cramped")
@@ -218,6 +222,28 @@ def test_it_goes_on_after_a_reload(engine):
         children.until(lambda: engine.log("reloaded").count("(accepting1-once)") == 2, "it is not reloaded")
         answers(engine, "reloaded")
         assert engine.log("reloaded").count(f'the password "{password}"') == 1
+
+
+def test_a_given_password_leaves_other_users_in_the_file(engine):
+    """The driver may be named; the database is one of SQLite all the same, so the start creates it and greets."""
+    digest = bcrypt.hashpw(b"s3cret", bcrypt.gensalt(4)).decode()
+    variables = {
+        "PLACEMENT_PASSWORD": "secret",
+        "OS_PLACEMENT_DATABASE__CONNECTION": "sqlite+pysqlite:////var/lib/placement/other.sqlite",
+    }
+    words = ["--publish", "127.0.0.1:8781:8778", *(f"--env={name}={value}" for name, value in variables.items())]
+    first = f"echo 'nova:{digest}' > /var/lib/placement/htpasswd"
+    with engine.container("others", *words, *started_after(engine, first)):
+        answers(engine, "others")
+        assert "the password" not in greeting(engine, "others")
+        for user, password in (("placement", "secret"), ("nova", "s3cret")):
+            assert ask(engine, 8781, "/resource_providers", password, user)[0] == 200
+
+
+def test_a_command_that_is_missing_ends_the_container_with_one_sentence(engine):
+    with engine.container("mistyped", IMAGE, "placement-manege"):
+        assert engine.exit_code("mistyped") == 1
+        assert engine.log("mistyped") == "placement-manege: No such file or directory\n"
 
 
 def test_what_is_wrong_ends_the_container_with_one_sentence(engine):
