@@ -46,7 +46,7 @@ class Collector:
 
     Attributes:
         answers: While it is not set, requests wait.
-        requests: The headers of each request.
+        requests: The headers of each request, of those that wait, too.
     """
 
     def __init__(self, server: http.server.ThreadingHTTPServer) -> None:
@@ -60,11 +60,10 @@ class Collector:
         self.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
 
     def take(self, headers: Mapping[str, str], content: bytes) -> None:
-        """Keep the spans of a request."""
+        """Keep the spans of a request that has been answered."""
         if headers.get("content-encoding") == "gzip":
             content = gzip.decompress(content)
         with self._lock:
-            self.requests.append(headers)
             self._spans += _spans(ExportTraceServiceRequest.FromString(content))
 
     def of(self, trace: str) -> list[Span]:
@@ -114,9 +113,11 @@ def collecting() -> Iterator[Collector]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             content = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            collector.requests.append(headers)
             collector.answers.wait()
             assert self.path == "/v1/traces"
-            collector.take({name.lower(): value for name, value in self.headers.items()}, content)
+            collector.take(headers, content)
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_response(200)
             self.send_header("content-type", "application/x-protobuf")

@@ -37,6 +37,7 @@ import importlib
 import logging
 import os
 import signal
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +79,9 @@ def pytest_configure(config):
     # Variables of the caller would have services of the tests send traces.
     for name in [each for each in os.environ if each.startswith("OTEL_")]:
         del os.environ[name]
+    # Nor does a proxy of theirs reach the services on this machine.
+    for name in ("NO_PROXY", "no_proxy"):
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1", "localhost"]))
     statement_cache.share()
     unknown = set(chosen(config)) - set(servers.KINDS)
     if unknown:
@@ -190,24 +194,39 @@ def chosen(config):
 
 
 @pytest.fixture
-def in_process(capfd):
-    """Run a command in this process, ``in_process(manage, "db", "sync")``: its exit code, stdout and stderr.
+def restored_log():
+    """Restore, after the test, the log of the process, which commands and services set up."""
+    root = logging.getLogger()
+    handlers, levels = list(root.handlers), _levels()
+    factory, hook = logging.getLogRecordFactory(), sys.excepthook
+    yield
+    root.handlers[:] = handlers
+    for name, level in _levels().items():
+        if level != (before := levels.get(name, logging.NOTSET)):  # each change empties the caches of all loggers
+            logging.getLogger(name).setLevel(before)
+    logging.setLogRecordFactory(factory)
+    sys.excepthook = hook
 
-    A command sets up the log of its process; after the test the log is restored.
-    """
+
+@pytest.fixture
+def restored_signals():
+    """Restore, after the test, the handlers of signals, which some commands replace."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def in_process(capfd, restored_log, restored_signals):
+    """Run a command in this process, ``in_process(manage, "db", "sync")``: its exit code, stdout and stderr."""
 
     def run(module, *words):
         code = module.main(words)
         out, err = capfd.readouterr()
         return SimpleNamespace(code=code, out=out, err=err)
 
-    root = logging.getLogger()
-    handlers, levels = list(root.handlers), _levels()
-    yield run
-    root.handlers[:] = handlers
-    for name, level in _levels().items():
-        if level != (before := levels.get(name, logging.NOTSET)):  # each change empties the caches of all loggers
-            logging.getLogger(name).setLevel(before)
+    return run
 
 
 def _levels():

@@ -10,6 +10,7 @@ A name is taken from it only by a new major release.
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import json
 import re
@@ -134,7 +135,7 @@ def _tables() -> list[Any]:
 
 
 def modules() -> Iterator[str]:
-    """Yield the modules that extensions may rely on, each with the names that the page has for it."""
+    """Yield the modules that extensions may rely on, each with those of the page's names that its code has."""
     table = PAGES["docs/whole-extension.rst"].partition(".. _extension-promises:")[2].partition("\nExtensions of")[0]
     module = ""
     for line in table.splitlines():
@@ -142,7 +143,14 @@ def modules() -> Iterator[str]:
             module = found[1]
             yield module
         if module and re.match(r"``placement|  ", line):
-            yield from (f"{module} {name}" for name in re.findall(r"``(\w+)``", line))
+            yield from (f"{module} {name}" for name in re.findall(r"``(\w+)``", line) if _has(module, name))
+
+
+def _has(path: str, name: str) -> bool:
+    """Whether a module, or a class in it, has this name."""
+    module = importlib.import_module(path.removesuffix(".py").replace("/", "."))
+    owners = [module, *filter(inspect.isclass, vars(module).values())]
+    return any(hasattr(owner, name) or name in inspect.get_annotations(owner) for owner in owners)
 
 
 KINDS: dict[str, Callable[[], Iterator[str]]] = {

@@ -147,8 +147,9 @@ def test_a_collector_that_does_not_answer_delays_no_request(database_url, collec
     few = {"OTEL_BSP_MAX_QUEUE_SIZE": "8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4", "OTEL_EXPORTER_OTLP_TIMEOUT": "86400"}
     collector.answers.clear()
     with running.embedded(database_url, environment=collector.environment | few) as service:
-        # They are all answered before the collector is.
         assert {asked(service)[2] for _ in range(100)} == {200}
+        children.until(lambda: collector.requests, "no span is sent")
+        assert collector.spans == []
         collector.answers.set()
 
 

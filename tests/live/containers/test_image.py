@@ -179,7 +179,7 @@ def test_a_file_takes_the_place_of_the_images_configuration(engine, configured):
 def test_variables_override_it(engine, configured):
     assert ask(engine, 8780, "/resource_providers", "secret")[0] == 200
     assert ask(engine, 8780, "/console/", "secret")[0] == 404
-    assert engine.log("variables").count("WSGI app 0") == 2  # UWSGI_PROCESSES
+    children.until(lambda: engine.log("variables").count("WSGI app 0") == 2, "not two processes")  # UWSGI_PROCESSES
     assert "secret" not in engine.log("variables")
 
 

@@ -32,7 +32,7 @@ def test_a_reader_that_has_ended_is_no_failure():
 
 
 @pytest.mark.parametrize(("written", "most"), [("", 0), ("max_retries = 3\n", 3)])
-def test_a_command_tries_once_to_reach_the_database_unless_a_file_says_more(tmp_path, written, most):
+def test_a_command_tries_once_to_reach_the_database_unless_a_file_says_more(tmp_path, restored_log, written, most):
     path = tmp_path / "placement.conf"
     path.write_text(f"[placement_database]\nconnection = sqlite://\n{written}")
     found = program.configured("placement-x", ["--config-file", str(path), "run"], lambda all_: all_.add_parser("run"))

@@ -13,7 +13,7 @@ COMMANDS = metadata.distribution("placement-service").entry_points.select(group=
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_a_command_prints_its_version(command, capsys):
+def test_a_command_prints_its_version(command, capsys, restored_signals):
     try:
         code = command.load()(["--version"])
     except SystemExit as ended:

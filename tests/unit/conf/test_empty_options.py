@@ -29,20 +29,12 @@ def every_option():
 
 
 @pytest.fixture
-def restored_logging():
-    """Restore the logging of the process after a test."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    named = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
-    levels = {each: each.level for each in named}
-    filters = warnings.showwarning
+def restored_logging(restored_log):
+    """Restore, after the test, the log of the process and where warnings go."""
+    shown = warnings.showwarning
     yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for each in levels:
-        each.setLevel(levels[each])
     logging.captureWarnings(False)
-    warnings.showwarning = filters
+    warnings.showwarning = shown
 
 
 @pytest.fixture(scope="module")
