@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SpanExporter, SpanExportResult
 
 from placement import package
@@ -75,25 +76,6 @@ def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, li
     span = made.get_tracer("test").start_span("name", attributes={"db.query.text": "x" * 10000})
     assert len(span.attributes["db.query.text"]) == longest
     made.shutdown()
-
-
-def test_each_exporter_sends_at_the_end_whether_or_not_another_one_can(monkeypatch, libraries_log):
-    stuck, *others = senders = [Sender(), Sender(), Sender()]
-    monkeypatch.setattr(provider, "GRACE", 0.01)
-    monkeypatch.setattr(provider, "_exporters", [lambda sender=each: sender for each in (others[0], stuck, others[1])])
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
-    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "2")
-    made = provider._provider()
-    tracer = made.get_tracer("test")
-    stuck.goes_on.clear()
-    for _ in range(2):
-        tracer.start_span("of the first batch").end()
-    assert all(each.began.wait(PATIENCE) for each in senders)
-    tracer.start_span("left").end()
-    made.shutdown()
-    assert [each.asked for each in (stuck, *others)] == [1, 2, 2]
-    assert [each.ended for each in senders] == [1, 1, 1]
-    stuck.goes_on.set()
 
 
 class Sender(SpanExporter):
@@ -168,6 +150,26 @@ def test_a_collector_that_does_not_answer_is_not_waited_for_at_the_end(sender, m
     assert not exporter.can_finish()
     assert sender.ended == 1
     sender.goes_on.set()
+    thread.join()
+
+
+def test_each_exporter_sends_at_the_end_whether_or_not_another_one_can(monkeypatch):
+    monkeypatch.setattr(provider, "GRACE", 0.01)
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
+    senders = first, stuck, last = Sender(), Sender(), Sender()
+    exporters = [provider._Exporter(each) for each in senders]
+    made = TracerProvider()
+    for exporter in exporters:
+        made.add_span_processor(provider._Processor(exporter))
+    made.get_tracer("test").start_span("left").end()
+    stuck.goes_on.clear()
+    thread = threading.Thread(target=exporters[1].export, args=([],), daemon=True)
+    thread.start()
+    stuck.began.wait(PATIENCE)
+    made.shutdown()
+    assert (first.asked, stuck.asked, last.asked) == (1, 1, 1)
+    assert [each.ended for each in senders] == [1, 1, 1]
+    stuck.goes_on.set()
     thread.join()
 
 
