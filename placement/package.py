@@ -39,7 +39,7 @@ def version() -> str:
 
 def as_found(name: str) -> str:
     """Return how to start a command of the environment that this program runs in: with its path, if $PATH lacks it."""
-    # Not beside sys.executable: under uWSGI that is the Python which the environment was made with, or empty.
+    # Not beside sys.executable: in a web server that may be the base interpreter or another program, or empty.
     path = Path(sys.prefix, "bin", name)
     if shutil.which(name) == str(path) or not path.exists():
         return name

@@ -78,7 +78,7 @@ def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, li
 
 
 class Sender(SpanExporter):
-    """An exporter whose collector answers once ``answers`` is set, or after 20 seconds, when the SDK would still wait."""
+    """An exporter whose collector answers once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
 
     def __init__(self):
         self.sent, self.ended = [], False
