@@ -39,7 +39,8 @@ def version() -> str:
 
 def as_found(name: str) -> str:
     """Return how to start a command of the environment that this program runs in: with its path, if $PATH lacks it."""
-    path = Path(sys.executable).with_name(name)
+    # Not beside sys.executable: in a web server that may be the base interpreter or another program, or empty.
+    path = Path(sys.prefix, "bin", name)
     if shutil.which(name) == str(path) or not path.exists():
         return name
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return str(path)  # complete: who reads a log is in another directory than the service

@@ -143,14 +143,15 @@ def test_without_a_collector_requests_are_answered_and_the_log_is_not_flooded(se
         assert len(lines_of_libraries(service)) <= 2 * minutes  # of two processes
 
 
-def test_a_collector_that_does_not_answer_delays_no_request(database_url, collector):
+def test_a_collector_that_does_not_answer_delays_neither_requests_nor_the_end(database_url, collector):
     few = {"OTEL_BSP_MAX_QUEUE_SIZE": "8", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "4", "OTEL_EXPORTER_OTLP_TIMEOUT": "86400"}
     collector.answers.clear()
     with running.embedded(database_url, environment=collector.environment | few) as service:
         assert {asked(service)[2] for _ in range(100)} == {200}
         children.until(lambda: collector.requests, "no span is sent")
-        assert collector.spans == []
-        collector.answers.set()
+        service.stop()
+    assert not collector.answers.is_set()
+    assert collector.spans == []
 
 
 def test_the_log_lines_of_a_request_have_the_ids_of_its_trace(database_url, collector):

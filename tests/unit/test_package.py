@@ -109,13 +109,15 @@ def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
     assert package.install("more") == f"{package.as_found('pip')} install 'first>=2,<3' 'second[binary]'"
 
 
-def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch):
+@pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])
+def test_it_installs_into_the_environment_of_the_program(declared, tmp_path, monkeypatch, executable):
+    """A Python within a web server may not know its executable, or name that of the system."""
     declared('Requires-Dist: first; extra == "more"')
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "pip").touch()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", executable)
     assert package.install("more") == f"{tmp_path}/bin/pip install first"
 
 

@@ -79,98 +79,42 @@ def test_an_attribute_is_as_long_as_the_environment_says_or_4096(monkeypatch, li
 
 
 class Sender(SpanExporter):
-    """An exporter that takes spans while ``result`` says so; it remembers how often it was asked, and shut down."""
+    """An exporter whose collector answers once ``answers`` is set, or after 20 seconds; the SDK would wait for 30."""
 
     def __init__(self):
-        self.result, self.asked, self.ended = SpanExportResult.SUCCESS, 0, 0
-        self.began, self.goes_on = threading.Event(), threading.Event()
-        self.goes_on.set()
+        self.sent, self.ended = [], False
+        self.began, self.answers = threading.Event(), threading.Event()
 
     def export(self, spans):
-        self.asked += 1
         self.began.set()
-        self.goes_on.wait(PATIENCE)
-        if isinstance(self.result, OSError):
-            raise self.result
-        return self.result
+        self.answers.wait(20)
+        self.sent += [span.name for span in spans]
+        return SpanExportResult.SUCCESS
 
     def shutdown(self):
-        self.ended += 1
+        self.ended = True
 
 
-@pytest.fixture
-def sender():
-    return Sender()
-
-
-def test_spans_are_sent_at_the_end_if_the_last_ones_were_taken(sender):
-    exporter = provider._Exporter(sender)
-    assert exporter.export([]) is SpanExportResult.SUCCESS
-    assert exporter.can_finish()
-    assert exporter.export([]) is SpanExportResult.SUCCESS
-    exporter.shutdown()
-    assert (sender.asked, sender.ended) == (2, 1)
-
-
-def test_no_more_are_sent_at_the_end_to_a_collector_that_was_away(sender):
-    exporter = provider._Exporter(sender)
-    sender.result = SpanExportResult.FAILURE
-    exporter.export([])
-    assert exporter.can_finish()
-    assert exporter.export([]) is SpanExportResult.FAILURE
-    exporter.shutdown()
-    assert (sender.asked, sender.ended) == (1, 1)
-
-
-def test_an_exporter_that_raises_has_failed(sender):
-    exporter = provider._Exporter(sender)
-    sender.result = OSError("refused")
-    with pytest.raises(OSError, match="refused"):
-        exporter.export([])
-    assert exporter.can_finish()
-    assert exporter.export([]) is SpanExportResult.FAILURE
-    assert sender.asked == 1
-
-
-def test_what_fails_at_the_end_is_the_last_that_is_sent(sender):
-    exporter = provider._Exporter(sender)
-    assert exporter.can_finish()
-    sender.result = SpanExportResult.FAILURE
-    assert [exporter.export([]) for _ in range(3)] == [SpanExportResult.FAILURE] * 3
-    assert (sender.asked, sender.ended) == (1, 1)
-
-
-def test_a_collector_that_does_not_answer_is_not_waited_for_at_the_end(sender, monkeypatch):
-    monkeypatch.setattr(provider, "GRACE", 0.01)
-    exporter = provider._Exporter(sender)
-    sender.goes_on.clear()
-    thread = threading.Thread(target=exporter.export, args=([],))
-    thread.start()
-    sender.began.wait(PATIENCE)
-    assert not exporter.can_finish()
-    assert sender.ended == 1
-    sender.goes_on.set()
-    thread.join()
-
-
-def test_each_exporter_sends_at_the_end_whether_or_not_another_one_can(monkeypatch):
-    monkeypatch.setattr(provider, "GRACE", 0.01)
+def test_at_the_end_a_collector_that_does_not_answer_delays_neither_the_process_nor_other_exporters(
+    monkeypatch, libraries_log
+):
+    stuck, other = Sender(), Sender()
+    other.answers.set()
+    monkeypatch.setattr(provider, "_exporters", [lambda: stuck, lambda: other])
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", str(24 * 3600 * 1000))
-    senders = first, stuck, last = Sender(), Sender(), Sender()
-    exporters = [provider._Exporter(each) for each in senders]
-    made = TracerProvider()
-    for exporter in exporters:
-        made.add_span_processor(provider._Processor(exporter))
-    made.get_tracer("test").start_span("left").end()
-    stuck.goes_on.clear()
-    thread = threading.Thread(target=exporters[1].export, args=([],), daemon=True)
-    thread.start()
-    stuck.began.wait(PATIENCE)
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+    monkeypatch.setattr(provider, "GRACE", 0.01)
+    # The time of the other exporter begins when that of the first one is over.
+    monkeypatch.setattr(stuck, "shutdown", lambda: monkeypatch.setattr(provider, "GRACE", PATIENCE))
+    made = provider._provider()
+    tracer = made.get_tracer("test")
+    tracer.start_span("first").end()
+    assert stuck.began.wait(PATIENCE)
+    tracer.start_span("left").end()
     made.shutdown()
-    assert (first.asked, stuck.asked, last.asked) == (1, 1, 1)
-    assert [each.ended for each in senders] == [1, 1, 1]
-    stuck.goes_on.set()
-    thread.join()
+    assert not stuck.sent
+    stuck.answers.set()
+    assert (other.sent, other.ended) == (["first", "left"], True)
 
 
 def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
