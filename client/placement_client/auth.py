@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator
+import contextlib
+from collections.abc import AsyncGenerator, Generator, Iterator
 from typing import Any, Protocol
 
 import httpx
@@ -45,7 +46,8 @@ class Keystone(httpx.Auth):
     A token that the service does not accept any more is replaced, once for each request.
 
     Args:
-        session: The session; openstacksdk has it as ``connection.session``.
+        session: The session of keystoneauth1, which the extra ``keystone`` installs; openstacksdk has it as
+            ``connection.session``.
         interface: Which URL of the catalog is meant.
         region_name: The region; None where there is only one.
     """
@@ -56,10 +58,8 @@ class Keystone(httpx.Auth):
 
     def endpoint(self) -> str:
         """Return the URL of the service; raises NoToken."""
-        try:
+        with _reporting("catalog"):
             found = self._session.get_endpoint(**self._where)
-        except Exception as error:  # keystoneauth, which is no dependency, has the classes of these
-            raise NoToken(f"The Identity service gives no catalog: {error}", _may_pass(error)) from error
         if not found:
             raise NoToken(f"The catalog has no such service: {self._where}")
         return str(found)
@@ -81,14 +81,31 @@ class Keystone(httpx.Auth):
             yield request
 
     def _sign(self, request: httpx.Request) -> None:
-        try:
+        with _reporting("token"):
             headers = self._session.get_auth_headers()
-        except Exception as error:
-            raise NoToken(f"The Identity service gives no token: {error}", _may_pass(error)) from error
         request.headers.update(headers or {})
 
 
-def _may_pass(error: Exception) -> bool:
-    """Whether the Identity service may answer otherwise soon: an error without a status is one of the connection."""
-    status = getattr(error, "http_status", None)
-    return not status or status >= 500 or status == 429
+@contextlib.contextmanager
+def _reporting(what: str) -> Iterator[None]:
+    """Raise NoToken where keystoneauth fails; any other exception is a fault of the program."""
+    try:
+        yield
+    except Exception as error:
+        if not _is(error, "ClientException"):
+            raise
+        raise NoToken(f"The Identity service gives no {what}: {error}", _may_pass(error)) from error
+
+
+def _may_pass(error: BaseException | None) -> bool:
+    """Whether the Identity service may answer otherwise soon: it was not reached, or has failed."""
+    if status := getattr(error, "http_status", None):
+        return bool(status >= 500 or status == 429)
+    if error is not None and _is(error, "DiscoveryFailure"):  # its context is the reason
+        return _may_pass(error.__context__)
+    return _is(error, "RetriableConnectionFailure")
+
+
+def _is(error: BaseException | None, name: str) -> bool:
+    """Whether it is of a class of keystoneauth, which is no dependency."""
+    return any(each.__name__ == name for each in type(error).__mro__)

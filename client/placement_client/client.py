@@ -30,6 +30,8 @@ Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 _AGENT = f"placement-client/{metadata.version('placement-client')}"
 #: The longest wait for a connection, in seconds.
 _CONNECT = 10.0
+#: No limit on connections: with one, the extension of a lease could have to wait until a request for events has ended.
+_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 
 class _Service(Generic[Http]):
@@ -135,16 +137,21 @@ class AsyncEvents:
 
 
 class Client(_Service[httpx.Client]):
-    """A client of one service.  Threads may share it.
+    """A client of one service.
+
+    Threads may share it.  A process that forks makes a new one in each child, because the child inherits the
+    connections of its parent, and each would get replies to requests of the other.
 
     Args:
         url: The URL of the service, with its prefix; None for that of the catalog of a ``Keystone``.
         auth: What identifies the caller: ``Token``, ``Basic``, ``Keystone``, or any other of httpx; None for that of
             ``http``, or for none.
-        patience: Seconds for which a request is repeated while it gets no reply, or 5xx.
+        patience: Seconds for which a request is repeated while it gets no reply, or 5xx.  If it is not longer than
+            ``timeout``, a request whose reply is lost is not repeated.
         timeout: Seconds for which one attempt waits for the network each time: for a connection, and for each part of
             the reply.  ``AsyncClient`` ends the whole attempt after so long.
-        http: A client of httpx with other settings, such as ``verify`` and ``proxy``, which the caller closes.
+        http: A client of httpx with other settings, such as ``verify`` and ``proxy``, which the caller closes.  Its
+            limit of connections, 100 by default, counts for the extensions of leases, too.
     """
 
     def __init__(
@@ -152,11 +159,11 @@ class Client(_Service[httpx.Client]):
         url: str | None = None,
         auth: httpx.Auth | None = None,
         *,
-        patience: float = 60.0,
+        patience: float = 180.0,
         timeout: float = 60.0,
         http: httpx.Client | None = None,
     ) -> None:
-        super().__init__(url, auth, patience, timeout, http or httpx.Client())
+        super().__init__(url, auth, patience, timeout, http or httpx.Client(limits=_LIMITS))
         self._closes = http is None
 
     def close(self) -> None:
@@ -232,11 +239,11 @@ class AsyncClient(_Service[httpx.AsyncClient]):
         url: str | None = None,
         auth: httpx.Auth | None = None,
         *,
-        patience: float = 60.0,
+        patience: float = 180.0,
         timeout: float = 60.0,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        super().__init__(url, auth, patience, timeout, http or httpx.AsyncClient())
+        super().__init__(url, auth, patience, timeout, http or httpx.AsyncClient(limits=_LIMITS))
         self._closes = http is None
 
     async def close(self) -> None:

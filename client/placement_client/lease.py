@@ -22,7 +22,8 @@ LOG = logging.getLogger(__name__)
 PER_LENGTH = 6
 #: The longest pause after an extension that failed, and the longest wait for the reply to one, in seconds.
 RETRY, ATTEMPT = 5.0, 10.0
-#: Seconds for which the end of a block tries to release the consumer; after it, the lease ends by itself.
+#: Seconds for which the end of a block tries to release the consumer, three times if no reply comes; after it, the
+#: lease ends by itself.
 RELEASE = 10.0
 
 
@@ -53,8 +54,9 @@ class Lease:
         #: Why the last extension failed.
         self._failure: Exception | None = None
         self._lost: LeaseLost | None = None
-        # A client may have threads for the block, ``renew`` and ``watch``.
-        self._changing = threading.Lock()
+        # A client may have threads for the block, ``renew`` and ``watch``.  ``on_lost`` runs with the lock, so that
+        # ``close`` waits for it.  It may call ``close`` itself, so the lock is reentrant.
+        self._changing = threading.RLock()
 
     @property
     def expires_at(self) -> datetime.datetime:
@@ -119,7 +121,7 @@ class Lease:
     def close(self) -> None:
         """Stop extending it, and make its state final.
 
-        If it is lost, ``on_lost`` has been called when this returns.  If it is not, it can no longer be lost.
+        If it is lost, ``on_lost`` has returned when this returns.  If it is not, it can no longer be lost.
         """
         with self._changing:
             if not self.lost:
@@ -131,7 +133,7 @@ class Lease:
         if self.lost:
             return
         try:
-            yield from releasing([str(self._consumer)], RELEASE, ATTEMPT)
+            yield from releasing([str(self._consumer)], RELEASE, RELEASE / 3)
         except Exception as error:  # must not replace an exception of the block
             LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
 
@@ -163,12 +165,12 @@ class Lease:
             if self._lost or not -math.inf < self._ends < math.inf:
                 return
             self._lost = self._loss()
-        LOG.warning("%s", self._lost)
-        if self._on_lost is not None:
-            try:
-                self._on_lost(self._lost)
-            except Exception:
-                LOG.exception("on_lost has failed for the lease of %s", self._consumer)
+            LOG.warning("%s", self._lost)
+            if self._on_lost is not None:
+                try:
+                    self._on_lost(self._lost)
+                except Exception:
+                    LOG.exception("on_lost has failed for the lease of %s", self._consumer)
 
 
 def lease(
@@ -192,12 +194,13 @@ def lease(
     claim ends by itself, ``expires_in`` seconds after it was last extended.
 
     If it cannot be extended until its end, the lease is *lost*: what was held may be another's.  ``on_lost`` is called
-    at that time, in a thread of the client or in the event loop, and by the end of the block at the latest; ``lost`` is
-    True, ``check`` raises LeaseLost, and so does the end of the block.
+    at that time, in a thread of the client or in the event loop, and by the end of the block at the latest, which waits
+    for it; ``lost`` is True, ``check`` raises LeaseLost, and so does the end of the block.
 
     Args:
         expires_in: The seconds for which a claim outlives its process, at least 1.
-        on_lost: What is to be done when the lease is lost, such as to kill a process; a function, also for asyncio.
+        on_lost: What is to be done when the lease is lost, such as to kill a process; a function, also for asyncio.  It
+            must not wait for the end of the block.
 
     Raises:
         Refused: There is no place, as for ``claim``, which describes the other arguments.

@@ -177,7 +177,7 @@ class Operations:
             "consumer_type": consumer_type,
             "consumer_generation": None,
         }
-        path = f"/allocations/{consumer}"
+        path = f"/allocations/{uuid.UUID(str(consumer))}"  # GET takes no other spelling
         try:
             document_of((yield from self._answered(Call("PUT", path, body, MICROVERSION))))
         except Conflict:
@@ -188,7 +188,7 @@ class Operations:
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
         """Return what a consumer holds; raises NothingHeld."""
-        return Claim.of(document_of((yield from self._answered(Call("GET", f"/v1/claims/{consumer}")))))
+        return Claim.of(document_of((yield from self._answered(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
         """Extend a claim until so many seconds from now; with None it has no end.
@@ -334,7 +334,7 @@ def answered(call: Call, patience: float) -> Steps[Reply]:
 
 def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float | None = None) -> Call:
     """Return the call that extends a claim."""
-    return Call("POST", f"/v1/claims/{consumer}/extend", {"expires_in": expires_in}, timeout=timeout)
+    return Call("POST", _path(consumer) + "/extend", {"expires_in": expires_in}, timeout=timeout)
 
 
 def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
@@ -351,6 +351,12 @@ def releasing(consumers: Iterable[str], patience: float, timeout: float | None =
         if not (yield from _pause(pause, deadline)):
             raise NoReply("The service has not released all of these consumers in time.")
     raise AssertionError  # there is no last pause
+
+
+def _path(consumer: str | uuid.UUID) -> str:
+    """Return the path of a claim; raises ValueError for what is no uuid, and might be a path to anything else."""
+    uuid.UUID(str(consumer))
+    return f"/v1/claims/{consumer}"  # as it is spelled, which may be how the service has it
 
 
 def _uuids(consumers: Consumers) -> list[str]:

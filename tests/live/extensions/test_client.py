@@ -431,8 +431,7 @@ def test_extensions_that_fail_for_a_while_lose_nothing(client, afar, proxy, ofte
 
 
 def test_a_service_that_is_away_at_the_end_is_left_alone(client, afar, proxy, monkeypatch, caplog):
-    monkeypatch.setattr(lease, "RELEASE", 0)
-    monkeypatch.setattr(lease, "ATTEMPT", 0.1)
+    monkeypatch.setattr(lease, "RELEASE", 0.1)
     consumer = new()
     caplog.set_level(logging.WARNING)
     with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:

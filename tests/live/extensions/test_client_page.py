@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import code
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,18 +29,32 @@ def service(backend):
         yield found
 
 
-def run(page, url):
-    """Run the programs of a page, one after the other; return their names and values."""
-    names = {}
-    for block in blocks_of(__file__, page, "python"):
-        assert SHOWN in block.text or names
-        exec(compile(block.text.replace(SHOWN, url), page, "exec"), names)
-    names["client"].close()
-    return names
+class Prompt(code.InteractiveConsole):
+    """The prompt of Python, where programs are typed line by line; what they raise is not shown, but raised."""
+
+    def runcode(self, code):
+        exec(code, self.locals)
+
+    def showsyntaxerror(self, *_, **__):
+        raise  # this is called where the error is handled
+
+
+def run(blocks, url):
+    """Run programs one after the other, as a reader does at the prompt; return their names and values."""
+    prompt = Prompt()
+    for block in blocks:
+        for line in [*block.text.replace(SHOWN, url).splitlines(), ""]:
+            prompt.push(line)
+    prompt.locals["client"].close()
+    return prompt.locals
+
+
+def programs(page, text=""):
+    return blocks_of(__file__, page, "python", text)
 
 
 def test_the_programs_do_what_the_page_says(service, capsys):
-    names = run(PAGE, service.url)
+    names = run(programs(PAGE), service.url)
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("working on batch-")
     assert sum(line.startswith("a worker with") for line in printed) == 4
@@ -54,11 +70,20 @@ def test_the_programs_do_what_the_page_says(service, capsys):
     assert names["count"] > 0
 
 
+def test_events_can_be_followed_after_the_first_program_alone(service):
+    blocks = [programs(PAGE)[0], *programs(PAGE, "client.position()")]
+    ended = []
+    reader = threading.Thread(target=lambda: ended.append(run(blocks, service.url)), daemon=True)
+    reader.start()
+    reader.join(children.PATIENCE)
+    assert ended
+
+
 def test_the_program_of_the_readme_finds_a_place_in_the_demonstration(backend, tmp_path, capsys):
     transcripts.install_in_checkout(tmp_path)
     port = children.free_port()
     with transcripts.made(f"make demo ARGS='--port {port}'", tmp_path, port) as url:
-        names = run(README, url)
+        names = run(programs(README), url)
         with Client(url, Token("admin"), **clients.PATIENT) as client, pytest.raises(NothingHeld):
             client.show(names["held"].claim.consumer)
     assert capsys.readouterr().out.startswith("working on ")
@@ -73,6 +98,7 @@ def test_a_generated_client_for_go_is_compiled_and_called(service, tmp_path):
     ):
         if shutil.which(program, path=path) is None:
             raise servers.Missing(f"{program} is not installed: {how}")
+    run(programs(PAGE), service.url)  # by which the cluster has got another host
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "main.go").write_text(captioned(PAGE, "main.go"))
     steps = [step for block in blocks_of(__file__, PAGE, "console") for step in transcripts.steps(block.text)]

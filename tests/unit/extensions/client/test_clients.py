@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import http.server
 import logging
 import threading
 
 import httpx
+import keystoneauth1.session
 import pytest
+from keystoneauth1 import exceptions
+from keystoneauth1.identity import Password
 from placement_client import Client, Keystone, NoReply, NoToken, Token, client, lease, operations
 
-from tests import asynchronous
+from tests import asynchronous, closed
 from tests.children import PATIENCE
 from tests.clock import Clock
-from tests.unit.extensions.client.test_operations import OWNER, result
+from tests.unit.extensions.client.test_operations import JOB, OWNER, result
 
 
 class Service:
@@ -37,12 +42,12 @@ class Service:
 
 
 def claimed(_):
-    document = {**result("a", "claimed"), "expires_at": "2026-11-28T15:00:00Z"}
+    document = {**result(JOB, "claimed"), "expires_at": "2026-11-28T15:00:00Z"}
     return httpx.Response(200, json={"results": [document], **document})
 
 
 def released(_):
-    return httpx.Response(200, json={"released": ["a"], "missing": [], "complete": True})
+    return httpx.Response(200, json={"released": [JOB], "missing": [], "complete": True})
 
 
 def located(_):
@@ -61,12 +66,12 @@ def clock(monkeypatch):
 def connect(request):
     """Makes clients of both kinds, of a service."""
     kinds = {"sync": (Client, httpx.Client), "async": (asynchronous.blocking, httpx.AsyncClient)}
-    kind, http = kinds[request.param]
+    kind, made_by = kinds[request.param]
     with contextlib.ExitStack() as stack:
 
-        def make(service, url="http://placement", auth=None, patience=0, http_auth=None):
-            transport = http(transport=httpx.MockTransport(service), auth=http_auth)
-            return stack.enter_context(kind(url, auth, patience=patience, http=transport))
+        def make(service, url="http://placement", auth=None, http_auth=None, **options):
+            transport = made_by(transport=httpx.MockTransport(service), auth=http_auth)
+            return stack.enter_context(kind(url, auth, http=transport, **options))
 
         yield make
 
@@ -76,9 +81,9 @@ def test_a_failure_of_the_end_hides_no_exception_of_the_block(connect, caplog):
         raise RuntimeError("The client is closed.")
 
     broken = connect(Service(DELETE=closed))
-    with pytest.raises(ZeroDivisionError), broken.lease("a", "resources=VCPU:1", **OWNER, expires_in=3600):
+    with pytest.raises(ZeroDivisionError), broken.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         raise ZeroDivisionError
-    assert "a is not released" in caplog.text
+    assert f"{JOB} is not released" in caplog.text
     assert "The client is closed." in caplog.text
 
 
@@ -91,7 +96,7 @@ def test_what_is_held_is_given_back_where_no_thread_can_begin(monkeypatch):
         monkeypatch.setattr(threading.Thread, "start", start)
         with (
             pytest.raises(RuntimeError, match="thread"),
-            alone.lease("a", "resources=VCPU:1", **OWNER, expires_in=3600),
+            alone.lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600),
         ):
             pytest.fail("the block was entered")
     assert service.methods == ["POST", "DELETE"]
@@ -112,7 +117,7 @@ def test_a_password_of_the_url_is_in_no_exception_and_no_log(connect, caplog):
     caplog.set_level(logging.INFO, "httpx")  # gabbi silences it for the whole process
     url = "http://ada:s%2Fcret@placement/x/"
     with pytest.raises(NoReply, match=r"GET http://placement/x/v1/events\?after=now: refused") as raised:
-        connect(Service(GET=away), url).position()
+        connect(Service(GET=away), url, patience=0).position()
     connect(service := Service(), url).position()
     assert service.requests[0].headers["Authorization"] == "Basic YWRhOnMvY3JldA=="
     assert "cret" not in str(raised.value) + caplog.text
@@ -126,23 +131,85 @@ def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
         clock.now += 9
         return claimed(request)
 
-    with connect(Service(POST=slow)).lease("a", "resources=VCPU:1", **OWNER, expires_in=3600) as held:
+    with connect(Service(POST=slow)).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600) as held:
         assert held.remaining == 3600 - 9
 
     def held_before(request):
         clock.now += 4
-        return httpx.Response(200, json={**slow(request).json(), "results": [result("a", "held")]})
+        return httpx.Response(200, json={**slow(request).json(), "results": [result(JOB, "held")]})
 
-    with connect(Service(POST=held_before)).lease("a", "resources=VCPU:1", **OWNER, expires_in=3600) as held:
+    with connect(Service(POST=held_before)).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600) as held:
         assert held.remaining == 3600 - 13
 
 
-class Refusal(Exception):
-    """What keystoneauth raises for a reply of the Identity service."""
+@pytest.fixture
+def lose(clock):
+    """Loses replies to requests, each after the longest wait for it, until ``answer`` is to answer."""
 
-    def __init__(self, http_status):
-        super().__init__(f"HTTP {http_status}")
-        self.http_status = http_status
+    def make(times, answer):
+        left = [None] * times
+
+        def lost(request):
+            if not left:
+                return answer(request)
+            left.pop()
+            clock.now += request.extensions["timeout"]["read"]
+            raise httpx.ReadTimeout("lost")
+
+        return lost
+
+    return make
+
+
+def test_a_lost_reply_is_asked_for_again_twice_by_default(connect, lose):
+    assert connect(Service(POST=lose(2, claimed))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
+    with pytest.raises(NoReply):
+        connect(service := Service(POST=lose(3, claimed))).claim(JOB, "resources=VCPU:1", **OWNER)
+    assert service.methods == ["POST"] * 3
+
+
+def test_a_release_whose_reply_is_lost_is_asked_for_again(connect, lose, caplog):
+    service = Service(DELETE=lose(2, released))
+    with connect(service).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
+        pass
+    assert service.methods == ["POST", *["DELETE"] * 3]
+    assert "is not released" not in caplog.text
+
+
+class Together(http.server.ThreadingHTTPServer):
+    """Answers no request until so many have come."""
+
+    request_queue_size = 256
+
+    def __init__(self, number):
+        super().__init__(("127.0.0.1", 0), Position)
+        self.gathered = threading.Barrier(number)
+
+
+class Position(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.gathered.wait(PATIENCE)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"position": "1"}')
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("kind", [Client, asynchronous.blocking], ids=["sync", "async"])
+def test_no_request_waits_for_the_connection_of_another(kind):
+    """Those that wait for events may be many, and an extension of a lease must be sent in time."""
+    number = 101  # one more than httpx allows if nothing is said
+    with Together(number) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with (
+            kind(f"http://127.0.0.1:{server.server_port}", patience=0, timeout=PATIENCE) as client,
+            concurrent.futures.ThreadPoolExecutor(number) as pool,
+        ):
+            found = [*pool.map(lambda _: client.position(), range(number))]
+        server.shutdown()
+    assert found == ["1"] * number
 
 
 class Session:
@@ -167,17 +234,46 @@ class Session:
 
 @pytest.mark.parametrize("url", ["http://placement", None])
 def test_an_identity_service_that_is_away_is_asked_again(connect, url):
-    session = Session(ConnectionError("refused"), Refusal(503), Refusal(429))
+    session = Session(
+        exceptions.ConnectFailure("refused"), exceptions.ServiceUnavailable(), exceptions.TooManyRequests()
+    )
     connect(service := Service(), url, Keystone(session), patience=PATIENCE).position()
     assert service.requests[0].headers["X-Auth-Token"] == "t"
     assert service.methods == ["GET"]
 
 
 @pytest.mark.parametrize("url", ["http://placement", None])
-@pytest.mark.parametrize(("failure", "patience"), [(Refusal(401), PATIENCE), (ConnectionError("refused"), 0)])
+@pytest.mark.parametrize(
+    ("failure", "patience"),
+    [
+        (exceptions.Unauthorized("wrong"), PATIENCE),
+        (exceptions.MissingAuthPlugin("wrong"), PATIENCE),
+        (exceptions.EmptyCatalog("wrong"), PATIENCE),
+        (exceptions.SSLError("wrong"), PATIENCE),
+        (exceptions.DiscoveryFailure("wrong"), PATIENCE),
+        (exceptions.ConnectFailure("wrong"), 0),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
 def test_a_token_that_will_not_come_is_not_asked_for(connect, url, failure, patience):
     session = Session(failure, RuntimeError("asked again"))
-    with pytest.raises(NoToken, match=str(failure)):
+    with pytest.raises(NoToken, match="wrong"):
         connect(service := Service(), url, Keystone(session), patience=patience).position()
     assert service.methods == []
     assert len(session.failures) == 1
+
+
+@pytest.mark.parametrize("url", ["http://placement", None])
+def test_a_fault_of_the_program_is_no_lack_of_a_token(connect, url):
+    session = Session(TypeError("wrong"), RuntimeError("asked again"))
+    with pytest.raises(TypeError, match="wrong"):
+        connect(Service(), url, Keystone(session), patience=PATIENCE).position()
+
+
+@pytest.mark.parametrize("path", ["", "/v3"])
+def test_an_identity_service_that_cannot_be_reached_may_come_back(connect, path):
+    """Without a version in its URL, keystoneauth reports that the versions could not be found."""
+    password = Password(closed.URL + path, username="u", password="p", user_domain_id="default")
+    with pytest.raises(NoToken) as raised:
+        connect(Service(), auth=Keystone(keystoneauth1.session.Session(password)), patience=0).position()
+    assert raised.value.may_pass

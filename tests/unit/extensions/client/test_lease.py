@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import threading
 
 import pytest
 from placement_client import ErrorReply, LeaseLost, NoReply, NothingHeld, lease, operations
 from placement_client.operations import Operations
 from placement_client.steps import Call, Pause
 
+from tests.children import PATIENCE
 from tests.clock import Clock
-from tests.unit.extensions.client.test_operations import OWNER, performed, placing, reply, result, taking
+from tests.unit.extensions.client.test_operations import JOB, OWNER, performed, placing, reply, result, taking
 
 HOUR = 3600
 
@@ -32,14 +34,18 @@ def told():
 @pytest.fixture
 def held(clock, told):
     """A lease of an hour, which is claimed."""
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=told.append)
-    performed(made.begin(), [placing(a="claimed")], clock)
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=told.append)
+    performed(made.begin(), [placed("claimed")], clock)
     return made
 
 
-EXTENDED = reply(200, result("a", "held"))
+EXTENDED = reply(200, result(JOB, "held"))
 GONE = reply(404, {"errors": [{"status": 404, "code": "placement.v1.nothing_held", "detail": "It is over."}]})
 FORBIDDEN = reply(403, {"errors": [{"status": 403, "detail": "no"}]})
+
+
+def placed(outcome):
+    return placing(**{JOB: outcome})
 
 
 def test_a_lease_is_extended_six_times_within_its_length(held, clock, told):
@@ -96,37 +102,40 @@ def test_an_extension_after_failures_loses_nothing(held, clock, told):
 
 def test_what_an_earlier_attempt_has_claimed_is_extended_at_once(clock):
     """Its end may be near: it is that of the first request."""
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR)
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR)
     assert made.lost
-    _, (claim, extension) = performed(made.begin(), [placing(a="held"), EXTENDED], clock)
-    assert (claim.path, extension.path) == ("/v1/claims", "/v1/claims/a/extend")
+    _, (claim, extension) = performed(made.begin(), [placed("held"), EXTENDED], clock)
+    assert (claim.path, extension.path) == ("/v1/claims", f"/v1/claims/{JOB}/extend")
     assert made.remaining == HOUR
 
 
 def test_a_claim_that_took_long_is_extended_soon(clock):
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=60)
-    performed(made.begin(), [taking(clock, 45, placing(a="claimed"))], clock)
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=60)
+    performed(made.begin(), [taking(clock, 45, placed("claimed"))], clock)
     assert made.remaining == 15
     assert next(made.renew()).seconds == 0
 
 
 def test_a_block_begins_with_time_that_is_left(clock):
     """The claim was repeated for longer than it lasts: what it took may be over."""
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
     late = taking(clock, 1.5, reply(503, {}))
     extensions = [NoReply("away"), taking(clock, 3, EXTENDED), taking(clock, 1, EXTENDED)]
-    _, taken = performed(made.begin(), [late, late, placing(a="claimed"), *extensions], clock)
+    _, taken = performed(made.begin(), [late, late, placed("claimed"), *extensions], clock)
     assert made.remaining == 1
-    assert [step.path for step in taken if isinstance(step, Call)][2:] == ["/v1/claims", *["/v1/claims/a/extend"] * 3]
+    assert [step.path for step in taken if isinstance(step, Call)][2:] == [
+        "/v1/claims",
+        *[f"/v1/claims/{JOB}/extend"] * 3,
+    ]
 
 
 def test_no_block_begins_with_a_lost_lease(clock):
-    answers = [taking(clock, 3, placing(a="claimed")), GONE]
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
+    answers = [taking(clock, 3, placed("claimed")), GONE]
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
     with pytest.raises(NothingHeld):
         performed(made.begin(), answers, clock)
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=2)
-    answers = itertools.chain([placing(a="held")], itertools.repeat(taking(clock, 9, EXTENDED)))
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=2)
+    answers = itertools.chain([placed("held")], itertools.repeat(taking(clock, 9, EXTENDED)))
     with pytest.raises(LeaseLost):
         performed(made.begin(), answers, clock)
     assert clock.now <= 1003 + 60 + 9
@@ -169,11 +178,31 @@ def test_what_on_lost_does_wrong_is_logged(clock, caplog):
     def fail(_):
         raise ZeroDivisionError
 
-    made = lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
-    performed(made.begin(), [placing(a="claimed")], clock)
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
+    performed(made.begin(), [placed("claimed")], clock)
     performed(made.renew(), [GONE], clock)
-    assert "on_lost has failed for the lease of a" in caplog.text
+    assert f"on_lost has failed for the lease of {JOB}" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_the_end_of_a_block_waits_for_on_lost(clock):
+    """The process, which ends after the block, must not do so before ``on_lost`` has ended another one."""
+    begun, ended, seen = threading.Event(), threading.Event(), []
+
+    def stop(_):
+        made.close()  # all that a lease has may be called here
+        with pytest.raises(LeaseLost):
+            made.check()
+        begun.set()
+        seen.append((made.lost, made.remaining, ended.wait(0.5)))
+
+    made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=stop)
+    performed(made.begin(), [placed("claimed")], clock)
+    threading.Thread(target=performed, args=(made.renew(), [GONE], clock), daemon=True).start()
+    assert begun.wait(PATIENCE)
+    made.close()
+    ended.set()
+    assert seen == [(True, 0, False)]
 
 
 def test_on_lost_is_no_coroutine():
@@ -181,16 +210,16 @@ def test_on_lost_is_no_coroutine():
         """Would never run."""
 
     with pytest.raises(TypeError, match="on_lost"):
-        lease.lease(Operations(60), "a", "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
+        lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=tell)
 
 
 def test_a_release_that_is_not_complete_is_repeated(held, clock, caplog):
     held.close()
     cut = reply(200, {"released": [], "missing": [], "complete": False})
-    done = reply(200, {"released": ["a"], "missing": [], "complete": True})
+    done = reply(200, {"released": [JOB], "missing": [], "complete": True})
     _, steps = performed(held.end(), [cut, done], clock)
     assert [(step.path, step.timeout) for step in steps if isinstance(step, Call)] == [
-        ("/v1/claims?consumer=a", lease.ATTEMPT)
+        (f"/v1/claims?consumer={JOB}", lease.RELEASE / 3)
     ] * 2
     assert caplog.text == ""
 
@@ -201,8 +230,8 @@ def test_the_end_of_a_block_is_no_loss(held, clock, told):
     clock.sleep(next(renewal).seconds)
     renewal.send(None)
     held.close()
-    _, [release] = performed(held.end(), [reply(200, {"released": ["a"], "missing": [], "complete": True})], clock)
-    assert (release.method, release.path) == ("DELETE", "/v1/claims?consumer=a")
+    _, [release] = performed(held.end(), [reply(200, {"released": [JOB], "missing": [], "complete": True})], clock)
+    assert (release.method, release.path) == ("DELETE", f"/v1/claims?consumer={JOB}")
     with pytest.raises(StopIteration):
         renewal.send(GONE)
     clock.now += 2 * HOUR

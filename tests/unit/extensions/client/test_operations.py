@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import uuid
 
 import pytest
 from placement_client import (
+    Candidate,
     Claim,
     NoReply,
     NoRoom,
@@ -23,6 +25,7 @@ from placement_client.steps import Call, Pause, Reply
 
 from tests.clock import Clock
 
+JOB = "2f1f9b0a-0000-5000-8000-000000000001"
 OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "JOB"}
 CODES = {
     "collided": "placement.concurrent_update",
@@ -225,11 +228,43 @@ def test_all_pages_of_consumers_are_read(clock):
 
 
 def test_one_uuid_in_place_of_many_is_refused(clock):
-    client, one = Operations(60), "2f1f9b0a-0000-5000-8000-000000000001"
+    client, one = Operations(60), JOB
     for operation in (
         client.release(one),
         client.claims([], apart_from=one),
         client.claim(one, "resources=VCPU:1", **OWNER, together_with=one),
     ):
         with pytest.raises(TypeError, match="uuids"):
+            performed(operation, [], clock)
+
+
+#: Spellings that the service takes for the same uuid.
+SPELLINGS = [JOB, uuid.UUID(JOB), JOB.upper(), JOB.replace("-", "")]
+
+
+@pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
+def test_a_consumer_is_named_as_its_caller_spells_it(clock, consumer):
+    """``POST /allocations`` stores uuids as they are spelled, and only that spelling finds them on every database."""
+    client, there = Operations(60), reply(200, result(JOB, "held"))
+    for operation in (client.show(consumer), client.extend(consumer, 60)):
+        _, [call] = performed(operation, [there], clock)
+        assert call.path.removesuffix("/extend") == f"/v1/claims/{consumer}"
+
+
+@pytest.mark.parametrize("consumer", SPELLINGS, ids=["text", "uuid", "upper", "hex"])
+def test_what_an_earlier_attempt_has_taken_is_found_whatever_the_spelling(clock, consumer):
+    """``PUT /allocations`` stores the canonical form, and ``GET`` looks for what it is given."""
+    candidate = Candidate({"1": {"VCPU": 1}}, {})
+    held = reply(200, {"allocations": {"1": {"resources": {"VCPU": 1}}}})
+    taking_it = Operations(60).take(candidate, consumer, **OWNER)
+    _, calls = performed(taking_it, [reply(409, {}), held], clock)
+    assert [call.path for call in calls] == [f"/allocations/{JOB}"] * 2
+
+
+@pytest.mark.parametrize("consumer", ["../../traits/CUSTOM_X", "job-1", "", f"{JOB}?a=b", f"{JOB}/..", f"{JOB}%2f"])
+def test_what_is_no_uuid_is_in_no_path(clock, consumer):
+    client = Operations(60)
+    candidate = Candidate({"1": {"VCPU": 1}}, {})
+    for operation in (client.show(consumer), client.extend(consumer, 60), client.take(candidate, consumer, **OWNER)):
+        with pytest.raises(ValueError, match="UUID"):
             performed(operation, [], clock)
