@@ -21,6 +21,7 @@ class Proxy:
         self.target = target
         self.manner = Manner()
         self._listening = socket.create_server(("127.0.0.1", children.free_port()), backlog=128)
+        self._listening.settimeout(0.1)  # a connection that select has seen may be gone before it is accepted
         self.port = self._listening.getsockname()[1]
         self._closed = threading.Event()
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -57,15 +58,16 @@ class Proxy:
 
     def _accept(self) -> None:
         while not self._closed.is_set():
-            if select.select([self._listening], [], [], 0.1)[0]:
-                try:
-                    client, _ = self._listening.accept()
-                except OSError:  # it refuses connections
-                    time.sleep(0.05)
-                    continue
-                thread = threading.Thread(target=self._forward, args=(client,), daemon=True)
-                self._threads = [*(one for one in self._threads if one.is_alive()), thread]
-                thread.start()
+            try:
+                client, _ = self._listening.accept()
+            except TimeoutError:
+                continue
+            except OSError:  # it refuses connections
+                time.sleep(0.05)
+                continue
+            thread = threading.Thread(target=self._forward, args=(client,), daemon=True)
+            self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+            thread.start()
 
     def _forward(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.target)) as server:

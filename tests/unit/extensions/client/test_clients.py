@@ -235,7 +235,7 @@ class Session:
 @pytest.mark.parametrize("url", ["http://placement", None])
 def test_an_identity_service_that_is_away_is_asked_again(connect, url):
     session = Session(
-        exceptions.ConnectFailure("refused"), exceptions.ServiceUnavailable(), exceptions.TooManyRequests()
+        exceptions.ConnectFailure("refused"), exceptions.ServiceUnavailable(), exceptions.HttpError(http_status=429)
     )
     connect(service := Service(), url, Keystone(session), patience=PATIENCE).position()
     assert service.requests[0].headers["X-Auth-Token"] == "t"
