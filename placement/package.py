@@ -43,4 +43,4 @@ def as_found(name: str) -> str:
     path = Path(sys.prefix, "bin", name)
     if shutil.which(name) == str(path) or not path.exists():
         return name
-    return str(path)  # complete: who reads a log is in another directory than the service
+    return str(path)  # absolute: the reader of a log is in another directory than the service

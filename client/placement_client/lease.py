@@ -113,7 +113,7 @@ class Lease:
         self._lose()
 
     def watch(self) -> Steps[None]:
-        """Wait for its end, whatever ``renew`` waits for; return when it is lost or closed."""
+        """Wait until it is lost or closed, independently of ``renew``, which may be waiting for a reply."""
         while self._open:
             yield Pause(min(self.remaining, self._length))
         self._lose()

@@ -32,7 +32,7 @@ _RELEASED_AT_ONCE = 150
 _WAIT = 60
 #: Seconds within which the reply to a request that waits has to come.
 _WAITED = _WAIT + 15.0
-#: Seconds before the next request if the last one read events, none of which met the conditions.
+#: Seconds before the next request if the last one found events, but none that met the conditions.
 _LOOKED_ON = 0.1
 
 Consumers = Iterable["str | uuid.UUID"]
@@ -191,7 +191,7 @@ class Operations:
         return Claim.of(document_of((yield from self._answered(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
-        """Extend a claim until so many seconds from now; with None it has no end.
+        """Set the end of a claim to ``expires_in`` seconds from now; None removes its end.
 
         Raises:
             NothingHeld: The consumer holds nothing, or its time is over.

@@ -69,7 +69,7 @@ class Pause:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply, whatever its HTTP status.
+    """A reply with any HTTP status.
 
     Attributes:
         headers: By their names in lower case.

@@ -80,7 +80,7 @@ class _Reply:
     def __next__(self) -> bytes:
         token = context.attach(self._within)
         try:
-            if self._pieces is None:  # here, because it may raise, and then ``close`` is called
+            if self._pieces is None:  # iter() may raise, and the server closes only a reply that it has
                 self._pieces = iter(self._reply)
             return next(self._pieces)
         except StopIteration:

@@ -177,7 +177,7 @@ def test_a_release_whose_reply_is_lost_is_asked_for_again(connect, lose, caplog)
 
 
 class Together(http.server.ThreadingHTTPServer):
-    """Answers no request until so many have come."""
+    """Answers no request until the given number has arrived."""
 
     request_queue_size = 256
 
