@@ -10,7 +10,7 @@ import contextlib
 import functools
 import sqlite3
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -173,7 +173,7 @@ def _read_no_files(conf: cfg.ConfigOpts) -> None:
 
 #: The adapter class, whose ``send`` all sessions call.
 _adapters: Any = HTTPAdapter
-_send_out = _adapters.send
+_send_out: Callable[..., Response] = _adapters.send
 #: The transports to applications of this process, by host.
 _transports: dict[str | None, Transport] = {}
 

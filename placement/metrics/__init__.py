@@ -50,7 +50,7 @@ def start(path: str, extensions: Iterable[Extension] = ()) -> None:
         raise StartError(f"[metrics]directory: prometheus_client is missing: {package.install('metrics')}") from None
     # The library reads the variable when it is imported, which has happened, and in each process.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
-    values.MmapedDict = AllocatedFile  # type: ignore[misc]
+    values.MmapedDict = AllocatedFile  # type: ignore[attr-defined]
     values.ValueClass = values.get_value_class()
     try:
         directory = Directory(path)
