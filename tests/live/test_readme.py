@@ -85,7 +85,7 @@ def steps(text):
 def test_the_first_walk_with_curl(endpoint):
     """Assignments and the function are kept for the commands that follow; ``...`` stands for anything."""
     before, asked = [], 0
-    for command, shown in steps(section("talk to it from another terminal", "docs/api <")):
+    for command, shown in steps(section("send requests from another terminal", "docs/api <")):
         if not command.startswith("ask $") and not command.startswith(("ask -X", 'ask "')):
             before.append(command.replace("http://127.0.0.1:8778", endpoint))
             continue
@@ -101,11 +101,11 @@ def test_the_first_walk_with_curl(endpoint):
 
 
 def test_the_walk_with_the_openstack_client(endpoint):
-    walk(endpoint, section("With the client that operators use", "Whole machines"), commands=6)
+    walk(endpoint, section("With the OpenStack command-line client", "Whole machines"), commands=6)
 
 
 def test_the_walk_with_machines(endpoint):
-    walk(endpoint, section("Whole machines", "What it promises"), commands=11)
+    walk(endpoint, section("Whole machines", "Guarantees"), commands=11)
 
 
 def walk(endpoint, text, commands):

@@ -1,7 +1,13 @@
-"""One name has one meaning in the whole package (docs/architecture.rst, "Glossary")."""
+"""The words of the glossary (docs/glossary.rst) are used, in one meaning each, and those that they replace are not."""
+
+from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +16,16 @@ from tests.unit.test_writes_go_through_objects import modules
 #: In one process, which parses the package once.
 pytestmark = pytest.mark.xdist_group("sources")
 
+ROOT = Path(__file__).parents[2]
+GLOSSARY = ROOT / "docs/glossary.rst"
+#: Where docstrings and texts for users are.
+PACKAGES = ("placement", "client/placement_client")
+#: Pages of text.
+PAGES = ("*.rst", "docs/**/*.rst", "jepsen/*.rst", "client/*.rst")
 #: Other projects' tests ask for this fixture by its name.
 FIXED = {"Database"}
-#: Words that have been names of several things, or of nothing that a reader could guess.
-AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list"}
+#: Names that were given to several things, or that do not tell what is meant.
+AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list", "one", "found"}
 
 
 def test_a_public_class_name_has_one_meaning():
@@ -22,7 +34,7 @@ def test_a_public_class_name_has_one_meaning():
         for node in ast.walk(module):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(path)
-    assert {name: found for name, found in places.items() if len(found) > 1 and name not in FIXED} == {}
+    assert {name: paths for name, paths in places.items() if len(paths) > 1 and name not in FIXED} == {}
 
 
 def test_no_module_function_or_class_has_an_avoided_name():
@@ -32,3 +44,70 @@ def test_no_module_function_or_class_has_an_avoided_name():
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.strip("_").lower() in AVOIDED:
                 named.append(f"{path}:{node.lineno}")
     assert named == []
+
+
+# --- the glossary ----------------------------------------------------------------------------------------------------
+
+
+def section(title: str) -> str:
+    """Return the text of a section of the glossary."""
+    return re.split(r"\n\n\n", GLOSSARY.read_text().partition(f"\n{title}\n===")[2])[0]
+
+
+def terms() -> list[str]:
+    """Return the terms that the glossary defines."""
+    return re.findall(r"^   (\S.*)$", section("Terms").partition(":sorted:")[2], re.MULTILINE)
+
+
+def replaced() -> list[str]:
+    """Return the words that the terms replace: the second column of the table."""
+    rows = section("Words that these terms replace").split("\n")
+    words = [word.strip() for row in rows if "  " in row.strip() for word in row.split("  ", 1)[1].split(",")]
+    return [re.sub(r"^(a|an|the) | \(.*\)", "", word) for word in words if word not in ("", "not") and "=" not in word]
+
+
+def headings(text: str) -> Iterator[str]:
+    """Yield the titles of a page and its sections."""
+    lines = text.split("\n")
+    for title, underline in zip(lines, lines[1:], strict=False):
+        if title.strip() and re.fullmatch(r'([=\-~^"])\1{3,}', underline) and len(underline) >= len(title.rstrip()):
+            yield title
+
+
+def texts_of_module(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield docstrings and all other constants of several words, each with its line."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 2:
+            yield node.lineno, node.value
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """Return headings, docstrings and texts for users, on one line each, by file and line."""
+    found = {}
+    for pattern in PAGES:
+        for path in ROOT.glob(pattern):
+            for number, title in enumerate(headings(path.read_text())):
+                found[f"{path.relative_to(ROOT)}, heading {number}"] = title
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*.py"):
+            for line, text in texts_of_module(ast.parse(path.read_text())):
+                found[f"{path.relative_to(ROOT)}:{line}"] = " ".join(text.split())
+    return found
+
+
+def pattern_of(words: str) -> re.Pattern[str]:
+    """Return a pattern that finds the words in a text, in the singular or plural."""
+    return re.compile(rf"\b{re.escape(words).replace(chr(92) + ' ', '[ -]')}(s|es)?\b", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("term", terms())
+def test_a_term_is_used(term):
+    pattern = pattern_of(term)
+    assert any(pattern.search(text) for text in texts().values())
+
+
+@pytest.mark.parametrize("words", replaced())
+def test_no_text_has_words_that_a_term_replaces(words):
+    pattern = pattern_of(words)
+    assert [place for place, text in texts().items() if pattern.search(text)] == []
