@@ -6,7 +6,7 @@
     reasons       why a request has no place, as a failure
     claim_record  the records of claims, and what is held by them
     shared        what all calls of a service share
-    guessing      a guess for a call for one consumer, perhaps with those of other threads
+    optimistic    a claim from a recent snapshot, for one consumer; threads that do it at once share a transaction
     uncommitted   what the places of a dry run use
     engine        a search, a transaction, and both again on a newer index where another client was faster
     writing       the transactions

@@ -59,7 +59,7 @@ class Claiming:
 
         Args:
             database: Takes the writes.
-            snapshot: What the index gave for this call: the current snapshot, or for ``guess`` a recent one.
+            snapshot: The snapshot of the first search: the current one, or a recent one for ``run_optimistically``.
         """
         self._call = call
         self._shared = shared
@@ -100,11 +100,11 @@ class Claiming:
         results = [self._results[request.consumer] for request in self._call.requests]
         if not self._call.dry_run:
             _publish(results)
-        if self._call.may_guess and results[0].outcome is RequestOutcome.CLAIMED:
+        if self._call.may_be_optimistic and results[0].outcome is RequestOutcome.CLAIMED:
             signals.written_jointly(1)
         return results
 
-    def guess(self) -> tuple[Mapping[str, ClaimResult], int]:
+    def run_optimistically(self) -> tuple[Mapping[str, ClaimResult], int]:
         """Try once to claim places that were there a moment ago, on single providers that have not changed since.
 
         Bringing the index up to date takes half as many statements as a claim.
@@ -118,10 +118,10 @@ class Claiming:
         """
         # A search that needs more than each request's own operations should not be done twice.
         chosen, _ = self._choose(self._next_snapshot(), Allowance(0, len(self._open)))
-        guessed = [place for place in chosen if place.depends_on_one_provider]
-        if guessed:
-            written = self._written(guessed, unchanged=True, skip_locked=True)
-            for place, outcome in zip(guessed, written, strict=True):
+        optimistic = [place for place in chosen if place.depends_on_one_provider]
+        if optimistic:
+            written = self._written(optimistic, unchanged=True, skip_locked=True)
+            for place, outcome in zip(optimistic, written, strict=True):
                 if isinstance(outcome, ClaimResult):
                     self._end_taken(place, outcome)
         _publish(self._results.values())

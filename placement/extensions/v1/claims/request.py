@@ -62,11 +62,11 @@ class ClaimCall:
     dry_run: bool = False
 
     @property
-    def may_guess(self) -> bool:
-        """Whether the call may take a place that was right a moment ago, if its provider has not changed since.
+    def may_be_optimistic(self) -> bool:
+        """Whether the call may claim from a recent snapshot, if the provider has not changed since.
 
-        It may, for one consumer whose place depends on that provider alone, or on it as the root of its tree
-        (``ChosenPlace.depends_on_one_provider``).  Packing depends on all other providers.
+        The generation of one provider must vouch for the place (``ChosenPlace.depends_on_one_provider``), so the call
+        is for one consumer, and neither names trees nor compares providers.
         """
         [first, *others] = self.requests
         return (

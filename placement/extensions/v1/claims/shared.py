@@ -13,7 +13,7 @@ from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 
 #: How old the snapshot of a guess may be, in seconds.
-GUESS_AGE = 0.5
+SNAPSHOT_AGE = 0.5
 #: The most requests that guess together.
 _MOST = 100
 #: The most calls in a row without a guess.
@@ -32,16 +32,16 @@ class Shared:
         self.conf = conf
         self.database = database
         self.index = index
-        self.guesses = Guesses()
+        self.backoff = OptimisticBackoff()
         self.reasons = RecentReasons()
         self.queue: Queue[ClaimRequest, ClaimResult | None] = Queue(_MOST, database.wait_for)
 
     def recent(self) -> Snapshot:
         """Return a snapshot to guess from."""
-        return self.index.recent(GUESS_AGE)
+        return self.index.recent(SNAPSHOT_AGE)
 
 
-class Guesses:
+class OptimisticBackoff:
     """Skips guesses after lost ones: each consecutive loss about doubles the number of calls that do not guess.
 
     If two threads overwrite each other's count, no harm is done.
