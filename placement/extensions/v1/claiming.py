@@ -67,7 +67,7 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         strategy=_strategy(document.get("strategy", "spread")),
         all_or_nothing=document.get("all_or_nothing", False),
         expires_in=document.get("expires_in"),
-        sets_end="expires_in" in document,
+        sets_expiry="expires_in" in document,
         apart_from=frozenset(map(canonical_uuid, document.get("apart_from", ()))),
         together_with=frozenset(map(canonical_uuid, document.get("together_with", ()))),
         dry_run=req.dry_run is not None,

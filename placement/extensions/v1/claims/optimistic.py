@@ -28,7 +28,7 @@ def claim_optimistically(call: ClaimCall, shared: Shared) -> ClaimResult | None:
         OutcomeUnknown: The connection was lost during COMMIT.  Also raises like ``Queue.turn``.
     """
     [request] = call.requests
-    kind = call.strategy, call.expires_in, call.sets_end
+    kind = call.strategy, call.expires_in, call.sets_expiry
     with shared.queue.turn(request, distinct=[request.consumer], kind=kind) as turn:
         if turn.items:
             turn.end(_claim_together(replace(call, requests=turn.items), shared))
@@ -43,8 +43,8 @@ def _claim_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
     except errors.OutcomeUnknown:
         raise
     except Exception as error:
-        # Nothing was written, and the error may concern only one of the calls.  An optimistic claim is a single attempt;
-        # a lost connection ends it, while the calls themselves make several.
+        # Nothing was written, and the error may concern only one of the calls.  An optimistic claim is one attempt; the
+        # calls themselves make several, which helps after a lost connection.
         log_failure(LOG, f"{count} calls of POST /v1/claims are placed separately", error)
         shared.backoff.note(won=False)
         if count > 1:
