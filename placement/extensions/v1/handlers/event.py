@@ -32,7 +32,10 @@ def list_events(req: Request) -> Reply:
     """List the events that meet every condition, in their order; wait for them, or stream them."""
     parameters = req.parameters
     following = Following(
-        req.database, req.index, schema.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL))
+        req.database,
+        req.index,
+        schema.event_filter(req, parameters),
+        int(parameters.get("limit", schema.DEFAULT_EVENTS)),
     )
     after = following.start(_last_event(req) or parameters.get("after"))
     if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:

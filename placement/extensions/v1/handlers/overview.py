@@ -25,7 +25,7 @@ MANY = 1000
 def show(req: Request) -> Reply:
     """Show all providers as trees, or a page of them."""
     parameters = req.parameters
-    at = date.moment("at", parameters.get("at"), req.now) if "at" in parameters else None
+    at = date.timestamp("at", parameters.get("at"), req.now) if "at" in parameters else None
     past = None if at is None else state_at(req.database, at)
     snapshot = req.index.current() if past is None else past.snapshot
     wanted = schema.tree_filter(parameters, snapshot, req.database)

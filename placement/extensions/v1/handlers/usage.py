@@ -17,7 +17,7 @@ def show(req: Request) -> Reply:
     parameters = req.parameters
     since, until, present = schema.period(parameters, req.now())
     named = parameters.get("class")
-    most = int(parameters.get("limit", schema.USUAL))
+    most = int(parameters.get("limit", schema.DEFAULT_SAMPLES))
     found = usage_history.over_time(req, since, until, most, resource_class=named, present=present)
     if not found:
         # A class that is gone may have samples; one that never was has none.

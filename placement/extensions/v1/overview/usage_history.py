@@ -58,7 +58,7 @@ def shares_over_time(
         classes: The number of classes that have a sample.
         resource_class: The name of the only class.
     """
-    most = usage_shares.affordable(most, classes)
+    most = usage_shares.timestamps_per_class(most, classes)
     return req.read(lambda db: usage_shares.between(db, by, since, until, most, resource_class))
 
 

@@ -15,7 +15,7 @@ from placement.schemas.document import Query
 from placement.schemas.success import ok
 
 #: How many trees, and how many aggregates, are shown without ``limit``.
-SHOWN = 1000
+DEFAULT_LIMIT = 1000
 
 COUNT = Field("count", numeral.up_to(10_000), text="The copies per job, each in a different tree.")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.schemas import paging
-from placement.extensions.v1.schemas.date import DATE, SPAN, moment, span
+from placement.extensions.v1.schemas.date import DATE, SPAN, span, timestamp
 from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
@@ -69,8 +69,8 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         project=parameters.get("project"),
         user=parameters.get("user"),
         consumer_type=parameters.get("type"),
-        created_before=older and moment("older_than", older, req.now),
-        created_after=newer and moment("newer_than", newer, req.now),
+        created_before=older and timestamp("older_than", older, req.now),
+        created_after=newer and timestamp("newer_than", newer, req.now),
         ends_by=ending and req.now() + span(ending),
         providers=providers,
         resource_class=resource_class,

@@ -27,7 +27,7 @@ def span(value: str) -> datetime.timedelta:
     return datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
 
 
-def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
+def timestamp(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
     """Return the moment (naive, UTC) that a parameter names: a date, or how long ago it was.
 
     Args:

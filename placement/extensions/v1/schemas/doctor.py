@@ -10,7 +10,7 @@ from placement.schemas.success import ok
 from placement.version_history import OLDEST
 
 #: How many places of a finding are shown.
-SHOWN = 1000
+MAX_PLACES = 1000
 
 SHOW = Query(
     Object(

@@ -11,7 +11,7 @@ from placement.extensions.v1.failures import InvalidField, UnknownProvider
 from placement.extensions.v1.history import names, subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas import numeral, paging
-from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.date import DATE, timestamp
 from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
@@ -38,14 +38,14 @@ from placement.uuids import spellings
 #: The rule of events, about the project of the query.
 RULE = "placement:v1:events:list"
 #: The most events of a page, and their number where the client states none.
-MOST, USUAL = 1000, 100
+MAX_EVENTS, DEFAULT_EVENTS = 1000, 100
 #: The longest time that a request waits, in seconds.
 LONGEST_WAIT = 60
 #: Begins at the newest position.
 NOW = "now"
 
 _WAIT = string(pattern="^([0-9]|[1-5][0-9]|60)$", description=f"a whole number from 0 to {LONGEST_WAIT}")
-_LIMIT = Field("limit", numeral.up_to(MOST), text="The most events of a page.")
+_LIMIT = Field("limit", numeral.up_to(MAX_EVENTS), text="The most events of a page.")
 LIST = Query(
     Object(
         Field(
@@ -64,7 +64,7 @@ LIST = Query(
     ),
     formats=LENIENT,
 )
-STORY = Query(
+HISTORY = Query(
     Object(
         ONLY,
         Field("order", string(enum=["oldest", "newest"]), text="Which events come first."),
@@ -90,7 +90,7 @@ EVENT = Object(
 LIST_REPLIES = ok(
     Object(Field("events", Array(EVENT), required=True), Field("position", string(), required=True)),
 )
-STORY_REPLIES = ok(
+HISTORY_REPLIES = ok(
     Object(
         Field("uuid", string(), required=True),
         Field("present", boolean(), required=True),
@@ -128,17 +128,17 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
             raise InvalidField(Violation("kind", f'is "{kind}"', f"{PROVIDER} or {NODE} if a provider is given"))
     uuids = () if consumer is None else spellings(consumer)
     if provider is not None:
-        uuids = told_of(req.index.current(), provider, parameters)
+        uuids = uuids_in_scope(req.index.current(), provider, parameters)
     return EventFilter(
         uuids=uuids,
         kinds=kinds,
         project=parameters.get("project"),
         only_owned=not req.may(RULE, {}),
-        since=since and moment("since", since, req.now),
+        since=since and timestamp("since", since, req.now),
     )
 
 
-def told_of(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tuple[str, ...]:
+def uuids_in_scope(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tuple[str, ...]:
     """Return the uuids whose events are those of an object: of a provider also of all that are below it now."""
     slot = snapshot.by_uuid.get(uuid)
     if slot is None:

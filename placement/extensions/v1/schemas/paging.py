@@ -9,7 +9,7 @@ from placement.http.request import Request
 from placement.schemas.declarations import Field, string
 
 #: The most consumers of a page, and their number where the client states none.
-MAX_CONSUMERS, CONSUMERS = 1000, 100
+MAX_CONSUMERS, DEFAULT_CONSUMERS = 1000, 100
 #: An id; every database can compare it, also if it is no id of a row.
 ID = "[0-9]{1,18}"
 AFTER = "The mark of the page before, as in its field next."
@@ -24,7 +24,7 @@ OF_CONSUMERS = (
 
 def consumers_of_page(req: Request) -> tuple[int, int]:
     """Return how many consumers a client asks for, and the id after which they begin."""
-    return int(req.parameters.get("limit", CONSUMERS)), int(req.parameters.get("after", 0))
+    return int(req.parameters.get("limit", DEFAULT_CONSUMERS)), int(req.parameters.get("after", 0))
 
 
 def next_page(req: Request, path: str, mark: str | int | None, **fixed: str | None) -> str | None:

@@ -15,7 +15,7 @@ from placement.schemas.validator import LENIENT
 from placement.version_history import OLDEST
 
 #: Consumers that one request releases by conditions, where the client states no number.
-MOST = 10_000
+DEFAULT_LIMIT = 10_000
 
 QUERY = Query(
     Object(
@@ -24,7 +24,7 @@ QUERY = Query(
         Field(
             "limit",
             numeral.up_to(100_000),
-            text=f"The most consumers to release by conditions; {MOST} by default.",
+            text=f"The most consumers to release by conditions; {DEFAULT_LIMIT} by default.",
         ),
     ),
     formats=LENIENT,

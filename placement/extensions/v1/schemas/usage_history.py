@@ -11,7 +11,7 @@ from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.history.usage_samples import UsageSample
 from placement.extensions.v1.history.usage_shares import Dimension, Shares, UsageShare
 from placement.extensions.v1.schemas import numeral
-from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.date import DATE, timestamp
 from placement.schemas.dates import date
 from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, integer, string
 from placement.schemas.document import Parameters, Query
@@ -19,7 +19,7 @@ from placement.schemas.reply_types import by_class
 from placement.schemas.success import ok
 
 #: The samples of a class where the client states no number.
-USUAL = 200
+DEFAULT_SAMPLES = 200
 _DAY = datetime.timedelta(days=1)
 
 SHOW = Query(
@@ -57,8 +57,8 @@ def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.dat
         InvalidField: There is no such date, or the period ends before it begins.
     """
     given, named = parameters.get("to"), parameters.get("from")
-    until = now if given is None else moment("to", given, lambda: now)
-    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("from", named, lambda: now)
+    until = now if given is None else timestamp("to", given, lambda: now)
+    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else timestamp("from", named, lambda: now)
     if since >= until:
         raise InvalidField(Violation("to", f"is {date(until)}", f"a time after from, {date(since)}"))
     return since, until, since <= now <= until

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from placement.extensions.v1.history.usage_shares import affordable
+from placement.extensions.v1.history.usage_shares import timestamps_per_class
 from placement.extensions.v1.schemas import usage_history
 from placement.version_history import OLDEST
 
@@ -30,7 +30,7 @@ NOW = datetime.datetime(2026, 11, 23, 12)
     ],
 )
 def test_of_many_classes_fewer_moments_are_read(most, classes, moments):
-    assert affordable(most, classes) == moments
+    assert timestamps_per_class(most, classes) == moments
 
 
 @pytest.mark.parametrize(
