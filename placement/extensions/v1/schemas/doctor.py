@@ -9,7 +9,7 @@ from placement.schemas.document import Query
 from placement.schemas.success import ok
 from placement.version_history import OLDEST
 
-#: How many places of a finding are shown.
+#: Places shown of one finding.
 MAX_PLACES = 1000
 
 SHOW = Query(
@@ -17,7 +17,7 @@ SHOW = Query(
         Field(
             "check",
             string(enum=list(checks.NAMES)),
-            text="Make this check only; may be repeated.",
+            text="Run only this check; may be repeated.",
             repeated_since=OLDEST,
         )
     )
