@@ -14,8 +14,8 @@ from placement.http.response import NOW, Reply, ok
 
 
 @endpoint(policy="placement:v1:history:show", query=schema.HISTORY, replies=schema.HISTORY_REPLIES, may_be_gone=True)
-def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the path
-    """Show what has happened to a provider, a node or a consumer, in order, even if it is gone."""
+def show(req: Request, object: str) -> Reply:  # noqa: A002, a name in the route
+    """Show the events of a provider, a node or a consumer, in order, even if it no longer exists."""
     uuid = subject.find(req.database, req.index.current(), object)
     if uuid is None:
         raise NothingKnown(object=object)
@@ -31,7 +31,7 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the pat
     document = {
         "uuid": uuid,
         "present": is_present,
-        "events": [schema.document(one, page.names) for one in page.events],
+        "events": [schema.document(event, page.names) for event in page.events],
         "next": following,
     }
     return ok(document, modified=NOW)

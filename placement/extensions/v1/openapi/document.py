@@ -16,13 +16,13 @@ from placement.version_history import Version
 
 JSONObject = dict[str, Any]
 
-#: What identifies a caller; the configuration of the service decides which of them it takes.
+#: Ways to authenticate; the configuration of the service decides which of them it accepts.
 _SECURITY: dict[str, JSONObject] = {
     "token": {
         "type": "apiKey",
         "in": "header",
         "name": "X-Auth-Token",
-        "description": "A token of the Identity service, or what noauth2 takes for one.",
+        "description": "A token of the Identity service, or any text if the service runs with noauth2.",
     },
     "basic": {"type": "http", "scheme": "basic", "description": "A user of the service's own password file."},
 }
@@ -32,9 +32,9 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
     """Return the OpenAPI document of an API, without ``servers``.
 
     Args:
-        api: The API; its paths in the document begin after its prefix.
-        version: The version of the API that is described; ``OLDEST`` for an API without versions.
-        label: The version of the document: that of the API, or of the service if the API has none.
+        api: The API; the paths in the document are relative to its prefix.
+        version: The version of the API; ``OLDEST`` for an API without versions.
+        label: The version of the document: the version of the API, or of the service for an API without versions.
     """
     paths: JSONObject = {}
     components = Components()
@@ -44,10 +44,10 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
             shown = examples.of(api, version, method, path, endpoint)
             operation = _operation(api, version, path, endpoint, shown, components)
             name = _class_name(operation["operationId"])
-            failing = sorted(replies.failing(api, version, path, method, endpoint))
+            statuses = sorted(replies.failing(api, version, path, method, endpoint))
             operation["responses"] = {
                 **replies.succeeding(api, version, endpoint, shown, name, components),
-                **{str(status.value): failure(status) for status in failing},
+                **{str(status.value): failure(status) for status in statuses},
                 **replies.conflict(api, version, endpoint, name, components),
             }
             paths.setdefault(path, {})[method.lower()] = operation
@@ -61,12 +61,12 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
 
 def _about(api: Api, version: Version) -> str:
     if not api.versioning.headers(version):
-        return "This API has no versions: routes, parameters and fields are added, and none changes its meaning."
-    return f"Version {version}.  Requests ask for it by a header; other versions have documents of their own."
+        return "This API has no versions: routes, parameters and fields may be added, but keep their meaning."
+    return f"Version {version}.  Requests select it by a header; other versions have their own documents."
 
 
 def endpoints_at(methods: Methods, version: Version) -> Iterator[tuple[str, Endpoint]]:
-    """Yield each method that the path has in this version, with its endpoint."""
+    """Yield each method that a path supports in a version, with its endpoint."""
     for method, served in methods.items():
         for endpoint in served if isinstance(served, tuple) else (served,):
             if endpoint.since <= version and (endpoint.until is None or version < endpoint.until):
@@ -103,5 +103,5 @@ def _operation(
 
 
 def _class_name(operation_id: str) -> str:
-    """Return the name of an operation as the name of a class, ``ResourceClassShow``."""
+    """Return the class name of an operation, such as ``ResourceClassShow``."""
     return "".join(word.capitalize() for word in operation_id.replace(".", "_").split("_"))
