@@ -1,4 +1,4 @@
-"""The trees that a call may use: apart from other consumers, together with them, or where no claim was refused."""
+"""Conditions on trees: apart from other consumers, together with others, and not where a claim was refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NoTreeError(Exception):
 
 
 class Conditions:
-    """The conditions of a call on trees, as of the last read.
+    """The trees that a call may use, as of the last read.
 
     Attributes:
         named: Consumers whose places restrict those of others.  Consumers of this call may have places from an earlier
@@ -48,7 +48,7 @@ class Conditions:
             self.relied_on |= {consumer: ids for consumer, ids in self._taken.items() if consumer in self.relied_on}
 
     def note_taken(self, place: ChosenPlace) -> None:
-        """Record the place that a consumer of the call was given."""
+        """Record the place of a consumer of the call."""
         consumer = place.request.consumer
         if consumer in self.relied_on:
             self._taken[consumer] = self.relied_on[consumer] = {place.provider_ids[uuid] for uuid in place.resources}

@@ -70,7 +70,7 @@ class Claiming:
         self._allowance = Allowance(self._settings.operations, len(call.requests))
         #: None after the first search.
         self._snapshot: Snapshot | None = snapshot
-        #: Whether all places are claimed in one transaction, or none.
+        #: Whether to claim all places in one transaction.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
         self._conditions = Conditions(call)
         self._open = {request.consumer: request for request in call.requests}
@@ -179,8 +179,8 @@ class Claiming:
 
         In a dry run, it includes the usage added and released so far.
         """
-        given, self._snapshot = self._snapshot, None
-        current = self._shared.index.current() if given is None or self._own or self._conditions.named else given
+        initial, self._snapshot = self._snapshot, None
+        current = self._shared.index.current() if initial is None or self._own or self._conditions.named else initial
         return current if self._uncommitted is None else self._uncommitted.applied_to(current)
 
     def _read_holdings(self) -> None:
@@ -281,8 +281,8 @@ class Claiming:
         elif request.generation is None:
             self._refuse([request.consumer], HeldOtherwise(consumer=request.consumer))
         else:
-            shown = "null" if generation is None else generation
-            conflict = errors.ConsumerGenerationConflict(expected=shown, given=request.generation)
+            expected = "null" if generation is None else generation
+            conflict = errors.ConsumerGenerationConflict(expected=expected, given=request.generation)
             self._refuse([request.consumer], conflict)
 
     def _held(self, consumers: Collection[str]) -> Mapping[str, Holding]:

@@ -39,7 +39,7 @@ def _claim_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
     """Return the result of each placed request, and None for the others."""
     count = len(call.requests)
     try:
-        placed, found = Claiming(call, shared, shared.database, shared.recent()).run_optimistically()
+        placed, found_count = Claiming(call, shared, shared.database, shared.recent()).run_optimistically()
     except errors.OutcomeUnknown:
         raise
     except Exception as error:
@@ -50,10 +50,10 @@ def _claim_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
         if count > 1:
             signals.retried("joint")
         return [None] * count
-    if found:
-        shared.backoff.note(2 * len(placed) >= found)
+    if found_count:
+        shared.backoff.note(2 * len(placed) >= found_count)
     if placed:
         signals.written_jointly(len(placed))
-    if len(placed) < found and count > 1:
+    if len(placed) < found_count and count > 1:
         signals.retried("joint")
     return [placed.get(request.consumer) for request in call.requests]

@@ -1,6 +1,6 @@
-"""Cached explanations of refusals.
+"""A cache of reasons for refusals.
 
-In a full cloud, many requests with the same query are refused; explaining it once is enough.
+In a full cloud, many requests with the same query are refused; one explanation serves them all.
 """
 
 from __future__ import annotations

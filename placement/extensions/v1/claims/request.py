@@ -65,8 +65,8 @@ class ClaimCall:
     def may_be_optimistic(self) -> bool:
         """Whether the call may claim from a recent snapshot, if the provider has not changed since.
 
-        The generation of one provider must vouch for the place (``ChosenPlace.depends_on_one_provider``), so the call
-        is for one consumer, and neither names trees nor compares providers.
+        The place must depend on one provider (``ChosenPlace.depends_on_one_provider``), whose generation proves that it
+        is still valid.  So the call is for one consumer, and neither names trees nor compares providers.
         """
         [first, *others] = self.requests
         return (

@@ -161,7 +161,7 @@ def _write_records(
             record = record.replace(db, keep_expiry=outcome.moved and not call.sets_expiry)
         else:
             new.append(record)
-        shown = Place(
+        claimed = Place(
             resources=place.resources,
             provider_names=place.provider_names,
             provider_generations=outcome.provider_generations,
@@ -170,7 +170,7 @@ def _write_records(
             expires_at=record.expires_at,
         )
         result = RequestOutcome.MOVED if outcome.moved else RequestOutcome.CLAIMED
-        written.append(ClaimResult(place.request.consumer, result, shown))
+        written.append(ClaimResult(place.request.consumer, result, claimed))
     ClaimRecord.insert_all(db, new)
     return written
 

@@ -29,9 +29,9 @@ def show(req: Request) -> Reply:
     at = date.timestamp("at", parameters.get("at"), req.now) if "at" in parameters else None
     past = None if at is None else state_at(req.database, at)
     snapshot = req.index.current() if past is None else past.snapshot
-    wanted = schema.tree_filter(parameters, snapshot, req.database)
+    tree_filter = schema.tree_filter(parameters, snapshot, req.database)
     limit = int(parameters.get("limit")) if "limit" in parameters else None
-    trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
+    trees = find_trees(snapshot, tree_filter, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
     following = next_page(req, "/overview", trees.last and schema.mark_text(trees.last), at=precise(at))

@@ -108,13 +108,13 @@ def newest(db: Reading) -> tuple[int, str]:
 
 
 def page(
-    db: Connection, wanted: EventFilter, limit: int, after: str | None = None, *, newest_first: bool = False
+    db: Connection, event_filter: EventFilter, limit: int, after: str | None = None, *, newest_first: bool = False
 ) -> EventPage:
     """Return a page of events in the order of their positions.
 
     Args:
         db: A connection that sees one committed state.
-        wanted: The filter.
+        event_filter: The filter.
         limit: The maximum number of events.
         after: The mark to resume after; None to begin at the first event, or with ``newest_first`` at the last.
         newest_first: Whether to reverse the order.
@@ -133,21 +133,21 @@ def page(
     elif newest_first:
         number = last + 1
     else:
-        number = first - 1 if wanted.since is None else _before(db, wanted.since, last)
+        number = first - 1 if event_filter.since is None else _before(db, event_filter.since, last)
     lowest, highest = (first, number - 1) if newest_first else (number + 1, last)
     if lowest > highest:
         return EventPage([], number, after or _mark_of(db, number), False)
-    conditions, lowest, highest = _conditions(db, wanted, limit, lowest, highest, newest_first=newest_first)
+    conditions, lowest, highest = _conditions(db, event_filter, limit, lowest, highest, newest_first=newest_first)
     matches = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
     if len(matches) == limit:
         reached, mark = matches[-1].number, matches[-1].mark
     else:
         reached = lowest if newest_first else highest
         mark = _mark(last, newest) if reached == last else _mark_of(db, reached)
-    if wanted.project is not None:
+    if event_filter.project is not None:
         # Some collations ignore trailing spaces.
-        matches = [event for event in matches if event.project == wanted.project]
-    if wanted.only_owned:
+        matches = [event for event in matches if event.project == event_filter.project]
+    if event_filter.only_owned:
         matches = [event.to_owner() for event in matches]
     return EventPage(matches, reached, mark, first < reached if newest_first else reached < last)
 
@@ -226,18 +226,18 @@ _FIRST = events.alias("of_request")
 
 
 def _conditions(
-    db: Reading, wanted: EventFilter, limit: int, lowest: int, highest: int, *, newest_first: bool
+    db: Reading, event_filter: EventFilter, limit: int, lowest: int, highest: int, *, newest_first: bool
 ) -> tuple[list[sa.ColumnElement[bool]], int, int]:
     """Return the conditions of a page and the range of positions that it examines."""
     conditions: list[sa.ColumnElement[bool]] = []
-    if wanted.kinds:
-        conditions.append(events.c.kind.in_(wanted.kinds))
-    if wanted.since is not None:
-        conditions.append(events.c.at >= wanted.since)
+    if event_filter.kinds:
+        conditions.append(events.c.kind.in_(event_filter.kinds))
+    if event_filter.since is not None:
+        conditions.append(events.c.at >= event_filter.since)
     # Columns with an index.
-    indexed = [(events.c.uuid, wanted.uuids)] if wanted.uuids else []
-    if wanted.project is not None:
-        indexed.append((events.c.project, (wanted.project,)))
+    indexed = [(events.c.uuid, event_filter.uuids)] if event_filter.uuids else []
+    if event_filter.project is not None:
+        indexed.append((events.c.project, (event_filter.project,)))
     # Near the end of the history, scanning the remaining positions is cheaper than reading all events of an object.
     max_rows = min(WINDOW, highest - lowest)
     rare = next((column for column, values in indexed if _is_rare(db, column, values, max_rows)), None)
@@ -246,7 +246,7 @@ def _conditions(
         (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
     )
     if rare is None:
-        window = limit if wanted == _ALL else WINDOW
+        window = limit if event_filter == _ALL else WINDOW
         if newest_first:
             lowest = max(lowest, highest + 1 - window)
         else:

@@ -114,7 +114,9 @@ def topological_order(transactions: Iterable[UnorderedTransaction]) -> list[Unor
     Args:
         transactions: All transactions that one state of the database contains in addition to an earlier state.
     """
-    by_time = sorted(transactions, key=lambda each: (each.rowid, each.at, each.writer, each.seq))
+    by_time = sorted(
+        transactions, key=lambda transaction: (transaction.rowid, transaction.at, transaction.writer, transaction.seq)
+    )
     writers: defaultdict[int, deque[int]] = defaultdict(deque)
     for rank in sorted(range(len(by_time)), key=lambda rank: by_time[rank].seq):
         writers[by_time[rank].writer].append(rank)
@@ -168,7 +170,7 @@ def _present_lifetime_last(chain: list[_Step]) -> list[_Step]:
     The database assigns the id of a row shortly before it inserts the row.  If other transactions create and delete the
     object in between, the present lifetime has a lower id than theirs, although it began later.
     """
-    ended = {step[:2] for step, _ in chain if step[3] == math.inf}
+    ended = {step[0][:2] for step in chain if step[0][3] == math.inf}
     present = [step for step in chain if step[0][:2] not in ended]
     others = [step for step in chain if step[0][:2] in ended]
     is_later = present and others and min(rank for _, rank in present) > max(rank for _, rank in others)
@@ -201,17 +203,17 @@ def unordered(db: Connection) -> list[dict[str, Any]]:
     last = db.execute(NEWEST_POSITION).first()
     position = 1 if last is None else last.position + last.events
     rows = []
-    for each in topological_order(transactions):
+    for transaction in topological_order(transactions):
         rows.append(
             {
                 "position": position,
-                "writer_id": each.writer,
-                "seq": each.seq,
-                "events": each.length,
-                "at": each.at,
+                "writer_id": transaction.writer,
+                "seq": transaction.seq,
+                "events": transaction.length,
+                "at": transaction.at,
             }
         )
-        position += each.length
+        position += transaction.length
     return rows
 
 
@@ -256,7 +258,7 @@ def _newest_of(table: sa.Table) -> sa.ScalarSelect[Any]:
     )
 
 
-#: Writers, including closed ones, with events that have no position; and the newest number of each with a position.
+#: Writers, including ended ones, with events that have no position; and the newest number of each with a position.
 _BEHIND = sa.select(_WRITER.label("writer"), _newest_of(event_order).label("ordered")).where(
     _newest_of(events) > sa.func.coalesce(_newest_of(event_order), 0)
 )

@@ -71,7 +71,10 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> Non
 
 
 def _max_waiting(configured: int | None, threads: int | None) -> int:
-    """Return how many requests may wait for events: by default a quarter of the threads, but one of two or three."""
+    """Return the number of requests that may wait for events.
+
+    By default, it is a quarter of the threads; one if there are two or three, and none if there is one.
+    """
     if configured is not None:
         return int(configured)
     if threads is None:

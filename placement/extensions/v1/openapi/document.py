@@ -41,12 +41,12 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
     failure = functools.cache(functools.partial(replies.failure, api, version, components))
     for path, methods in api.routes.items():
         for method, endpoint in endpoints_at(methods, version):
-            shown = examples.of(api, version, method, path, endpoint)
-            operation = _operation(api, version, path, endpoint, shown, components)
+            relevant = examples.of(api, version, method, path, endpoint)
+            operation = _operation(api, version, path, endpoint, relevant, components)
             name = _class_name(operation["operationId"])
             statuses = sorted(replies.failing(api, version, path, method, endpoint))
             operation["responses"] = {
-                **replies.succeeding(api, version, endpoint, shown, name, components),
+                **replies.succeeding(api, version, endpoint, relevant, name, components),
                 **{str(status.value): failure(status) for status in statuses},
                 **replies.conflict(api, version, endpoint, name, components),
             }
@@ -74,7 +74,7 @@ def endpoints_at(methods: Methods, version: Version) -> Iterator[tuple[str, Endp
 
 
 def _operation(
-    api: Api, version: Version, path: str, endpoint: Endpoint, shown: list[Example], components: Components
+    api: Api, version: Version, path: str, endpoint: Endpoint, relevant: list[Example], components: Components
 ) -> JSONObject:
     noun = endpoint.handler.__module__.rpartition(".")[2]
     sentence = (endpoint.handler.__doc__ or "").partition("\n")[0]
@@ -84,8 +84,8 @@ def _operation(
         "tags": [noun],
         "parameters": [
             *parameters.of_versions(api, version),
-            *parameters.of_path(path, shown),
-            *parameters.of_query(endpoint, version, shown),
+            *parameters.of_path(path, relevant),
+            *parameters.of_query(endpoint, version, relevant),
             *parameters.of_dry_runs(endpoint),
         ],
     }
@@ -95,7 +95,7 @@ def _operation(
     if endpoint.body is not None:
         name = f"{_class_name(operation['operationId'])}Body"
         content: JSONObject = {"schema": components.schema(name, endpoint.body.render(version))}
-        if bodies := {example.name: {"value": example.body} for example in shown}:
+        if bodies := {example.name: {"value": example.body} for example in relevant}:
             content["examples"] = bodies
         operation["requestBody"] = {"required": True, "content": {JSON: content}}
     operation["security"] = [] if path in api.open_paths else [{name: []} for name in _SECURITY]

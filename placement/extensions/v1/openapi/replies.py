@@ -163,13 +163,13 @@ def _response(
     response["headers"] = dict(_headers(api, version, success))
     if schema is not None:
         content: dict[str, Any] = {"schema": schema}
-        shown = {
+        values = {
             example.name: {"value": example.reply}
             for example in examples
             if example.status == success.status and example.reply is not None
         }
-        if shown:
-            content["examples"] = shown
+        if values:
+            content["examples"] = values
         response["content"] = {JSON: content}
     return response
 

@@ -72,7 +72,7 @@ class TreePage(NamedTuple):
 
 def find_trees(
     snapshot: Snapshot,
-    wanted: TreeFilter,
+    tree_filter: TreeFilter,
     order: TreeOrder | None = None,
     limit: int | None = None,
     after: Mark | None = None,
@@ -81,12 +81,12 @@ def find_trees(
 
     Args:
         snapshot: The snapshot of the trees.
-        wanted: The filter.
+        tree_filter: The filter.
         order: The order; None: by the ids of the roots.
-        limit: The maximum number of providers on the page; a larger tree has a page of its own.  None: no limit.
+        limit: The maximum number of providers on the page; a larger tree gets a page to itself.  None: no limit.
         after: The mark of the last tree on the previous page; it contains a sum if ``order`` is given.
     """
-    roots = _roots(snapshot, wanted).slots()
+    roots = _roots(snapshot, tree_filter).slots()
     sums, sign = None, 1 if order is not None and order.least_first else -1
     if order is not None:
         sums, has_class = _sums(snapshot, order)
@@ -147,19 +147,21 @@ def _in_one_of(snapshot: Snapshot, aggregates: Iterable[str]) -> SlotSet:
     return _union(snapshot, (snapshot.in_aggregate(uuid).slots() for uuid in aggregates))
 
 
-def _roots(snapshot: Snapshot, wanted: TreeFilter) -> SlotSet:
+def _roots(snapshot: Snapshot, tree_filter: TreeFilter) -> SlotSet:
     chosen = SlotSet.dense(snapshot.forest.alive)
-    if wanted.trait is not None:
-        chosen &= snapshot.with_trait(wanted.trait)
-    if wanted.aggregate is not None:
-        chosen &= snapshot.in_aggregate(wanted.aggregate)
-    if wanted.over_committed:
-        chosen &= _union(snapshot, (column.over_committed() for column in _columns(snapshot, wanted.resource_class)))
-    elif wanted.resource_class is not None:
-        with_class = (column.inventories().slots for column in _columns(snapshot, wanted.resource_class))
+    if tree_filter.trait is not None:
+        chosen &= snapshot.with_trait(tree_filter.trait)
+    if tree_filter.aggregate is not None:
+        chosen &= snapshot.in_aggregate(tree_filter.aggregate)
+    if tree_filter.over_committed:
+        chosen &= _union(
+            snapshot, (column.over_committed() for column in _columns(snapshot, tree_filter.resource_class))
+        )
+    elif tree_filter.resource_class is not None:
+        with_class = (column.inventories().slots for column in _columns(snapshot, tree_filter.resource_class))
         chosen &= _union(snapshot, with_class)
     roots = snapshot.forest.roots_of(chosen)
-    return roots if wanted.root is None else roots & SlotSet.sparse(np.array([wanted.root], dtype=np.intp))
+    return roots if tree_filter.root is None else roots & SlotSet.sparse(np.array([tree_filter.root], dtype=np.intp))
 
 
 def _columns(snapshot: Snapshot, resource_class: str | None) -> list[Column]:

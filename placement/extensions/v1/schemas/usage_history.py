@@ -58,9 +58,9 @@ def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.dat
     Raises:
         InvalidField: A date does not exist, or the period ends before it begins.
     """
-    given, named = parameters.get("to"), parameters.get("from")
-    until = now if given is None else timestamp("to", given, lambda: now)
-    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else timestamp("from", named, lambda: now)
+    end, begin = parameters.get("to"), parameters.get("from")
+    until = now if end is None else timestamp("to", end, lambda: now)
+    since = max(until, datetime.datetime.min + _DAY) - _DAY if begin is None else timestamp("from", begin, lambda: now)
     if since >= until:
         raise InvalidField(Violation("to", f"is {date(until)}", f"a time after from, {date(since)}"))
     return since, until, since <= now <= until
