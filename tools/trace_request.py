@@ -101,7 +101,7 @@ def requests(provider: str) -> dict[str, Callable[[], Sent]]:
     if "v1" not in extension.installed():
         return found
     return found | {
-        "POST /v1/claims, guessed": lambda: ("POST", "/v1/claims", {"requests": [claim()]}),
+        "POST /v1/claims, optimistic": lambda: ("POST", "/v1/claims", {"requests": [claim()]}),
         "POST /v1/claims, in rounds": lambda: ("POST", "/v1/claims", {"requests": [claim()], "strategy": "pack"}),
         "GET /v1/events": lambda: ("GET", "/v1/events?limit=10", None),
     }
@@ -160,7 +160,7 @@ def main() -> None:
             parser.error(f"no request has such a name; there are: {'; '.join(known)}")
         for name, sent in chosen.items():
             for _ in range(WARM + 1):
-                # So that no guess is lost to an index that is behind, after which the next one would not be tried.
+                # Refresh the index: a refused optimistic claim would keep the next one from being tried.
                 _answer(call, "GET", CANDIDATES, None)
                 trace, request = Trace(), sent()
                 answer = trace.of(lambda: _answer(call, *request))  # noqa: B023

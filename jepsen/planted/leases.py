@@ -160,7 +160,7 @@ def extension_not_written() -> None:
 def end_lost_by_a_move() -> None:
     """A consumer that is moved has no end any more, although the request does not say so."""
     replace = ClaimRecord.replace
-    ClaimRecord.replace = lambda self, db, *, keep_end: replace(self, db, keep_end=False)
+    ClaimRecord.replace = lambda self, db, *, keep_expiry: replace(self, db, keep_expiry=False)
 
 
 @fault

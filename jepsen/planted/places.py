@@ -86,14 +86,14 @@ def more_written_than_told() -> None:
 @fault
 def held_whatever_was_asked() -> None:
     """A consumer that holds something is answered as held, whatever is asked for."""
-    end_if_decided = Claiming._end_if_decided
+    finish_if_decided = Claiming._finish_if_decided
 
-    def end_if_held(self: Claiming, request: ClaimRequest, held: Any) -> None:
+    def finish_as_held(self: Claiming, request: ClaimRequest, held: Any) -> None:
         if held is not None:
             held.content = request.content
-        end_if_decided(self, request, held)
+        finish_if_decided(self, request, held)
 
-    Claiming._end_if_decided = end_if_held
+    Claiming._finish_if_decided = finish_as_held
 
 
 @fault
@@ -156,11 +156,11 @@ def together_with_not_minded() -> None:
 def own_release_not_minded() -> None:
     """A consumer that was released between the search and the look at what it holds is refused for want of room."""
 
-    def end_missing(
+    def finish_unplaced(
         self: Claiming, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Any
     ) -> None:
         time.sleep(25 * PAUSE)
-        if not self._end_held(concerned):
-            self._refuse_for_room(missing, cut_short, searched)
+        if not self._finish_held(concerned):
+            self._refuse_unplaced(missing, cut_short, searched)
 
-    Claiming._end_missing = end_missing
+    Claiming._finish_unplaced = finish_unplaced

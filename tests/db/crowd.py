@@ -86,7 +86,7 @@ class Crowd:
         causes: Why transactions were run again.
         admitted: How many threads used the database while the last ones waited.
         searches: The number of searches.
-        guessed: The number of calls of POST /v1/claims that guessed their place.
+        optimistic: The number of calls of POST /v1/claims that claimed from a recent snapshot.
         outcomes: How requests of these calls ended, and how many did so.
         logged: What each call added to its line of the log, by the number of the thread.
     """
@@ -102,7 +102,7 @@ class Crowd:
 
     def _forget(self):
         self.joined, self.causes, self.logged = [], [], {}
-        self.searches = self.guessed = 0
+        self.searches = self.optimistic = 0
         self.outcomes = Counter()
 
     def together(self, *works):
@@ -153,7 +153,7 @@ class Crowd:
     def _note_timing(self, name, _seconds):
         with self._counting:
             self.searches += name == "pick"
-            self.guessed += name == "joint"
+            self.optimistic += name == "joint"
 
     def _note_outcome(self, outcome, number):
         with self._counting:

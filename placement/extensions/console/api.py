@@ -15,7 +15,7 @@ from placement.extensions.console.handlers import (
     provider,
     query,
     reference,
-    usage,
+    usage_history,
 )
 from placement.extensions.console.pages import ErrorPages
 from placement.extensions.v1.api import PROVIDER
@@ -33,7 +33,7 @@ TABLE: Table = {
     "/suggestions": {"GET": query.suggest},
     "/consumers": {"GET": consumer.list_consumers},
     "/consumers/{consumer}": {"GET": consumer.show},
-    "/usage": {"GET": usage.show},
+    "/usage": {"GET": usage_history.show},
     "/events": {"GET": event.list_events},
     "/events/rows": {"GET": event.follow},
     "/doctor": {"GET": doctor.show},

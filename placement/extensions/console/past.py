@@ -6,7 +6,7 @@ import datetime
 
 from placement.extensions.console.machine_names import with_machine_names
 from placement.extensions.v1.overview.past import PastState, state_at
-from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.date import DATE, timestamp
 from placement.http.request import Request
 from placement.schemas.declarations import Field
 from placement.version_history import OLDEST
@@ -24,7 +24,7 @@ def moment_of(req: Request) -> datetime.datetime | None:
     if "at" not in req.parameters:
         return None
     now = req.now()
-    at = moment("at", req.parameters.get("at"), lambda: now)
+    at = timestamp("at", req.parameters.get("at"), lambda: now)
     return at if at < now else None
 
 

@@ -24,7 +24,7 @@ from placement.extensions.terminal import (
     overview,
     query,
     releasing,
-    usage,
+    usage_history,
     watching,
 )
 from placement.extensions.terminal.address import UsageError
@@ -91,7 +91,7 @@ def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
     capacity.add_options(counting)
     filters.add_overview(add_watched("overview", _overview, "All providers, with what they have and what is used."))
     filters.add_consumers(add_watched("consumers", _consumers, "Who holds what."))
-    usage.add_options(add_watched("usage", _usage, "What was used of each resource class over time."))
+    usage_history.add_options(add_watched("usage", _usage, "What was used of each resource class over time."))
     events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
     story = add("history", _history, "What has happened to one provider, node or consumer.")
     events.add_history(story)
@@ -123,8 +123,8 @@ def _consumers(client: Client, arguments: argparse.Namespace) -> Answer:
 
 
 def _usage(client: Client, arguments: argparse.Namespace) -> Answer:
-    document = client.get("/usage", urlencode(usage.parameters(arguments)))
-    return Answer.of(document, partial(usage.lines, by=arguments.by))
+    document = client.get("/usage", urlencode(usage_history.parameters(arguments)))
+    return Answer.of(document, partial(usage_history.lines, by=arguments.by))
 
 
 def _events(client: Client, arguments: argparse.Namespace) -> Answer:

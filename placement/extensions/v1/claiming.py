@@ -11,7 +11,7 @@ from placement import errors
 from placement.errors import Violation
 from placement.extensions.v1 import lookup, searching
 from placement.extensions.v1.claims.engine import Claiming
-from placement.extensions.v1.claims.guessing import guess
+from placement.extensions.v1.claims.optimistic import claim_optimistically
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult
 from placement.extensions.v1.claims.shared import Shared
@@ -28,18 +28,18 @@ _GENERATION = "the consumer's generation with keep: false; otherwise nothing, or
 
 
 def carry_out(req: Request) -> list[ClaimResult]:
-    """Carry out the call of a request: by a guess, or in the index as it is now.
+    """Carry out the call of a request: optimistically, or on the current snapshot of the index.
 
     Raises:
         BadRequest: As ``_call``.
         Unavailable: As ``Claiming.run``.
     """
     shared = req.service.kept(Shared)
-    if len(req.document["requests"]) == 1 and shared.guesses.is_due():
+    if len(req.document["requests"]) == 1 and shared.backoff.is_due():
         # What a query names may have been created since.
         with contextlib.suppress(errors.BadRequest):
             call = _call(req, shared.recent())
-            if call.may_guess and (result := guess(call, shared)):
+            if call.may_be_optimistic and (result := claim_optimistically(call, shared)):
                 return [result]
     snapshot = req.index.current()
     return Claiming(_call(req, snapshot), shared, req.writes_to, snapshot).run()
@@ -67,7 +67,7 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         strategy=_strategy(document.get("strategy", "spread")),
         all_or_nothing=document.get("all_or_nothing", False),
         expires_in=document.get("expires_in"),
-        sets_end="expires_in" in document,
+        sets_expiry="expires_in" in document,
         apart_from=frozenset(map(canonical_uuid, document.get("apart_from", ()))),
         together_with=frozenset(map(canonical_uuid, document.get("together_with", ()))),
         dry_run=req.dry_run is not None,

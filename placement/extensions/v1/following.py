@@ -45,7 +45,7 @@ class Following:
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
         """Return the next committed events, with the names of the objects they mention; raises PositionLost."""
-        work = partial(event.page, wanted=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
+        work = partial(event.page, event_filter=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
         try:
             page = recorder.of(self.database).read(work)
         except PositionLost:

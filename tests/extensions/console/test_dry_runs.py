@@ -193,7 +193,7 @@ def test_the_form_decides_how_the_service_chooses(app, uuids):
     twice = choice(app, "resources=MEMORY_MB:1024", count="2")
     assert "would be refused" in twice
     assert "409 Conflict" in twice
-    assert "not for as many copies" in twice
+    assert "not enough for its copies" in twice
     spread = choice(app, "resources=MEMORY_MB:1024", strategy="pack", spread_over=" aggregate ")
     assert '"spread_over": "aggregate"' in spread
 

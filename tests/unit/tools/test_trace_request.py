@@ -13,7 +13,7 @@ from placement import extension
 ROOT = Path(__file__).parents[3]
 
 STATUS = {"GET /resource_providers/{u}": "200", "PUT /allocations": "204", "GET /allocation_candidates": "200"}
-STATUS_OF_V1 = {"POST /v1/claims, guessed": "200", "POST /v1/claims, in rounds": "200", "GET /v1/events": "200"}
+STATUS_OF_V1 = {"POST /v1/claims, optimistic": "200", "POST /v1/claims, in rounds": "200", "GET /v1/events": "200"}
 
 
 @functools.cache
@@ -63,10 +63,10 @@ def test_the_calls_are_listed_in_order_with_their_depth():
 @pytest.mark.skipif("v1" not in extension.installed(), reason="the extension v1 is not there")
 def test_a_claim_is_traced_with_and_without_a_guess():
     claims = "  extensions/v1/claims/engine.py"
-    guessed, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("guessed", "in rounds"))
-    assert ("    Claiming.guess" in guessed, "    Claiming.run" in guessed) == (True, False)
-    assert ("    Claiming.guess" in in_rounds, "    Claiming.run" in in_rounds) == (False, True)
-    assert claims in guessed
+    optimistic, in_rounds = (functions_of(f"POST /v1/claims, {name}")[1] for name in ("optimistic", "in rounds"))
+    assert ("    Claiming.run_optimistically" in optimistic, "    Claiming.run" in optimistic) == (True, False)
+    assert ("    Claiming.run_optimistically" in in_rounds, "    Claiming.run" in in_rounds) == (False, True)
+    assert claims in optimistic
 
 
 def test_a_name_that_no_request_has_is_an_error():

@@ -14,7 +14,7 @@ from placement.extensions.console.views.usage_chart import UsageChart
 from placement.extensions.v1.examining import recently_examined
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import EventFilter
-from placement.extensions.v1.overview import usage
+from placement.extensions.v1.overview import usage_history
 from placement.extensions.v1.schemas import event as event_schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -129,7 +129,7 @@ def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
     if not req.may("placement:v1:usage:show"):
         return {}
     end = at or req.now()
-    found = usage.over_time(req, end - _DAY, end, _POINTS, present=at is None)
+    found = usage_history.over_time(req, end - _DAY, end, _POINTS, present=at is None)
     return {name: UsageChart(name, samples, end - _DAY, end) for name, samples in found.items() if len(samples) > 1}
 
 

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from placement.extensions.console.views import axis
 from placement.extensions.console.views.units import in_units
 from placement.extensions.v1.history.usage_samples import UsageSample, spread
-from placement.extensions.v1.history.usage_shares import KEPT, Shares, UsageShare
+from placement.extensions.v1.history.usage_shares import MAX_SHARES, Shares, UsageShare
 
 #: The picture, in units of its own: it is stretched to the place that it has.
 WIDTH, HEIGHT = 1000, 200
@@ -237,7 +237,7 @@ def _with_zeros(
     if any(share.capacity is not None for found in shares.values() for share in found):
         return {name: [*found] for name, found in shares.items()}  # of aggregates, which always have one
     known: Counter[datetime.datetime] = Counter(share.at for found in shares.values() for share in found)
-    complete = {sample.at for sample in samples if 0 < known[sample.at] < KEPT}
+    complete = {sample.at for sample in samples if 0 < known[sample.at] < MAX_SHARES}
     return {
         name: sorted(
             [*found, *(UsageShare(name, at, 0) for at in complete - {share.at for share in found})],

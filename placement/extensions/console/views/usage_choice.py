@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import urlencode
 
-from placement.extensions.v1.schemas import usage as schema
+from placement.extensions.v1.schemas import usage_history as schema
 from placement.schemas.document import Parameters
 
 #: The periods that can be chosen, with their lengths in days.

@@ -8,7 +8,7 @@ import argparse
 import os
 from urllib.parse import urlencode
 
-from placement.extensions.terminal import consumers, event_lines, events, filters, overview, usage
+from placement.extensions.terminal import consumers, event_lines, events, filters, overview, usage_history
 from placement.extensions.terminal.openstack.commands import Asking, Rows
 from placement.extensions.terminal.style import Style
 
@@ -36,12 +36,12 @@ class ListConsumers(Asking):
 class ShowUsage(Asking):
     """Show what was used of each resource class over time, of all resource providers together."""
 
-    added_options = (usage.add_options,)
+    added_options = (usage_history.add_options,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        document = self.get("/usage", urlencode(usage.parameters(parsed_args)))
-        found = usage.rows(document, parsed_args.by, Style.of(self.app.stdout, os.environ))
-        return usage.columns(parsed_args.by), list(found)
+        document = self.get("/usage", urlencode(usage_history.parameters(parsed_args)))
+        found = usage_history.rows(document, parsed_args.by, Style.of(self.app.stdout, os.environ))
+        return usage_history.columns(parsed_args.by), list(found)
 
 
 class ShowHistory(Asking):

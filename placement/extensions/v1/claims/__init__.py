@@ -1,16 +1,18 @@
-"""Claims whose places the service chooses: a call gives consumers and queries, and is told what each consumer holds.
+"""Claims whose places the service chooses.
 
-    request       what a call asks for, and the digest by which a repeated request is known
-    result        what became of each request
-    conditions    the trees in which places may be
-    reasons       why a request has no place, as a failure
-    claim_record  the records of claims, and what is held by them
-    shared        what all calls of a service share
-    guessing      a guess for a call for one consumer, perhaps with those of other threads
-    uncommitted   what the places of a dry run use
-    engine        a search, a transaction, and both again on a newer index where another client was faster
+A *call* is one POST /v1/claims: several claim *requests*, each with a consumer and a query.  Each is answered with a
+*place*: the providers and amounts that the consumer holds.
+
+    request       calls and their requests, with the digest that identifies a repeated request
+    result        the result of each request
+    conditions    the trees that a call may use
+    reasons       cached explanations of refusals
+    claim_record  the records of claims
+    shared        state that all calls of a service share
+    optimistic    claims from a recent snapshot; concurrent ones share a transaction
+    uncommitted   usage that a dry run would add or release
+    engine        rounds of search and write, until every request has a result
     writing       the transactions
 
-Places are chosen in the index (placement/extensions/v1/pick), and taken by claims like any other
-(placement/objects/claims).
+``placement.extensions.v1.pick`` chooses the places in the index; ``placement.objects.claims`` writes the claims.
 """

@@ -1,4 +1,4 @@
-"""The records of claims: the requests that they answer, their mappings and ends; and what is held by them."""
+"""Records of claims: the digest of the request, the mappings and the expiry."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from placement.objects.claims.holding import Holding, Mappings, stored_uuids
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """The record of a claim that was placed for a request."""
+    """The record of a placed claim."""
 
     consumer: str
-    #: The id of the consumer's row, which the transaction that writes the record has locked.
+    #: The id of the consumer's row, which the writing transaction has locked.
     row: int
     #: The digest of the request.
     content: str
-    #: The generation that the claim gave the consumer.
+    #: The consumer's generation after the claim.
     generation: int
     mappings: Mappings
-    #: By the database's clock: naive, UTC; None for no end.
+    #: By the database's clock: naive, UTC; None: never.
     expires_at: datetime.datetime | None = None
-    #: Who asked for the claim.
+    #: Who sent the request.
     author: Author | None = field(default=None, compare=False)
 
     @property
@@ -48,51 +48,58 @@ class ClaimRecord:
 
     @classmethod
     def insert_all(cls, db: Transaction, records: Sequence[Self]) -> None:
-        """Insert the records of consumers that have none."""
+        """Insert records for consumers without one."""
         db.execute(_INSERT, [record._columns for record in records])
         for record in records:
-            record._note_end(db, None)
+            record._note_expiry(db, None)
 
-    def replace(self, db: Transaction, *, keep_end: bool) -> Self:
-        """Write the record of a consumer that may already have one, and return the record as written.
+    def replace(self, db: Transaction, *, keep_expiry: bool) -> Self:
+        """Insert or replace the record of a consumer, and return the record as written.
 
         Args:
-            keep_end: Whether to keep the end of the present record.
+            keep_expiry: Whether to keep the expiry of the present record.
 
         Raises:
-            Prerequisite: The lease was over before this transaction had locked the consumer's row, so the consumer
-                must first be ended.
+            Prerequisite: The lease expired before this transaction locked the consumer's row, so it must be released
+                first.
         """
-        present = db.execute(_END, {"row": self.row}).first()
+        present = db.execute(_EXPIRY, {"row": self.row}).first()
         if present is None:
             self.insert_all(db, [self])
             return self
         if present.is_expired:
             leases.require_ended([self.consumer])
-        record = replace(self, expires_at=present.expires_at) if keep_end else self
+        record = replace(self, expires_at=present.expires_at) if keep_expiry else self
         db.execute(_UPDATE.values(record._columns), {"row": self.row})
-        record._note_end(db, present.expires_at)
+        record._note_expiry(db, present.expires_at)
         return record
 
-    def _note_end(self, db: Transaction, before: datetime.datetime | None) -> None:
-        """Note the end for the history, if it differs from the one before."""
+    def _note_expiry(self, db: Transaction, before: datetime.datetime | None) -> None:
+        """Note a change of the expiry for the history."""
         if self.expires_at != before:
             changes: dict[Path, Pair] = {("lease",): (written(before), written(self.expires_at))}
             db.note(CONSUMER, self.consumer, changes, by=self.author)
 
 
 def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
-    """Return what these consumers hold, with records, by uuid; without those that /v1 does not show (``exists``)."""
-    found = Holding.read_all(db, uuids, with_record=True)
-    return {uuid: held for uuid, held in found.items() if held.exists}
+    """Return the holdings of these consumers, with their records, by uuid.
+
+    Consumers that /v1 does not show are left out (``Holding.exists``).
+    """
+    holdings = Holding.read_all(db, uuids, with_record=True)
+    return {uuid: held for uuid, held in holdings.items() if held.exists}
 
 
 def held_claim(db: Reading, text: str) -> Holding | None:
-    """Return what the consumer holds whose uuid the text spells; None if it holds nothing, or its lease is over."""
+    """Return the holding of a consumer, whose uuid may have any spelling.
+
+    Returns:
+        None if the consumer holds nothing or its lease has expired.
+    """
     return next(iter(held_claims(db, [*stored_uuids(db, [text]).values()]).values()), None)
 
 
 _OF_CONSUMER = claims.c.consumer_id == sa.bindparam("row")
-_END = sa.select(claims.c.expires_at, LEASE_HAS_EXPIRED.label("is_expired")).where(_OF_CONSUMER)
+_EXPIRY = sa.select(claims.c.expires_at, LEASE_HAS_EXPIRED.label("is_expired")).where(_OF_CONSUMER)
 _UPDATE = sa.update(claims).where(_OF_CONSUMER)
 _INSERT = CompiledInsert(claims, "consumer_id", "content", "generation", "mappings", "expires_at")

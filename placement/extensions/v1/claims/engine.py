@@ -1,10 +1,11 @@
-"""From a call to its results: places are chosen in the index and claimed, and those lost to others are chosen again.
+"""The engine of calls: rounds of search and write, until every request has a result.
 
-A round chooses a place for every remaining request, on a current snapshot of the index, and claims these places in
-transactions of bounded size.  A claim decides from the database, by the one fit rule, so it refuses a place that others
-have taken since.  Such a request goes into the next round, on a newer snapshot.  A request is refused for want of room
-in a round that found nothing for it, that claimed every place it found for others, and in which no consumer was moved:
-then the search covered the current index without these places.
+A round chooses a place for each open request in a current snapshot of the index, and claims these places in
+transactions of bounded size.  The database decides whether a claim fits, by the one fit rule, so a place that another
+client has taken since is refused.  Such a request goes into the next round, on a newer snapshot.
+
+A request is refused for lack of capacity after a round that found no place for it, claimed every place found for other
+requests, and moved no consumer: the search then covered everything that was free.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.extensions.v1.claims.claim_record import held_claims
-from placement.extensions.v1.claims.conditions import Conditions, NowhereError
+from placement.extensions.v1.claims.conditions import Conditions, NoTreeError
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
 from placement.extensions.v1.claims.result import ClaimResult, Place, RequestOutcome, refused
 from placement.extensions.v1.claims.shared import Shared
@@ -36,21 +37,21 @@ LOG = logging.getLogger(__name__)
 
 #: Consumers in one transaction.
 BATCH = 500
-#: The most queries that one call explains: an explanation takes much longer than a place.
-EXPLAINED = 10
-#: Why a request is refused although its query has candidates.
+#: Queries that one call explains; an explanation takes much longer than finding a place.
+MAX_EXPLAINED = 10
+#: The reason of a refusal although the query has candidates.
 _BESIDE_OTHERS = (
-    "there is room for the query, but not for as many copies, beside the other requests, or under the conditions of "
+    "the query has candidates, but not enough for its copies, beside the other requests, or under the conditions of "
     "this call."
 )
-_UNEXPLAINED = "GET /v1/explain says why."
-_NOBODY_TO_JOIN = "none of the consumers in together_with holds anything, and none is in the call."
-#: Most requests that lose a place get another within the next two rounds; pauses spread out the rest.
+_UNEXPLAINED = "GET /v1/explain shows the reason."
+_NO_PEER = "no consumer in together_with holds resources or is part of this call."
+#: Rounds before the first pause.  Most requests whose place was refused get another one in the next two rounds.
 _ROUNDS_WITHOUT_PAUSE = 3
 
 
 class Claiming:
-    """One call while it is carried out."""
+    """A call in progress."""
 
     def __init__(
         self, call: ClaimCall, shared: Shared, database: Database | DryRun[object], snapshot: Snapshot
@@ -58,34 +59,34 @@ class Claiming:
         """Prepare a call.
 
         Args:
-            database: Takes the writes.
-            snapshot: What the index gave for this call: the current snapshot, or for ``guess`` a recent one.
+            database: The target of the writes.
+            snapshot: The snapshot of the first search: the current one, or a recent one for ``run_optimistically``.
         """
         self._call = call
         self._shared = shared
         self._database = database
         self._settings = Settings.of(shared.conf)
-        #: For all rounds together.
+        #: Shared by all rounds.
         self._allowance = Allowance(self._settings.operations, len(call.requests))
-        #: None once it has been used.
+        #: None after the first search.
         self._snapshot: Snapshot | None = snapshot
-        #: Whether one transaction takes all places or none.
+        #: Whether to claim all places in one transaction.
         self._together = call.all_or_nothing or call.dry_run or bool(call.together_with)
         self._conditions = Conditions(call)
         self._open = {request.consumer: request for request in call.requests}
         self._results: dict[str, ClaimResult] = {}
-        #: What the consumers to be moved hold.
+        #: Holdings of the consumers to be moved.
         self._own: Mapping[str, Holding] = {}
-        #: For a dry run; None for any other call.
+        #: None unless this is a dry run.
         self._uncommitted = UncommittedUsage() if call.dry_run else None
-        #: Consumers that a search found no place for, and that held nothing when they were read after it.
+        #: Consumers without a place in an earlier round, which held nothing when they were read after its search.
         self._without_holding: set[str] = set()
 
     def run(self) -> list[ClaimResult]:
-        """Carry out the call, and return the results in the order of its requests.
+        """Run rounds until every request is finished, and return the results in the order of the requests.
 
         Raises:
-            OutcomeUnknown: The connection was lost during a COMMIT; repeating the call tells what is held.
+            OutcomeUnknown: The connection was lost during a COMMIT.  Repeating the call shows the outcome.
             Unavailable: The database does not answer.
         """
         deadline = retry.new_deadline()
@@ -100,104 +101,104 @@ class Claiming:
         results = [self._results[request.consumer] for request in self._call.requests]
         if not self._call.dry_run:
             _publish(results)
-        if self._call.may_guess and results[0].outcome is RequestOutcome.CLAIMED:
+        if self._call.may_be_optimistic and results[0].outcome is RequestOutcome.CLAIMED:
             signals.written_jointly(1)
         return results
 
-    def guess(self) -> tuple[Mapping[str, ClaimResult], int]:
-        """Try once to claim places that were there a moment ago, on single providers that have not changed since.
-
-        Bringing the index up to date takes half as many statements as a claim.
+    def run_optimistically(self) -> tuple[Mapping[str, ClaimResult], int]:
+        """Claim places on single providers in one attempt, if the providers have not changed since the snapshot.
 
         Returns:
-            The results of the consumers that got their places, and the number of places that were found.  There may
-            still be places for the other consumers.
+            The results of the placed consumers, and the number of places found.  The other consumers may still get
+            places in rounds.
 
         Raises:
-            Failure: Nothing was claimed; or OutcomeUnknown, as for ``run``.
+            Failure: Nothing was claimed.
+            OutcomeUnknown: As for ``run``.
         """
-        # A search that needs more than each request's own operations should not be done twice.
+        # A search that exceeds each request's own operations is too expensive to be repeated in rounds.
         chosen, _ = self._choose(self._next_snapshot(), Allowance(0, len(self._open)))
-        guessed = [place for place in chosen if place.depends_on_one_provider]
-        if guessed:
-            written = self._written(guessed, unchanged=True, skip_locked=True)
-            for place, outcome in zip(guessed, written, strict=True):
+        optimistic = [place for place in chosen if place.depends_on_one_provider]
+        if optimistic:
+            written = self._claim(optimistic, unchanged=True, skip_locked=True)
+            for place, outcome in zip(optimistic, written, strict=True):
                 if isinstance(outcome, ClaimResult):
-                    self._end_taken(place, outcome)
+                    self._finish_placed(place, outcome)
         _publish(self._results.values())
         return self._results, len(chosen)
 
     # --- a round ---
 
     def _run_round(self, number: int) -> None:
-        self._read_present()
+        self._read_holdings()
         if not self._open:
             return
         snapshot = self._next_snapshot()
         try:
             chosen, cut_short = self._choose(snapshot, self._allowance)
-        except NowhereError:
-            if not self._end_held(self._open):
-                self._refuse(self._open, NoRoom(reason=_NOBODY_TO_JOIN))
+        except NoTreeError:
+            if not self._finish_held(self._open):
+                self._refuse(self._open, NoRoom(reason=_NO_PEER))
             return
         missing = self._open.keys() - {place.request.consumer for place in chosen}
         if missing and self._call.all_or_nothing:
-            self._end_missing(self._open, missing, cut_short, snapshot)
-        # In a call for several, the first round places some while the others would wait for locks.
-        elif self._write(
+            self._finish_unplaced(self._open, missing, cut_short, snapshot)
+        # With several consumers, the first round skips locked providers and places the others meanwhile.
+        elif self._claim_all(
             [place for place in chosen if not place.request.dry_run],
             skip_locked=number == 1 and len(chosen) > 1 and not self._together,
         ):
             for place in chosen:
                 if place.request.dry_run:
-                    self._end(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.found()))
+                    self._finish(ClaimResult(place.request.consumer, RequestOutcome.FOUND, place.unwritten()))
             if missing:
-                self._end_missing(missing, missing, cut_short, snapshot)
+                self._finish_unplaced(missing, missing, cut_short, snapshot)
 
-    def _end_missing(
+    def _finish_unplaced(
         self, concerned: Collection[str], missing: Collection[str], cut_short: Collection[str], searched: Snapshot
     ) -> None:
-        """Answer requests that have no place; or, if any consumers concerned already hold something, only theirs.
+        """Refuse requests without a place, unless another round may find one.
 
-        What a consumer held when the snapshot was taken is not free there.  If it no longer holds anything, the next
-        round searches without that usage; if the database has not changed, there is no further round.  While expired
-        leases are given back, each round has more room.
+        If some of the concerned consumers turn out to hold resources, only their requests are finished.  Resources that
+        a consumer held at the time of the snapshot are not free in it: once they are released, another round may use
+        them.  While expired leases remain to be released, each round finds more free capacity.  No further round runs
+        if the index has not changed.
         """
-        if self._end_held(concerned):
+        if self._finish_held(concerned):
             return
         current = self._shared.index.current()
         if self._shared.index.has_leases_left:
             return
-        # Where the search was cut short, it is not repeated: all rounds share one allowance.
+        # A search that was cut short is not repeated, because all rounds share one allowance.
         if current is searched or self._without_holding.issuperset(set(missing).difference(cut_short)):
-            self._refuse_for_room(missing, cut_short, current)
+            self._refuse_unplaced(missing, cut_short, current)
         self._without_holding.update(missing)
 
     def _next_snapshot(self) -> Snapshot:
-        """Return a snapshot that was current after the call began, and after reading what consumers hold.
+        """Return a snapshot that is no older than the call and the holdings it has read.
 
-        In a dry run, it shows what was taken and given back so far.
+        In a dry run, it includes the usage added and released so far.
         """
-        given, self._snapshot = self._snapshot, None
-        current = self._shared.index.current() if given is None or self._own or self._conditions.named else given
-        return current if self._uncommitted is None else self._uncommitted.beside(current)
+        initial, self._snapshot = self._snapshot, None
+        current = self._shared.index.current() if initial is None or self._own or self._conditions.named else initial
+        return current if self._uncommitted is None else self._uncommitted.applied_to(current)
 
-    def _read_present(self) -> None:
-        """Read what moved, dry-run and named consumers hold, and end the requests that this decides."""
-        consumers = [one.consumer for one in self._open.values() if not one.keep or one.dry_run]
+    def _read_holdings(self) -> None:
+        """Read the holdings of moved, dry-run and named consumers, and finish the requests that these decide."""
+        consumers = [request.consumer for request in self._open.values() if not request.keep or request.dry_run]
         self._own = self._held(consumers) if consumers else {}
         for consumer in consumers:
             if consumer in self._open:
-                self._end_if_decided(self._open[consumer], self._own.get(consumer))
+                self._finish_if_decided(self._open[consumer], self._own.get(consumer))
         if self._conditions.named:
             self._database.read(self._conditions.read)
 
     @signals.timed("pick")
     def _choose(self, snapshot: Snapshot, allowance: Allowance) -> tuple[list[ChosenPlace], set[str]]:
-        """Return a place for each request that has one, and the consumers for which the search was cut short.
+        """Return the places found, and the consumers whose search was cut short.
 
         Raises:
-            NowhereError: No tree meets the conditions of the call.
+            NoTreeError: No tree meets the conditions of the call.
         """
         picker = self._conditions.picker(snapshot, self._settings, allowance, self._open.keys())
         requests = list(self._open.values())
@@ -221,30 +222,30 @@ class Claiming:
         ]
         return chosen, {requests[position].consumer for position in picker.cut_short}
 
-    def _write(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
-        """Claim the places, and return whether all of them were taken, and no consumer gave anything back."""
+    def _claim_all(self, chosen: Sequence[ChosenPlace], *, skip_locked: bool) -> bool:
+        """Claim the places; return whether all were claimed and no consumer released resources."""
         size = len(chosen) if self._together else BATCH
         complete = True
         for start in range(0, len(chosen), size or 1):
             batch = [place for place in chosen[start : start + size] if place.request.consumer in self._open]
-            written = self._written(batch, skip_locked=skip_locked) if batch else []
+            written = self._claim(batch, skip_locked=skip_locked) if batch else []
             for place, outcome in zip(batch, written, strict=True):
                 if isinstance(outcome, ClaimResult):
-                    self._end_taken(place, outcome)
-                    # What a moved consumer gave back is room for those without a place.
+                    self._finish_placed(place, outcome)
+                    # A moved consumer releases resources, which may fit a request without a place.
                     complete = complete and outcome.outcome is not RequestOutcome.MOVED
                     continue
                 complete = False
                 if not isinstance(outcome, (errors.ConsumerGenerationConflict, errors.AllocationsChanged)):
                     self._conditions.note_failed(place)
             if errors.ConsumerGenerationConflict in map(type, written):
-                # In a repeated call, others hold something as well, even those for which no place was found: without
-                # this, each round would end only as many of them as there is room to place again.
-                self._end_held(self._open)
+                # In a repeated call, other consumers hold their places too, even those whose search found none.  Finish
+                # all at once: otherwise each round would finish only as many as fit again.
+                self._finish_held(self._open)
         return complete
 
-    def _written(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:
-        relied_on = dict(self._conditions.relied_on)  # a dry run runs this again, when they have their places
+    def _claim(self, batch: Sequence[ChosenPlace], *, unchanged: bool = False, skip_locked: bool) -> list[Written]:
+        relied_on = dict(self._conditions.relied_on)  # a copy: a dry run repeats the write later, after ``note_taken``
         return write(
             *(self._database, self._call, batch, relied_on),
             together=self._together,
@@ -253,35 +254,35 @@ class Claiming:
             attempts=self._shared.conf.placement.allocation_conflict_retry_count,
         )
 
-    def _end_taken(self, place: ChosenPlace, result: ClaimResult) -> None:
-        self._end(result)
+    def _finish_placed(self, place: ChosenPlace, result: ClaimResult) -> None:
+        self._finish(result)
         self._conditions.note_taken(place)
         if self._uncommitted is not None:
             self._uncommitted.note(place, self._own.get(place.request.consumer))
 
-    # --- what is held already ---
+    # --- holdings ---
 
-    def _end_held(self, consumers: Collection[str]) -> bool:
-        """End the requests that are decided because their consumers hold something; return whether there are any."""
-        found = self._held(consumers)
+    def _finish_held(self, consumers: Collection[str]) -> bool:
+        """Finish the requests that the consumers' holdings decide; return whether there were any."""
+        holdings = self._held(consumers)
         before = len(self._open)
         for consumer in list(consumers):
             if consumer in self._open:
-                self._end_if_decided(self._open[consumer], found.get(consumer))
+                self._finish_if_decided(self._open[consumer], holdings.get(consumer))
         return len(self._open) < before
 
-    def _end_if_decided(self, request: ClaimRequest, held: Holding | None) -> None:
-        """End the request if what its consumer holds decides it."""
+    def _finish_if_decided(self, request: ClaimRequest, held: Holding | None) -> None:
+        """Finish the request if its consumer's holding decides it."""
         generation = None if held is None else held.generation
         if held is not None and held.content == request.content:
-            self._end(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
+            self._finish(ClaimResult(request.consumer, RequestOutcome.HELD, Place.of_held(held)))
         elif request.generation == generation:
             return
         elif request.generation is None:
             self._refuse([request.consumer], HeldOtherwise(consumer=request.consumer))
         else:
-            shown = "null" if generation is None else generation
-            conflict = errors.ConsumerGenerationConflict(expected=shown, given=request.generation)
+            expected = "null" if generation is None else generation
+            conflict = errors.ConsumerGenerationConflict(expected=expected, given=request.generation)
             self._refuse([request.consumer], conflict)
 
     def _held(self, consumers: Collection[str]) -> Mapping[str, Holding]:
@@ -289,45 +290,45 @@ class Claiming:
 
     # --- results ---
 
-    def _end(self, result: ClaimResult) -> None:
+    def _finish(self, result: ClaimResult) -> None:
         self._results[result.consumer] = result
         del self._open[result.consumer]
 
     def _refuse(self, consumers: Iterable[str], failure: errors.Failure) -> None:
         for consumer in list(consumers):
-            self._end(refused(consumer, failure))
+            self._finish(refused(consumer, failure))
         if self._call.all_or_nothing:
-            # Even those that hold what they ask for from an earlier call, so that the outcome does not depend on order.
+            # Include consumers that hold a place from an earlier call, so that the order of requests does not matter.
             held = [result.consumer for result in self._results.values() if result.outcome is RequestOutcome.HELD]
             self._results.update((consumer, refused(consumer, NothingPlaced())) for consumer in [*self._open, *held])
             self._open.clear()
 
-    def _refuse_for_room(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:
-        """Refuse the requests, with an explanation for the first one of each query.
+    def _refuse_unplaced(self, consumers: Collection[str], cut_short: Collection[str], snapshot: Snapshot) -> None:
+        """Refuse the requests for lack of capacity, and explain the first one of each query.
 
         Args:
-            cut_short: Consumers for which the search ran out of budget, so there may be room for them.
-            snapshot: The current one.
+            cut_short: Consumers whose search ran out of budget, so a place may exist.
+            snapshot: The current snapshot.
         """
-        said: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         if undecided := len(set(cut_short).intersection(consumers)):
-            LOG.warning("The search for places was cut short: %d requests have none, and there may be some.", undecided)
-        for request in [one for one in self._open.values() if one.consumer in consumers]:
+            LOG.warning("The search for places was cut short: %d requests without a place may have one.", undecided)
+        for request in [request for request in self._open.values() if request.consumer in consumers]:
             if request.consumer in cut_short:
-                self._end(refused(request.consumer, Undecided()))
+                self._finish(refused(request.consumer, Undecided()))
                 continue
             reason = None
-            if request.query.canonical not in said and len(said) < EXPLAINED:
+            if request.query.canonical not in reasons and len(reasons) < MAX_EXPLAINED:
                 reason = self._shared.reasons.find(request, snapshot, self._settings, self._allowance)
                 if reason is not None:
-                    said[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.clause
-            why = said.get(request.query.canonical, _UNEXPLAINED)
-            self._end(refused(request.consumer, NoRoom(reason=why), reason))
+                    reasons[request.query.canonical] = _BESIDE_OTHERS if reason.found else reason.clause
+            text = reasons.get(request.query.canonical, _UNEXPLAINED)
+            self._finish(refused(request.consumer, NoRoom(reason=text), reason))
         if self._call.all_or_nothing:
             self._refuse(list(self._open), NothingPlaced())
 
 
 def _publish(results: Iterable[ClaimResult]) -> None:
-    outcomes = Counter(type(one.failure).__name__ if one.failure else one.outcome for one in results)
-    for outcome, ended in outcomes.items():
-        signals.claims_answered(outcome, ended)
+    outcomes = Counter(type(result.failure).__name__ if result.failure else result.outcome for result in results)
+    for outcome, number in outcomes.items():
+        signals.claims_answered(outcome, number)

@@ -1,4 +1,7 @@
-"""Why requests are refused.  Where there is no room, many are refused for the same reason, which is found once."""
+"""A cache of reasons for refusals.
+
+In a full cloud, many requests with the same query are refused; one explanation serves them all.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,29 @@ from placement.extensions.v1.pick.allowance import Allowance
 from placement.index.snapshot import Snapshot
 from placement.search.find import Settings
 
-#: Seconds for which a reason is reused.  Finding it takes several times as long as the search that found nothing.
-_AGE = 0.5
-#: The most reasons that are remembered.
-MOST = 100
+#: Seconds for which a reason is reused.  An explanation takes several times as long as a search that finds nothing.
+_MAX_AGE = 0.5
+#: Reasons in the cache.
+MAX_REASONS = 100
 
 
 class RecentReasons:
-    """The reasons of the last half second; shared by all threads of a process."""
+    """The reasons found in the last half second, shared by all threads of a process."""
 
     def __init__(self) -> None:
-        #: Reasons with their times, by the text of the query.
-        self._found: dict[str, tuple[float, Reason]] = {}
+        #: The monotonic time and the reason, by canonical query.
+        self._recent: dict[str, tuple[float, Reason]] = {}
 
     def find(
         self, request: ClaimRequest, snapshot: Snapshot, settings: Settings, allowance: Allowance
     ) -> Reason | None:
-        """Return why the query of a request found nothing a moment ago, or what explaining it finds now.
+        """Return the cached reason why a query has no candidates, or explain it.
 
         Returns:
-            None if the call has too few operations left to explain it.
+            None if the call has too few operations left for an explanation.
         """
         now = time.monotonic()
-        recent = {text: one for text, one in list(self._found.items()) if now - one[0] <= _AGE}
+        recent = {query: entry for query, entry in list(self._recent.items()) if now - entry[0] <= _MAX_AGE}
         if request.query.canonical in recent:
             return recent[request.query.canonical][1]
         operations = allowance.for_explanation()
@@ -44,7 +47,7 @@ class RecentReasons:
         explained = explain(request.query, snapshot, bounded)
         allowance.explained(explained.operations)
         reason = Reason.of(explained)
-        if not reason.found and len(recent) < MOST:
+        if not reason.found and len(recent) < MAX_REASONS:
             recent[request.query.canonical] = now, reason
-        self._found = recent
+        self._recent = recent
         return reason

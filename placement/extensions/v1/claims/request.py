@@ -1,4 +1,4 @@
-"""What a call asks for, and the digest by which a repeated request is known."""
+"""Calls and their requests, with the digest that identifies a repeated request."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from placement.search.query.query import UNSUFFIXED, SearchQuery
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """A place that one consumer asks for."""
+    """A request for a place for one consumer."""
 
     consumer: str
     owner: Owner
     query: SearchQuery
-    #: How many copies the consumer gets of what the query asks for, each in another tree.
+    #: Copies of the query that the consumer gets, each in a different tree.
     count: int = 1
-    #: Whether this is a new claim: the consumer must hold nothing yet, or what this request has claimed.  Otherwise
-    #: it is moved, and gives up what it holds.
+    #: Whether this is a new claim: the consumer must hold nothing, or exactly what this request claimed before.
+    #: Otherwise the consumer is moved, and its present resources are released.
     keep: bool = True
-    #: The generation that the client states; None: there is no such consumer.
+    #: The consumer generation that the client states; None: the consumer does not exist.
     generation: int | None = None
-    #: Whether the place is only searched for.
+    #: Whether to find a place without claiming it.
     dry_run: bool = False
-    #: Who asks for it.
+    #: Who sent the request.
     author: Author | None = field(default_factory=author.current, compare=False)
 
     @cached_property
     def content(self) -> str:
-        """The digest of everything that the request asks for, apart from the consumer."""
+        """The digest of the request without its consumer."""
         owner = [self.owner.project, self.owner.user, self.owner.consumer_type]
         text = json.dumps([self.query.canonical, self.count, owner, self.keep, self.generation])
         return hashlib.sha256(text.encode()).hexdigest()
@@ -44,29 +44,29 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClaimCall:
-    """Everything that one call asks for."""
+    """One POST /v1/claims: requests that are placed together, and options for all of them."""
 
     requests: Sequence[ClaimRequest]
     strategy: Strategy
-    #: Whether nothing is written if one of the requests cannot be placed.
+    #: Whether to write nothing if one of the requests cannot be placed.
     all_or_nothing: bool = False
-    #: Seconds after which what was claimed is given back; None: never.
+    #: Seconds until the claims expire; None: never.
     expires_in: int | None = None
-    #: Whether the client states ``expires_in``; if not, a consumer that is moved keeps its end.
-    sets_end: bool = False
-    #: No consumer of the call gets a place in a tree where one of these holds something.
+    #: Whether the client states ``expires_in``; otherwise a moved consumer keeps its expiry.
+    sets_expiry: bool = False
+    #: Consumers to keep apart from: places avoid their trees.
     apart_from: frozenset[str] = frozenset()
-    #: Each consumer of the call gets a place in a tree where each of these holds something.
+    #: Consumers to join: places are in trees on which each of these holds resources.
     together_with: frozenset[str] = frozenset()
-    #: Whether the whole call is only tried.
+    #: Whether to roll back the whole call.
     dry_run: bool = False
 
     @property
-    def may_guess(self) -> bool:
-        """Whether the call may take a place that was right a moment ago, if its provider has not changed since.
+    def may_be_optimistic(self) -> bool:
+        """Whether the call may claim from a recent snapshot, if the provider has not changed since.
 
-        It may, for one consumer whose place depends on that provider alone, or on it as the root of its tree
-        (``ChosenPlace.depends_on_one_provider``).  Packing depends on all other providers.
+        The place must depend on one provider (``ChosenPlace.depends_on_one_provider``), whose generation proves that it
+        is still valid.  So the call is for one consumer, and neither names trees nor compares providers.
         """
         [first, *others] = self.requests
         return (
@@ -78,6 +78,6 @@ class ClaimCall:
 
 
 def _names_no_trees(query: SearchQuery) -> bool:
-    """Return whether the query is only about amounts and traits, not about certain trees or aggregates."""
+    """Return whether the query names neither trees nor aggregates, only amounts and traits."""
     [first, *others] = query.groups
     return not others and first.suffix == UNSUFFIXED and first.in_tree is None and not first.aggregates.names

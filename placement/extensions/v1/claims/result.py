@@ -1,4 +1,4 @@
-"""What became of each request of a call."""
+"""Results of the requests of a call."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from placement.objects.claims.holding import Holding, Mappings
 
 
 class RequestOutcome(StrEnum):
-    """How a request ended."""
+    """The outcome of a request."""
 
     CLAIMED = "claimed"
-    #: It has another place than before.
+    #: The consumer has a new place.
     MOVED = "moved"
-    #: An earlier request with the same content was placed.
+    #: The consumer holds the place that an equal request claimed earlier.
     HELD = "held"
-    #: A place was found by a dry run.
+    #: A dry run found a place.
     FOUND = "found"
     REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a consumer holds, or would hold, and where."""
+    """The resources that a consumer holds or would hold."""
 
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
-    #: By provider uuid, as are the generations.
+    #: By provider uuid, like the generations.
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: None if they are unknown.
+    #: None: unknown.
     mappings: Mappings | None
-    #: None if nothing was written.
+    #: None: nothing was written.
     consumer_generation: int | None = None
-    #: By the database's clock: naive, UTC; None for no end.
+    #: By the database's clock: naive, UTC; None: never.
     expires_at: datetime.datetime | None = None
 
     @classmethod
     def of_held(cls, held: Holding) -> Place:
-        """Return what a consumer holds."""
+        """Return the place of a holding."""
         return cls(
             resources=held.resources,
-            provider_names={uuid: on.name for uuid, on in held.held.items()},
-            provider_generations={uuid: on.generation for uuid, on in held.held.items()},
+            provider_names={uuid: amounts.name for uuid, amounts in held.held.items()},
+            provider_generations={uuid: amounts.generation for uuid, amounts in held.held.items()},
             mappings=held.mappings,
             consumer_generation=held.generation,
             expires_at=held.expires_at,
@@ -57,9 +57,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What a result shows of the explanation of its query, without keeping a snapshot alive."""
+    """The parts of an explanation that a result shows.
 
-    #: The number of candidates; not 0 if there are some, but not enough.
+    Unlike an ``Explanation``, it does not keep the snapshot alive.
+    """
+
+    #: The number of candidates, which may exist without being enough.
     found: int
     summary: str
     #: As in ``Explanation``.
@@ -68,12 +71,12 @@ class Reason:
 
     @property
     def clause(self) -> str:
-        """The summary as it follows a colon."""
+        """The summary in lower case, to follow a colon."""
         return self.summary[0].lower() + self.summary[1:]
 
     @classmethod
     def of(cls, explanation: Explanation) -> Self:
-        """Return the reason that an explanation gives."""
+        """Return the reason from an explanation."""
         return cls(explanation.found, explanation.summary, explanation.obstacle, explanation.relaxations)
 
 
@@ -85,10 +88,10 @@ class ClaimResult:
     outcome: RequestOutcome
     place: Place | None = None
     failure: errors.Failure | None = None
-    #: Why nothing fits; only with the first result of each query.
+    #: The reason of a refusal; only with the first result of each query.
     reason: Reason | None = None
 
 
 def refused(consumer: str, failure: errors.Failure, reason: Reason | None = None) -> ClaimResult:
-    """Return the result of a request that was refused."""
+    """Return the result of a refused request."""
     return ClaimResult(consumer, RequestOutcome.REFUSED, failure=failure, reason=reason)

@@ -1,4 +1,4 @@
-"""What the calls of a service share."""
+"""State that all calls of a service share."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ from placement.extensions.v1.claims.result import ClaimResult
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 
-#: How old the snapshot of a guess may be, in seconds.
-GUESS_AGE = 0.5
-#: The most requests that guess together.
-_MOST = 100
-#: The most calls in a row without a guess.
-_MOST_SKIPPED = 15
+#: Seconds: the age up to which a snapshot serves an optimistic claim.
+SNAPSHOT_AGE = 0.5
+#: Optimistic claims in one transaction.
+_MAX_JOINT = 100
+#: Consecutive calls that do not try an optimistic claim.
+_MAX_SKIPPED = 15
 
 
 class Shared:
-    """What calls need, and what the calls of all threads have in common; lives as long as the service.
+    """The parts of the service that calls use, and state common to the calls of all threads.
 
     Attributes:
-        queue: The requests of calls that guess at the same time; the result is None where the guess is lost.
+        queue: Concurrent optimistic claims; the result is None if a claim was refused or no place was found.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, database: Database, index: LiveIndex) -> None:
-        """Take the parts of the service that calls need."""
+        """Create the state of a new service."""
         self.conf = conf
         self.database = database
         self.index = index
-        self.guesses = Guesses()
+        self.backoff = OptimisticBackoff()
         self.reasons = RecentReasons()
-        self.queue: Queue[ClaimRequest, ClaimResult | None] = Queue(_MOST, database.wait_for)
+        self.queue: Queue[ClaimRequest, ClaimResult | None] = Queue(_MAX_JOINT, database.wait_for)
 
     def recent(self) -> Snapshot:
-        """Return a snapshot to guess from."""
-        return self.index.recent(GUESS_AGE)
+        """Return a snapshot for an optimistic claim."""
+        return self.index.recent(SNAPSHOT_AGE)
 
 
-class Guesses:
-    """Skips guesses after lost ones: each consecutive loss about doubles the number of calls that do not guess.
+class OptimisticBackoff:
+    """Exponential backoff of optimistic claims: each consecutive failure about doubles the number of calls to skip.
 
-    If two threads overwrite each other's count, no harm is done.
+    Threads may overwrite each other's count without harm.
     """
 
     def __init__(self) -> None:
-        self._skipped_next = self._left = 0
+        self._next_skipped = self._skipped_left = 0
 
     def is_due(self) -> bool:
-        """Return whether to guess this time."""
-        if self._left > 0:
-            self._left -= 1
+        """Return whether to try an optimistic claim, and count the call if not."""
+        if self._skipped_left > 0:
+            self._skipped_left -= 1
             return False
         return True
 
     def note(self, won: bool) -> None:
-        """Take into account whether the guessed place was there."""
-        self._skipped_next = 0 if won else min(2 * self._skipped_next + 1, _MOST_SKIPPED)
-        self._left = self._skipped_next
+        """Record whether an optimistic claim was placed."""
+        self._next_skipped = 0 if won else min(2 * self._next_skipped + 1, _MAX_SKIPPED)
+        self._skipped_left = self._next_skipped

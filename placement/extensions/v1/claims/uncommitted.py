@@ -1,4 +1,7 @@
-"""What the places of a dry run change: its transactions are rolled back, so the index never shows them."""
+"""Usage that a dry run would add or release.
+
+Its transactions are rolled back, so the index never shows it.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,21 @@ from placement.objects.claims.holding import Holding
 
 
 class UncommittedUsage:
-    """The usage that a dry run has added and given back so far."""
+    """Changes of usage by a dry run so far."""
 
     def __init__(self) -> None:
         #: By provider uuid and class.
         self._changes: Counter[tuple[str, str]] = Counter()
 
     def note(self, place: ChosenPlace, own: Holding | None) -> None:
-        """Take into account that a consumer got a place, and gave back what it held."""
-        for resources, times in ((place.resources, 1), (own.resources if own else {}, -1)):
+        """Add the usage of a place, and remove the usage of the consumer's holding."""
+        for resources, sign in ((place.resources, 1), (own.resources if own else {}, -1)):
             for uuid, amounts in resources.items():
                 for name, amount in amounts.items():
-                    self._changes[uuid, name] += times * amount
+                    self._changes[uuid, name] += sign * amount
 
-    def beside(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with this usage added to its own."""
+    def applied_to(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the changes added to its usage."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
         for (uuid, name), change in self._changes.items():
             slot, column = snapshot.by_uuid.get(uuid), snapshot.column(name)

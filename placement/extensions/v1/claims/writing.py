@@ -1,4 +1,4 @@
-"""The transactions of a call: claims on chosen places, with their records."""
+"""Transactions that claim chosen places and write the claim records."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from placement.objects.claims.holding import Mappings
 
 
 class ChosenPlace(NamedTuple):
-    """A request, and the place that was chosen for it."""
+    """A request with the place chosen for it."""
 
     request: ClaimRequest
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
     mappings: Mappings
-    #: Ids, names and generations of these providers as they are in the snapshot, by uuid.
+    #: By provider uuid: ids, names and generations from the snapshot.
     provider_ids: Mapping[str, int]
     provider_names: Mapping[str, str | None]
     provider_generations: Mapping[str, int]
-    #: The uuids of the roots of the trees in which the place was found.
+    #: The uuids of the roots of the searched trees.
     roots: Sequence[str]
 
     @classmethod
     def of(cls, request: ClaimRequest, pick: Pick, snapshot: Snapshot) -> ChosenPlace:
-        """Return the place that a pick names, with the amounts of several copies on one provider added up."""
+        """Return the place of a pick, with the amounts of all copies on a provider added up."""
         resources: dict[str, dict[str, int]] = {}
         ids: dict[str, int] = {}
         names: dict[str, str | None] = {}
@@ -60,7 +60,7 @@ class ChosenPlace(NamedTuple):
 
     @property
     def claim(self) -> Claim:
-        """The claim on the place."""
+        """The claim of the place."""
         request = self.request
         return Claim(
             request.consumer, self.resources, request.owner, generation=request.generation, author=request.author
@@ -68,32 +68,32 @@ class ChosenPlace(NamedTuple):
 
     @property
     def depends_on_one_provider(self) -> bool:
-        """Whether the place depends on one provider: the only one, and the root if the query has rules for that."""
+        """Whether the place is on one provider, which is also the root if the query has rules for roots."""
         query = self.request.query
-        has_rules = query.root_traits.names or query.avoided
-        return len(self.provider_ids) == 1 and (not has_rules or [*self.provider_ids] == [*self.roots])
+        has_root_rules = query.root_traits.names or query.avoided
+        return len(self.provider_ids) == 1 and (not has_root_rules or [*self.provider_ids] == [*self.roots])
 
     def is_unchanged(self, snapshot: Snapshot) -> bool:
-        """Return whether another snapshot has its providers unchanged; one that was created again has another id."""
+        """Return whether the providers have the same ids and generations in another snapshot."""
         slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
         ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
         generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}
         return (ids, generations) == (self.provider_ids, self.provider_generations)
 
-    def found(self) -> Place:
-        """Return the place as it is shown if nothing was written."""
+    def unwritten(self) -> Place:
+        """Return the place without the results of a write."""
         return Place(self.resources, self.provider_names, self.provider_generations, self.mappings)
 
 
 class NothingWrittenError(Exception):
-    """The transaction was rolled back, because claims were refused."""
+    """The transaction was rolled back because claims were refused."""
 
     def __init__(self, outcomes: Sequence[ClaimOutcome]) -> None:
         super().__init__()
         self.outcomes = outcomes
 
 
-#: What became of a chosen place: its consumer has it, or the failure says why not.
+#: The result of a placed claim, or the failure of a refused one.
 Written = ClaimResult | errors.Failure
 
 
@@ -108,20 +108,19 @@ def write(
     skip_locked: bool,
     attempts: int,
 ) -> list[Written]:
-    """Claim the places in one transaction, one after another, and return what became of each.
+    """Claim the places in one transaction, one after another, and return their outcomes.
 
     Args:
         relied_on: As for ``ClaimSet.place_each``.
-        together: Whether nothing is written if one of them is refused.
-        unchanged: Whether to take only places whose providers have not changed since the choice, and only in the first
-            attempt.
+        together: Whether to write nothing if one claim is refused.
+        unchanged: Whether to refuse places whose providers have changed since they were chosen, and any attempt after
+            the first.
         skip_locked: As for ``ClaimSet.place_each``.
-        attempts: The largest number of attempts.
+        attempts: The maximum number of attempts.
     """
-
-    # A provider that was deleted and created again has another id, and is found by the next search.
+    # A provider that was deleted and created again has a new id, which only the next search uses.
     ids = {uuid: id_ for place in chosen for uuid, id_ in place.provider_ids.items()}
-    as_chosen = {uuid: number for place in chosen for uuid, number in place.provider_generations.items()}
+    as_chosen = {uuid: generation for place in chosen for uuid, generation in place.provider_generations.items()}
     generations = as_chosen if unchanged else None
 
     def work(db: Transaction) -> list[Written]:
@@ -137,7 +136,7 @@ def write(
 
     try:
         return database.write(work, attempts=attempts, exhausted=errors.AllocationsChanged)
-    except errors.AllocationsChanged as changed:  # in every attempt; what earlier transactions did is still reported
+    except errors.AllocationsChanged as changed:  # in every attempt; earlier transactions of the call still count
         return [changed] * len(chosen)
     except NothingWrittenError as nothing:
         return [
@@ -149,7 +148,7 @@ def write(
 def _write_records(
     db: Transaction, call: ClaimCall, chosen: Sequence[ChosenPlace], outcomes: Sequence[ClaimOutcome]
 ) -> list[Written]:
-    """Write the records of the claims that were placed."""
+    """Write the records of the placed claims."""
     expires_at = leases.end_after(db, call.expires_in)
     written: list[Written] = []
     new: list[ClaimRecord] = []
@@ -159,10 +158,10 @@ def _write_records(
             continue
         record = _record(place, outcome, expires_at)
         if outcome.existed:
-            record = record.replace(db, keep_end=outcome.moved and not call.sets_end)
+            record = record.replace(db, keep_expiry=outcome.moved and not call.sets_expiry)
         else:
             new.append(record)
-        shown = Place(
+        claimed = Place(
             resources=place.resources,
             provider_names=place.provider_names,
             provider_generations=outcome.provider_generations,
@@ -170,8 +169,8 @@ def _write_records(
             consumer_generation=outcome.consumer_generation,
             expires_at=record.expires_at,
         )
-        how = RequestOutcome.MOVED if outcome.moved else RequestOutcome.CLAIMED
-        written.append(ClaimResult(place.request.consumer, how, shown))
+        result = RequestOutcome.MOVED if outcome.moved else RequestOutcome.CLAIMED
+        written.append(ClaimResult(place.request.consumer, result, claimed))
     ClaimRecord.insert_all(db, new)
     return written
 

@@ -1,1 +1,1 @@
-"""The endpoints below /v1."""
+"""The endpoints of the v1 API."""

@@ -27,7 +27,7 @@ def show(req: Request) -> Reply:
         copies=int(req.parameters.get("count", "1")),
     )
     req.log_search(counted.count, counted.obstacle)
-    limit = schema.SHOWN if query.limit is None else query.limit
+    limit = schema.DEFAULT_LIMIT if query.limit is None else query.limit
     document = schema.document(counted, limit)
     nodes.add(req.database, nodes.providers_in(document["roots"]))
     return ok(document, modified=NOW)

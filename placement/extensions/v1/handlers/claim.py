@@ -18,8 +18,8 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Seconds within which the search of a call has read the index.
-_SEARCHED = 60
+#: Seconds: the age of a snapshot that certainly includes the search of this request.
+_MAX_SEARCH_AGE = 60
 
 
 @endpoint(
@@ -36,13 +36,13 @@ def create(req: Request) -> Reply:
     document = schema.results(results)
     _add_nodes(req, document["results"])
     with contextlib.suppress(errors.Failure):
-        # The search has read the index; reading it again would cost each claim a statement.
-        nodes.name_in_texts(req.database, req.index.recent(_SEARCHED), document)
+        # The search has just refreshed the index; another refresh would cost each claim a statement.
+        nodes.name_in_texts(req.database, req.index.recent(_MAX_SEARCH_AGE), document)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
         return ok(document)
     if req.dry_run is not None and req.dry_run.seen is None:
-        req.write(lambda _db: None)  # that nothing fits was found without a write, and is the answer
+        req.write(lambda _db: None)  # nothing fits, so there was no write yet for the dry run to roll back
     failure = results[0].failure
     assert failure is not None
     failure.members, failure.line = document, document["results"][0]["error"]["detail"]
@@ -50,13 +50,13 @@ def create(req: Request) -> Reply:
 
 
 def _check_uuid(_req: Request, consumer: str) -> None:
-    """Refuse a path that names no consumer."""
+    """Raise a failure unless the path contains a uuid."""
     canonical_uuid(consumer)
 
 
 @endpoint(policy="placement:v1:claims:show", check_path=_check_uuid, replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer: str) -> Reply:
-    """Show what a consumer holds, and when that ends."""
+    """Show the resources that a consumer holds, and their expiry."""
     return _present(req, req.read(lambda db: held_claim(db, consumer)), consumer)
 
 
@@ -68,17 +68,17 @@ def show(req: Request, consumer: str) -> Reply:
     replies=schema.SHOW_REPLIES,
 )
 def extend(req: Request, consumer: str) -> Reply:
-    """Set the end of a consumer's lease to this many seconds from now, or clear it."""
+    """Set the expiry of a consumer's lease to a number of seconds from now, or clear it."""
 
     def work(db: Transaction) -> Holding:
-        named = stored_uuids(db, [consumer])[consumer]
+        stored = stored_uuids(db, [consumer])[consumer]
         try:
-            leases.extend(db, named, req.document["expires_in"])
+            leases.extend(db, stored, req.document["expires_in"])
         except errors.NoAllocations:
             raise NothingHeld(consumer=canonical_uuid(consumer)) from None
-        held = held_claims(db, [named]).get(named)
+        held = held_claims(db, [stored]).get(stored)
         if held is None:
-            # The database was stalled until the new end was over, too: it counts from the next attempt on.
+            # The database stalled until the new expiry had passed, too; the next attempt sets it anew.
             raise Collision
         return held
 
@@ -86,7 +86,11 @@ def extend(req: Request, consumer: str) -> Reply:
 
 
 def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
-    """Return the reply about a consumer; raises NothingHeld if it holds nothing."""
+    """Return the reply about a consumer.
+
+    Raises:
+        NothingHeld: The consumer holds nothing.
+    """
     if held is None:
         raise NothingHeld(consumer=canonical_uuid(consumer))
     document = schema.document(held)
@@ -95,6 +99,6 @@ def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
 
 
 def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
-    """Add the names of nodes; without them if they cannot be read, since the write is done."""
+    """Add the names of nodes, unless they cannot be read: the claims are already written."""
     with contextlib.suppress(errors.Failure):
         nodes.add(req.database, nodes.providers_of_allocations(documents))

@@ -15,16 +15,16 @@ from placement.objects.claims import consumer_pages
 
 
 def _project(req: Request) -> dict[str, Any]:
-    """Return what the rule is asked about, the project of the query: an operator may let readers see their own."""
+    """Return the target of the policy rule: the project of the query, so that operators can admit its members."""
     return {"project_id": req.unchecked_parameter("project")}
 
 
 @endpoint(policy="placement:v1:consumers:list", target=_project, query=schema.LIST, replies=replies.CONSUMERS)
 def list_consumers(req: Request) -> Reply:
-    """List the consumers that meet every condition, with all that they hold, a page at a time."""
+    """List the consumers that meet every condition, with their resources, page by page."""
     wanted = schema.consumer_filter(req, req.parameters)
     limit, after = consumers_of_page(req)
-    shown = req.read(lambda db: consumer_pages.page(db, wanted, limit, after))
-    documents = [schema.document(holder) for holder in shown.holders]
+    page = req.read(lambda db: consumer_pages.page(db, wanted, limit, after))
+    documents = [schema.document(holder) for holder in page.holders]
     nodes.add(req.database, nodes.providers_of_allocations(documents))
-    return ok({"consumers": documents, "next": next_page(req, "/consumers", shown.next)}, modified=NOW)
+    return ok({"consumers": documents, "next": next_page(req, "/consumers", page.next)}, modified=NOW)

@@ -12,5 +12,5 @@ from placement.http.response import NOW, Reply, ok
 
 @endpoint(policy="placement:v1:doctor", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Show what is wrong with the configuration, the database and its data, as this worker sees it."""
-    return ok(document(examined(req, req.parameters.all("check")), schema.SHOWN), modified=NOW)
+    """Show problems of the configuration, the database and its data, as this worker process finds them."""
+    return ok(document(examined(req, req.parameters.all("check")), schema.MAX_PLACES), modified=NOW)

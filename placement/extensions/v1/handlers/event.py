@@ -16,7 +16,7 @@ from placement.http.response import NOW, Reply, ok, stream
 
 
 def _project(req: Request) -> dict[str, Any]:
-    """Return what the rule is asked about, the project of the query: an operator may let readers see their own."""
+    """Return the target of the policy rule: the project of the query, so that operators can admit its members."""
     return {"project_id": req.unchecked_parameter("project")}
 
 
@@ -29,26 +29,29 @@ def _project(req: Request) -> dict[str, Any]:
     may_be_gone=True,
 )
 def list_events(req: Request) -> Reply:
-    """List the events that meet every condition, in their order; wait for them, or stream them."""
+    """List the events that meet every condition, in order; wait for them, or stream them."""
     parameters = req.parameters
     following = Following(
-        req.database, req.index, schema.event_filter(req, parameters), int(parameters.get("limit", schema.USUAL))
+        req.database,
+        req.index,
+        schema.event_filter(req, parameters),
+        int(parameters.get("limit", schema.DEFAULT_EVENTS)),
     )
     after = following.start(_last_event(req) or parameters.get("after"))
     if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:
         reply = stream(Stream(following, after), EVENT_STREAM)
-        # For nginx, which would send nothing before it has much.
+        # Disable the buffering of nginx, which would delay events.
         reply.headers["x-accel-buffering"] = "no"
     else:
         seconds = int(parameters.get("wait", 0))
         page = following.wait(after, seconds) if seconds else following.page(after)
-        reply = ok({"events": [schema.document(one, page.names) for one in page.events], "position": page.mark})
+        reply = ok({"events": [schema.document(event, page.names) for event in page.events], "position": page.mark})
     reply.modified = NOW
     return reply
 
 
 def _last_event(req: Request) -> str | None:
-    """Return the position that a client of a stream had reached before it came again."""
+    """Return the position at which a client resumes a stream."""
     given: str | None = req.environ.get("HTTP_LAST_EVENT_ID")
     if given and not re.fullmatch(MARK, given):
         raise InvalidField(Violation("Last-Event-ID", f"is {given}", "the position of an event"))

@@ -13,17 +13,17 @@ from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 
 
-@endpoint(policy="placement:v1:history:show", query=schema.STORY, replies=schema.STORY_REPLIES, may_be_gone=True)
-def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the path
-    """Show what has happened to a provider, a node or a consumer, in order, even if it is gone."""
+@endpoint(policy="placement:v1:history:show", query=schema.HISTORY, replies=schema.HISTORY_REPLIES, may_be_gone=True)
+def show(req: Request, object: str) -> Reply:  # noqa: A002, a name in the route
+    """Show the events of a provider, a node or a consumer, in order, even if it no longer exists."""
     uuid = subject.find(req.database, req.index.current(), object)
     if uuid is None:
         raise NothingKnown(object=object)
-    after, limit = req.parameters.get("after"), int(req.parameters.get("limit", schema.USUAL))
+    after, limit = req.parameters.get("after"), int(req.parameters.get("limit", schema.DEFAULT_EVENTS))
     newest_first = req.parameters.get("order") == "newest"
 
     is_present = req.read(lambda db: subject.is_present(db, uuid))
-    uuids = schema.told_of(req.index.current(), uuid, req.parameters)
+    uuids = schema.uuids_in_scope(req.index.current(), uuid, req.parameters)
     page = Following(req.database, req.index, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
@@ -31,7 +31,7 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, the name in the pat
     document = {
         "uuid": uuid,
         "present": is_present,
-        "events": [schema.document(one, page.names) for one in page.events],
+        "events": [schema.document(event, page.names) for event in page.events],
         "next": following,
     }
     return ok(document, modified=NOW)

@@ -17,8 +17,8 @@ from placement.http.request import Request
 from placement.http.response import JSON, UNDATED, Reply, encode, page
 from placement.version_history import Version
 
-#: Documents that are kept: each version of Placement has one.
-_KEPT = 64
+#: Cached documents; each version of Placement has one.
+_MAX_DOCUMENTS = 64
 
 
 @endpoint(replies=schema.SHOW)
@@ -31,7 +31,7 @@ def showing(placement: Api) -> Endpoint:
     """Return the endpoint that describes the Placement API.
 
     Args:
-        placement: The API.  It is no import, because handlers of one API do not depend on those of another.
+        placement: The API.  It is a parameter because the handlers of one API do not import another API.
     """
 
     @endpoint(query=schema.VERSION, replies=schema.SHOW)
@@ -44,13 +44,13 @@ def showing(placement: Api) -> Endpoint:
     return show_placement
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_MAX_DOCUMENTS)
 def _document(api: Api, version: Version, label: str) -> dict[str, Any]:
     return describe(api, version, label=label)
 
 
 def _present(document: dict[str, Any], mount_path: str) -> Reply:
-    """Return the document of an API that is mounted at this path; 304 to a client that sends its ETag."""
+    """Return the reply with the document of an API mounted at a path; 304 if the client sends its ETag."""
     content = encode({**document, "servers": [{"url": mount_path or "/"}]})
     reply = page(content, JSON)
     reply.etag = hashlib.sha256(content).hexdigest()

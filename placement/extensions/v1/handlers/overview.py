@@ -17,33 +17,34 @@ from placement.index.snapshot import Snapshot
 from placement.objects import usage
 from placement.schemas.dates import precise
 
-#: The consumers of so many providers are counted by a statement of their own, and the reply is made at once.
-MANY = 1000
+#: Providers of a page that is sent at once, with consumers counted by a statement.  Larger pages are streamed, and the
+#: index counts their consumers.
+MAX_UNSTREAMED = 1000
 
 
 @endpoint(policy="placement:v1:overview:show", query=schema.SHOW, replies=replies.OVERVIEW, may_be_gone=True)
 def show(req: Request) -> Reply:
     """Show all providers as trees, or a page of them."""
     parameters = req.parameters
-    at = date.moment("at", parameters.get("at"), req.now) if "at" in parameters else None
+    at = date.timestamp("at", parameters.get("at"), req.now) if "at" in parameters else None
     past = None if at is None else state_at(req.database, at)
     snapshot = req.index.current() if past is None else past.snapshot
-    wanted = schema.tree_filter(parameters, snapshot, req.database)
+    tree_filter = schema.tree_filter(parameters, snapshot, req.database)
     limit = int(parameters.get("limit")) if "limit" in parameters else None
-    trees = find_trees(snapshot, wanted, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
+    trees = find_trees(snapshot, tree_filter, schema.tree_order(parameters, snapshot), limit, schema.mark(parameters))
     slots = [slot for root in trees.roots for slot in depth_first(snapshot, root)]
     consumers = _consumers(req, snapshot, slots) if past is None else past.consumers
-    following = next_page(req, "/overview", trees.last and schema.text(trees.last), at=precise(at))
-    known = nodes.among(req.database, ((each.uuid, each.name) for each in map(snapshot.provider, slots)))
+    following = next_page(req, "/overview", trees.last and schema.mark_text(trees.last), at=precise(at))
+    known = nodes.among(req.database, ((provider.uuid, provider.name) for provider in map(snapshot.provider, slots)))
     pieces = schema.pieces(snapshot, slots, consumers, following, known)
-    reply = stream(pieces, JSON) if len(slots) > MANY else page(b"".join(pieces), JSON)
+    reply = stream(pieces, JSON) if len(slots) > MAX_UNSTREAMED else page(b"".join(pieces), JSON)
     reply.modified = NOW
     return reply
 
 
 def _consumers(req: Request, snapshot: Snapshot, slots: Sequence[int]) -> Mapping[int, int]:
-    """Return how many consumers hold something on these providers, by the id of the provider."""
-    if len(slots) <= MANY:
+    """Return the number of consumers with resources on each of these providers, by its id."""
+    if len(slots) <= MAX_UNSTREAMED:
         ids = [snapshot.provider(slot).id for slot in slots]
         return req.read(lambda db: usage.count_by_provider(db, ids))
     counts = req.index.consumers.of(snapshot).tolist()

@@ -18,29 +18,29 @@ from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
 
 @endpoint(policy="placement:v1:providers:show", query=schema.SHOW, replies=replies.SHOW_PROVIDER)
 def show(req: Request, provider: str) -> Reply:
-    """Show a provider, its tree, and who holds what in it."""
+    """Show a provider, its tree, and the consumers with resources in the tree."""
     snapshot = req.index.current()
     slot = lookup.of_path(snapshot, req.database, provider)
     root = snapshot.provider(slot).root
     slots = [*depth_first(snapshot, root)]
-    members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in slots}
+    members = {snapshot.provider(member).id: snapshot.provider(member).uuid for member in slots}
     limit, after = consumers_of_page(req)
 
     def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
         counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_among(db, [*members])
         return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), limit, after)
 
-    counts, in_tree, shown = req.read(work)
+    counts, in_tree, page = req.read(work)
     tree = schema.documents(snapshot, slots, counts)
     path = f"/providers/{snapshot.provider(slot).uuid}"
     document = {
         "provider": tree[slots.index(slot)],
         "tree": tree,
         "consumers_in_tree": in_tree,
-        "shares_with": schema.some_of(snapshot, shares_with(snapshot, root)),
-        "shared_by": schema.some_of(snapshot, shared_by(snapshot, root)),
-        "holders": schema.holders(shown.holders, frozenset(members.values())),
-        "next": next_page(req, path, shown.next),
+        "shares_with": schema.counted(snapshot, shares_with(snapshot, root)),
+        "shared_by": schema.counted(snapshot, shared_by(snapshot, root)),
+        "holders": schema.holders(page.holders, frozenset(members.values())),
+        "next": next_page(req, path, page.next),
     }
     nodes.add(req.database, nodes.providers_in(document))
     return ok(document, modified=NOW)

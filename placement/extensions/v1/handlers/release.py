@@ -15,18 +15,18 @@ from placement.objects.consumer import canonical_uuid
 
 @endpoint(policy="placement:v1:claims:delete", query=schema.QUERY, dry_run=lambda _req: (), replies=schema.REPLIES)
 def release(req: Request) -> Reply:
-    """Release all that several consumers hold: those that are named, or those that meet every condition."""
+    """Release the resources of the named consumers, or of the consumers that meet every condition."""
     named = req.parameters.all("consumer")
     by_conditions = any(name in schema.CONDITION_NAMES for name in req.parameters)
     if bool(named) == by_conditions or (named and "limit" in req.parameters):
         raise NothingNamed()
     check_only(req.parameters)
     for uuid in named:
-        canonical_uuid(uuid)  # the schema is about the last value only
+        canonical_uuid(uuid)  # the schema validates only the last value
     if named:
         released = release_named(req.writes_to, named)
     else:
         wanted = consumer_filter(req, req.parameters)
-        released = release_matching(req.writes_to, wanted, int(req.parameters.get("limit", schema.MOST)))
+        released = release_matching(req.writes_to, wanted, int(req.parameters.get("limit", schema.DEFAULT_LIMIT)))
     req.log_released(len(released.released))
     return ok(schema.document(released))

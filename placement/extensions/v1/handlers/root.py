@@ -8,7 +8,7 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
 
-#: What /v1 links to, by relation.
+#: Paths linked from the root document, by relation.
 _LINKS = {
     "capacity": "/capacity",
     "explain": "/explain",
@@ -23,7 +23,7 @@ _LINKS = {
 
 @endpoint(replies=schema.SHOW)
 def show(req: Request) -> Reply:
-    """Show what the API has."""
+    """Show links to the resources of the API."""
     links = [{"rel": "self", "href": req.absolute_url("")}]
     links += [{"rel": rel, "href": req.absolute_url(path)} for rel, path in _LINKS.items()]
     return ok({"name": "placement", "version": package.version(), "links": links}, modified=NOW)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.history.usage_shares import Dimension
-from placement.extensions.v1.overview import usage
-from placement.extensions.v1.schemas import usage as schema
+from placement.extensions.v1.overview import usage_history
+from placement.extensions.v1.schemas import usage_history as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -13,18 +13,18 @@ from placement.http.response import NOW, Reply, ok
 
 @endpoint(policy="placement:v1:usage:show", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
-    """Show the capacity and the usage of each class over time, in total and, if asked, by project or aggregate."""
+    """Show the capacity and usage of each class over time: in total and, on request, by project or aggregate."""
     parameters = req.parameters
     since, until, present = schema.period(parameters, req.now())
-    named = parameters.get("class")
-    most = int(parameters.get("limit", schema.USUAL))
-    found = usage.over_time(req, since, until, most, resource_class=named, present=present)
-    if not found:
-        # A class that is gone may have samples; one that never was has none.
-        lookup.resource_class(req.index.current(), named)
+    resource_class = parameters.get("class")
+    limit = int(parameters.get("limit", schema.DEFAULT_SAMPLES))
+    samples = usage_history.over_time(req, since, until, limit, resource_class=resource_class, present=present)
+    if not samples:
+        # A deleted class may still have samples, so an unknown class is an error only without any.
+        lookup.resource_class(req.index.current(), resource_class)
     by, shares = parameters.get("by"), None
     if by is not None:
-        shares = usage.shares_over_time(
-            req, Dimension(by), since, until, most, classes=len(found), resource_class=named
+        shares = usage_history.shares_over_time(
+            req, Dimension(by), since, until, limit, classes=len(samples), resource_class=resource_class
         )
-    return ok(schema.document(found, shares), modified=NOW)
+    return ok(schema.document(samples, shares), modified=NOW)

@@ -1,15 +1,15 @@
-"""The recorded past: events, their order, and samples of usage (docs/adr/0042).
+"""The history: events, their order, and usage samples (docs/adr/0042).
 
-recorder           records the transactions of a database, and keeps the history in order and within bounds
-notes              the notes of a transaction as rows of events
+recorder           attaches the history to a database; orders, prunes and samples in the background
+notes              changes of a transaction as rows of events
 tables             the tables
 order              the order of events
-event              events with who caused them, page by page
-names              the names of the objects that events mention
-subject            what the history is asked about
+event              pages of events
+names              names of the objects that events mention
+subject            lookup of the object whose history a request names
 watch              waiting for events
-pruning            the removal of old events and samples
-sampling           the usage, every ten minutes
-usage_samples      how much of each class is used
-usage_shares       how much of it the largest projects and aggregates use
+pruning            removal of old events and samples
+sampling           a usage sample every ten minutes
+usage_samples      capacity and usage of each resource class
+usage_shares       usage by the largest projects and aggregates
 """

@@ -1,11 +1,11 @@
-"""Events of the history, in the order of their positions, page by page (docs/adr/0042).
+"""Pages of events, in the order of their positions (docs/adr/0042).
 
-With its next request a reader sends the *mark* of the position that it has reached: the number, and a checksum of its
-transaction.  If the number now belongs to another transaction, or to none, the database was restored from a backup,
-or events were removed that the reader has not seen.
+A reader resumes with the *mark* of the position it has reached: the number and a checksum of the transaction.  If the
+number belongs to another transaction or to none, the database was restored from a backup, or events were pruned before
+the reader saw them.
 
-The cost of a page does not depend on the age of the history.  A page looks at a bounded number of events, so where few
-of them are wanted it may be empty and still not be the last.
+The cost of a page does not depend on the age of the history.  A page examines a bounded number of events, so a
+selective filter can yield an empty page that is not the last one.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from placement.extensions.v1.failures import PositionLost
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 
-#: The kind of events of nodes, which the Bare Metal API notes.
+#: The kind of events about nodes, which the Bare Metal API records.
 NODE = "node"
-#: All kinds.
+#: All kinds of events.
 KINDS = (PROVIDER, CONSUMER, NODE, RESOURCE_CLASS, TRAIT)
-#: How many events one page looks at.
+#: Events examined for one page.
 WINDOW = 20_000
-#: The mark of a history without events, before its first one.
-ORIGIN = "0-00000000"
-#: Marks of positions; no position has more digits.
+#: The mark before the first event.
+START_MARK = "0-00000000"
+#: The pattern of marks; positions have at most 18 digits.
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
-#: How much the clocks of a database's servers may differ: the search for a moment begins this much earlier.
+#: Clock skew between the servers of a database; a search by time begins this much earlier.
 _TOLERANCE = datetime.timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """The events that meet every condition; None, or an empty tuple, is no condition."""
+    """Conditions that an event must meet; None or an empty tuple is no condition."""
 
-    #: The uuid of the provider, node or consumer, in each spelling that it may have.
+    #: Uuids of providers, nodes or consumers, each in every spelling that the database may contain.
     uuids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     #: The owner of a consumer.
     project: str | None = None
-    #: Whether to leave out what consumers were while another project owned them.
+    #: Whether to hide earlier values of consumers that another project owned then.
     only_owned: bool = False
     #: Naive, UTC.
     since: datetime.datetime | None = None
@@ -58,7 +58,7 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What one request has changed about one object."""
+    """The changes of one object by one request."""
 
     number: int
     mark: str
@@ -69,16 +69,16 @@ class Event:
     uuid: str | None
     #: The new or last name, if the event creates, renames or deletes the object.
     name: str | None
-    #: Before and after; both None if the generation did not change.
+    #: Before and after; both None if unchanged.
     generations: tuple[int | None, int | None]
     changes: dict[str, Any]
     #: The owner of a consumer.
     project: str | None
-    #: In whose name; None if that is unknown.
+    #: The author of the change; None if unknown.
     request: dict[str, Any] | None
 
     def to_owner(self) -> Event:
-        """Return what its project may see of it: no earlier values if another project owned the consumer before."""
+        """Return the event as its owner may see it: without old values if another project owned the consumer before."""
         project, _ = self.changes.get("project", (None, None))
         if project in (None, self.project):
             return self
@@ -89,86 +89,86 @@ class Event:
 
 
 class EventPage(NamedTuple):
-    """Some events, and where the next page begins."""
+    """A page of events and the position it reached."""
 
     events: list[Event]
-    #: The position that was reached.
+    #: The position reached.
     number: int
     mark: str
-    #: Whether there are events beyond it.
+    #: Whether more events follow it.
     more: bool
-    #: The known names of the objects that the events mention, by uuid.
+    #: Known names of the objects in the events, by uuid.
     names: Mapping[str, str] = {}
 
 
 def newest(db: Reading) -> tuple[int, str]:
     """Return the number and the mark of the newest position."""
     row = db.execute(NEWEST_POSITION).first()
-    return (0, ORIGIN) if row is None else (_last(row), _mark(_last(row), row))
+    return (0, START_MARK) if row is None else (_last(row), _mark(_last(row), row))
 
 
 def page(
-    db: Connection, wanted: EventFilter, limit: int, after: str | None = None, *, newest_first: bool = False
+    db: Connection, event_filter: EventFilter, limit: int, after: str | None = None, *, newest_first: bool = False
 ) -> EventPage:
-    """Return events that have a position, in their order.
+    """Return a page of events in the order of their positions.
 
     Args:
         db: A connection that sees one committed state.
-        wanted: Which of them.
-        limit: How many at most.
-        after: The mark of the position that was reached; None to begin at the first, or with ``newest_first`` the last.
-        newest_first: Whether they come in reverse order.
+        event_filter: The filter.
+        limit: The maximum number of events.
+        after: The mark to resume after; None to begin at the first event, or with ``newest_first`` at the last.
+        newest_first: Whether to reverse the order.
 
     Raises:
-        PositionLost: The mark belongs to no position, or to one that is lost.
+        PositionLost: The mark does not belong to a position of this history.
     """
     newest, oldest = db.execute(NEWEST_POSITION).first(), db.execute(OLDEST).first()
     if newest is None or oldest is None:
-        if after not in (None, ORIGIN):
+        if after not in (None, START_MARK):
             raise PositionLost
-        return EventPage([], 0, ORIGIN, False)
+        return EventPage([], 0, START_MARK, False)
     first, last = oldest.position, _last(newest)
     if after is not None:
         number = _number(db, after, first)
     elif newest_first:
         number = last + 1
     else:
-        number = first - 1 if wanted.since is None else _before(db, wanted.since, last)
+        number = first - 1 if event_filter.since is None else _before(db, event_filter.since, last)
     lowest, highest = (first, number - 1) if newest_first else (number + 1, last)
     if lowest > highest:
         return EventPage([], number, after or _mark_of(db, number), False)
-    conditions, lowest, highest = _conditions(db, wanted, limit, lowest, highest, newest_first=newest_first)
-    found = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
-    if len(found) == limit:
-        reached, mark = found[-1].number, found[-1].mark
+    conditions, lowest, highest = _conditions(db, event_filter, limit, lowest, highest, newest_first=newest_first)
+    matches = [_event(row) for row in db.execute(_statement(conditions, limit, newest_first=newest_first))]
+    if len(matches) == limit:
+        reached, mark = matches[-1].number, matches[-1].mark
     else:
         reached = lowest if newest_first else highest
         mark = _mark(last, newest) if reached == last else _mark_of(db, reached)
-    if wanted.project is not None:
-        # Some collations also find it with trailing spaces.
-        found = [one for one in found if one.project == wanted.project]
-    if wanted.only_owned:
-        found = [one.to_owner() for one in found]
-    return EventPage(found, reached, mark, first < reached if newest_first else reached < last)
+    if event_filter.project is not None:
+        # Some collations ignore trailing spaces.
+        matches = [event for event in matches if event.project == event_filter.project]
+    if event_filter.only_owned:
+        matches = [event.to_owner() for event in matches]
+    return EventPage(matches, reached, mark, first < reached if newest_first else reached < last)
 
 
 def _without_old(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return the pairs that have a new value, in objects of any depth, with null for each old value."""
-    found: dict[str, Any] = {}
+    """Return the pairs with a new value, at any depth, each with null as its old value."""
+    redacted: dict[str, Any] = {}
     for name, value in changes.items():
         if isinstance(value, dict):
-            if rest := _without_old(value):
-                found[name] = rest
+            if nested := _without_old(value):
+                redacted[name] = nested
         elif value[1] is not None:
-            found[name] = [None, value[1]]
-    return found
+            redacted[name] = [None, value[1]]
+    return redacted
 
 
 # --- marks -----------------------------------------------------------------------------------------------------------
 
 
 def _last(row: Any) -> int:
-    """Return the position of the last event of a transaction."""
+    """Return the position of a transaction's last event."""
     number: int = row.position + row.events - 1
     return number
 
@@ -179,23 +179,23 @@ def _mark(number: int, row: Any) -> str:
 
 
 def _mark_of(db: Reading, number: int) -> str:
-    row = db.execute(_HOLDER, {"number": number}).first()
-    return ORIGIN if row is None else _mark(number, row)
+    row = db.execute(_TRANSACTION_AT, {"number": number}).first()
+    return START_MARK if row is None else _mark(number, row)
 
 
 def _number(db: Reading, mark: str, first: int) -> int:
-    """Return the number of a mark; raises PositionLost."""
+    """Return the position of a mark, or raise PositionLost."""
     number = int(mark.partition("-")[0])
-    if mark == ORIGIN and first == 1:
+    if mark == START_MARK and first == 1:
         return number
-    row = db.execute(_HOLDER, {"number": number}).first()
+    row = db.execute(_TRANSACTION_AT, {"number": number}).first()
     if row is None or number > _last(row) or mark != _mark(number, row):
         raise PositionLost
     return number
 
 
 def _before(db: Reading, since: datetime.datetime, last: int) -> int:
-    """Return the number before the first transaction since a moment; the last number if there is none."""
+    """Return the position before the first transaction at or after ``since``; ``last`` if there is none."""
     earliest = max(since, datetime.datetime.min + _TOLERANCE) - _TOLERANCE
     position = db.execute(_SINCE, {"since": earliest}).scalar()
     return last if position is None else position - 1
@@ -204,12 +204,12 @@ def _before(db: Reading, since: datetime.datetime, last: int) -> int:
 # --- statements ------------------------------------------------------------------------------------------------------
 
 _ALL = EventFilter()
-#: The position of an event, whose transaction OF_ORDER joins.
+#: The position of an event; its transaction is joined by ``OF_ORDER``.
 POSITION = event_order.c.position + events.c.ordinal
-#: The oldest transaction that has not been removed.
+#: The oldest transaction that has not been pruned.
 OLDEST = sa.select(event_order).order_by(event_order.c.position).limit(1)
-#: The transaction to which a position belongs; for one beyond the last, the newest transaction.
-_HOLDER = (
+#: The transaction of a position; the newest transaction if the position is beyond the last event.
+_TRANSACTION_AT = (
     sa.select(event_order)
     .where(event_order.c.position <= sa.bindparam("number"))
     .order_by(event_order.c.position.desc())
@@ -226,27 +226,27 @@ _FIRST = events.alias("of_request")
 
 
 def _conditions(
-    db: Reading, wanted: EventFilter, limit: int, lowest: int, highest: int, *, newest_first: bool
+    db: Reading, event_filter: EventFilter, limit: int, lowest: int, highest: int, *, newest_first: bool
 ) -> tuple[list[sa.ColumnElement[bool]], int, int]:
-    """Return the conditions of a page, and the first and last position that it looks at."""
+    """Return the conditions of a page and the range of positions that it examines."""
     conditions: list[sa.ColumnElement[bool]] = []
-    if wanted.kinds:
-        conditions.append(events.c.kind.in_(wanted.kinds))
-    if wanted.since is not None:
-        conditions.append(events.c.at >= wanted.since)
-    # The columns that have an index.
-    indexed = [(events.c.uuid, wanted.uuids)] if wanted.uuids else []
-    if wanted.project is not None:
-        indexed.append((events.c.project, (wanted.project,)))
-    # For a reader that has nearly reached the end, not even all events of one object are looked at.
-    most = min(WINDOW, highest - lowest)
-    rare = next((column for column, values in indexed if _is_rare(db, column, values, most)), None)
-    # COALESCE keeps the database from another index, in which these values may have very many rows.
+    if event_filter.kinds:
+        conditions.append(events.c.kind.in_(event_filter.kinds))
+    if event_filter.since is not None:
+        conditions.append(events.c.at >= event_filter.since)
+    # Columns with an index.
+    indexed = [(events.c.uuid, event_filter.uuids)] if event_filter.uuids else []
+    if event_filter.project is not None:
+        indexed.append((events.c.project, (event_filter.project,)))
+    # Near the end of the history, scanning the remaining positions is cheaper than reading all events of an object.
+    max_rows = min(WINDOW, highest - lowest)
+    rare = next((column for column, values in indexed if _is_rare(db, column, values, max_rows)), None)
+    # COALESCE keeps the database from using another index, in which these values may have very many rows.
     conditions += (
         (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
     )
     if rare is None:
-        window = limit if wanted == _ALL else WINDOW
+        window = limit if event_filter == _ALL else WINDOW
         if newest_first:
             lowest = max(lowest, highest + 1 - window)
         else:
@@ -257,36 +257,37 @@ def _conditions(
     return conditions, lowest, highest
 
 
-def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], most: int) -> bool:
-    """Return whether the history has at most ``most`` events with one of the values, so that all can be looked at."""
-    some = sa.select(events.c.seq).where(column.in_(values)).limit(most + 1).subquery()
-    return bool(db.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() <= most)
+def _is_rare(db: Reading, column: sa.Column[Any], values: tuple[str, ...], max_rows: int) -> bool:
+    """Return whether at most ``max_rows`` events have one of the values, so that a page can examine all of them."""
+    sample = sa.select(events.c.seq).where(column.in_(values)).limit(max_rows + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(sample)).scalar_one() <= max_rows)
 
 
 def _statement(conditions: list[sa.ColumnElement[bool]], limit: int, *, newest_first: bool) -> sa.Select[Any]:
-    """Return the statement of a page: its events, each with its request, from the first row of that request.
+    """Return the statement that reads a page of events, each with its request.
 
-    It finds the events of the page first, in indexes alone if possible, and only then reads all their columns.  It
-    orders by an expression, so that no database reads all transactions in order to find a few events.
+    A subquery selects the events, from indexes alone if possible; the outer query reads their other columns.  Only the
+    first row of a request contains the request, so that row is joined.  ORDER BY uses an expression, which keeps
+    databases from scanning all transactions in order to find a few events.
     """
     number = POSITION.desc() if newest_first else POSITION
-    found = (
+    matches = (
         sa.select(POSITION.label("number"), *events.primary_key.columns)
         .select_from(event_order)
         .join(events, OF_ORDER)
         .where(*conditions)
         .order_by(number)
         .limit(limit)
-        .subquery("found")
+        .subquery("matches")
     )
-    same_event = sa.and_(*(found.c[column.name] == column for column in events.primary_key.columns))
+    same_event = sa.and_(*(matches.c[column.name] == column for column in events.primary_key.columns))
     same_transaction = sa.and_(_FIRST.c.writer_id == events.c.writer_id, _FIRST.c.seq == events.c.seq)
     return (
-        sa.select(found.c.number, events, _FIRST.c.request.label("asked"))
-        .select_from(found)
+        sa.select(matches.c.number, events, _FIRST.c.request.label("first_request"))
+        .select_from(matches)
         .join(events, same_event)
         .outerjoin(_FIRST, sa.and_(same_transaction, _FIRST.c.ordinal == events.c.request_ordinal))
-        .order_by(found.c.number.desc() if newest_first else found.c.number)
+        .order_by(matches.c.number.desc() if newest_first else matches.c.number)
     )
 
 
@@ -298,5 +299,5 @@ def _event(row: Any) -> Event:
         (row.before_generation, row.generation),
         changes,
         row.project,
-        None if row.asked is None else orjson.loads(row.asked),
+        None if row.first_request is None else orjson.loads(row.first_request),
     )

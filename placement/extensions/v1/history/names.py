@@ -1,4 +1,4 @@
-"""The names of the providers and nodes that events mention by their uuids."""
+"""Names of the providers and nodes that events mention by uuid."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ _REFERENCES = ("parent", "root", "parent_node")
 def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> dict[str, str]:
     """Return the known names of the objects that events mention, by uuid.
 
-    A provider has its present name; one that is named by its uuid, as those of nodes are, has the name of its node.
-    An object that is gone has the last name in these events.
+    An existing provider has its present name.  The provider of a node is named by its uuid, so the name of the node is
+    returned.  A deleted object has its last name in these events.
 
     Args:
-        database: Where the nodes are; raises DatabaseUnavailable or DatabaseBusy.
-        snapshot: Has the providers that are there.
-        events: In the order of their positions, or in reverse.
+        database: The database of the nodes.
+        snapshot: The present providers.
+        events: The events, in any order.
+
+    Raises:
+        DatabaseUnavailable, DatabaseBusy: The nodes cannot be read.
     """
-    found = _said(events)
+    names = _last_names(events)
     unnamed = []
     for uuid in {uuid for event in events for uuid in mentioned(event)}:
         slot = snapshot.by_uuid.get(uuid)
@@ -33,12 +36,12 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
         if name in (None, uuid):
             unnamed.append(uuid)
         else:
-            found[uuid] = name
-    return {**found, **nodes.among(database, ((uuid, None) for uuid in unnamed))}
+            names[uuid] = name
+    return {**names, **nodes.among(database, ((uuid, None) for uuid in unnamed))}
 
 
 def mentioned(event: Event) -> Iterator[str]:
-    """Yield the uuids of the providers and nodes that an event is about or that its changes name."""
+    """Yield the uuids of the providers and nodes in an event: its object and the values of its changes."""
     if event.kind in (PROVIDER, NODE) and event.uuid is not None:
         yield event.uuid
     if event.kind == CONSUMER:
@@ -47,10 +50,9 @@ def mentioned(event: Event) -> Iterator[str]:
         yield from filter(None, event.changes.get(reference, ()))
 
 
-def _said(events: Sequence[Event]) -> dict[str, str]:
-    """Return the last names in events, by uuid."""
-    named = {}
+def _last_names(events: Sequence[Event]) -> dict[str, str]:
+    names = {}
     for event in sorted(events, key=lambda event: event.number):
         if event.kind in (PROVIDER, NODE) and event.uuid is not None and event.name not in (None, event.uuid):
-            named[event.uuid] = event.name
-    return named
+            names[event.uuid] = event.name
+    return names

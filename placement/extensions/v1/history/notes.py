@@ -1,7 +1,8 @@
-"""Notes of a transaction as rows of events, which the transaction itself inserts (docs/adr/0042).
+"""Changes of a transaction as rows of events (docs/adr/0042).
 
-So a change and its event are committed together or not at all.  The rows bear the transaction's number in the feed.
-Notes about one object in the name of one request become one event, which leaves out paths that end as they began.
+The transaction inserts the rows itself, so a change and its event are committed together.  The key of the rows is the
+transaction's number in the feed.  All changes of one object by one request become one event, without values that end
+as they began.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from placement.extensions.v1.history.tables import events
 
 @dataclasses.dataclass(slots=True)
 class _Noted:
-    """What was noted about one object in the name of one request."""
+    """The changes of one object by one request."""
 
     author: Author | None
     kind: str
@@ -33,13 +34,13 @@ class _Noted:
 
 
 class EventNotes:
-    """What a transaction has changed so far, as events."""
+    """The events of a transaction in progress."""
 
     __slots__ = ("_noted", "_rows")
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        #: By the identity of the author (each request has one such object), the kind and the key.
+        #: By the identity of the author, an object of which each request has one; the kind; and the key.
         self._noted: dict[tuple[int, str, str], _Noted] = {}
 
     def add(
@@ -52,11 +53,11 @@ class EventNotes:
         advance: Advance | None = None,
         project: str | None = None,
     ) -> None:
-        """Note a change of an object; arguments as for ``placement.db.writes.notes.Notes``."""
-        place = id(author), kind, key
-        noted = self._noted.get(place)
+        """Record a change of an object; arguments as for ``placement.db.writes.notes.Notes``."""
+        event_key = id(author), kind, key
+        noted = self._noted.get(event_key)
         if noted is None:
-            self._noted[place] = _Noted(author, kind, key, dict(changes), advance, project)
+            self._noted[event_key] = _Noted(author, kind, key, dict(changes), advance, project)
             return
         for path, pair in changes.items():
             before, _ = noted.changes.get(path, pair)
@@ -69,7 +70,12 @@ class EventNotes:
         return bool(self._noted)
 
     def inserts(self, writer_id: int, seq: int) -> list[tuple[CompiledInsert, list[dict[str, Any]]]]:
-        """Return the INSERT of the events, under the transaction's number in the feed."""
+        """Return the INSERT statement of the events and its rows.
+
+        Args:
+            writer_id: The feed writer of the transaction.
+            seq: The number of the transaction.
+        """
         rows: list[dict[str, Any]] = []
         first: dict[int, int] = {}
         for noted in self._noted.values():
@@ -87,7 +93,7 @@ class EventNotes:
                     "ordinal": ordinal,
                     "kind": noted.kind,
                     "uuid": None if noted.kind in (RESOURCE_CLASS, TRAIT) else noted.key,
-                    # For a rename the old name, by which nothing else finds the object.
+                    # For a rename, the old name: no other row finds the object by it.
                     "name": old_name or new_name,
                     "project": noted.project,
                     "before_generation": before,
@@ -102,29 +108,30 @@ class EventNotes:
         return [(INSERT, rows)]
 
     def committed(self) -> None:
-        """Publish how many events were recorded."""
+        """Publish the number of recorded events."""
         if self._rows and signals.events_recorded.connected:
             signals.events_recorded(Counter(row["kind"] for row in self._rows))
 
 
 def document(changes: Changes) -> dict[str, Any]:
-    """Return changes as an event states them, without those that end as they began.
+    """Return the changes as a JSON object, without values that end as they began.
 
-    A pair is ``[old, new]``, in nested objects as the path says.  A set lists only ``added`` and ``removed`` members.
+    The path of a change becomes nested objects around the pair ``[old, new]``.  A set has the members ``added`` and
+    ``removed``.
     """
-    found: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     for path, pair in changes.items():
         if pair[0] == pair[1]:
             continue
         if path[0] in MEMBERS:
-            what = "added" if pair[1] else "removed"
-            found.setdefault(path[0], {}).setdefault(what, []).append(path[1])
+            change = "added" if pair[1] else "removed"
+            nested.setdefault(path[0], {}).setdefault(change, []).append(path[1])
             continue
-        place = found
-        for step in path[:-1]:
-            place = place.setdefault(step, {})
-        place[path[-1]] = pair
-    return found
+        parent = nested
+        for name in path[:-1]:
+            parent = parent.setdefault(name, {})
+        parent[path[-1]] = pair
+    return nested
 
 
 def _request(author: Author | None) -> str | None:
@@ -136,7 +143,7 @@ def _request(author: Author | None) -> str | None:
 
 _NO_ADVANCE = Advance(None, None, None)
 _FIELDS = tuple(field.name for field in dataclasses.fields(Author))
-#: Inserts the rows of a transaction.
+#: The INSERT of a transaction's events.
 INSERT = CompiledInsert(
     events,
     *("writer_id", "seq", "ordinal", "kind", "uuid", "name", "project", "before_generation", "generation"),

@@ -1,6 +1,6 @@
 """Removal of old events, from the lowest position up, and of old usage samples and shares (docs/adr/0042).
 
-The newest transaction stays with its events, so that no position is used twice.
+The newest transaction and its events are kept, so that no position is used twice.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
 
-#: How many transactions' events one transaction removes: few, because requests wait the milliseconds that it takes.
+#: Transactions whose events are removed at once: few, because requests wait for the removal.
 BATCH = 100
 
 
 class Pruned(NamedTuple):
-    """What was removed, and what is left."""
+    """The result of removing one batch."""
 
-    #: Events that were too old.
+    #: Events removed because of their age.
     old: int = 0
-    #: Younger events, removed because there were too many.
+    #: Younger events removed because of their number.
     surplus: int = 0
-    #: Events that are left, and the age in seconds of the oldest of them.
+    #: Remaining events, and the age of the oldest in seconds.
     left: int = 0
     oldest: float = 0.0
-    #: Whether there may be more to remove.
+    #: Whether another batch may follow.
     more: bool = False
 
 
-def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
-    """Remove samples that are too old, and a batch of the oldest events: those too old, or in excess of ``most``.
+def prune(db: Transaction, retention: datetime.timedelta, max_events: int) -> Pruned:
+    """Remove old samples, and one batch of the oldest events that exceed the age or the number.
 
     Args:
-        retention: How old events and samples may be.
-        most: How many events there may be.
+        retention: The maximum age of events and samples.
+        max_events: The maximum number of events.
 
     Raises:
-        Collision: Another process is removing them.
+        Collision: Another process is removing the same events.
     """
     now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
     before = now - retention
@@ -51,19 +51,19 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
     newest = db.execute(NEWEST_POSITION).first()
     if newest is None:
         return Pruned()
-    rows = [*db.execute(_OLDEST, {"newest": newest.position, "most": BATCH + 1}), newest]
+    rows = [*db.execute(_OLDEST, {"newest": newest.position, "limit": BATCH + 1}), newest]
     end = newest.position + newest.events
-    removed = _prefix(rows[:-1][:BATCH], before, end - most)
-    # Positions have no gaps.
+    removed = _prefix(rows[:-1][:BATCH], before, end - max_events)
     oldest = rows[len(removed)]
+    # Positions have no gaps.
     left, age = end - oldest.position, (now - oldest.at).total_seconds()
     if not removed:
         return Pruned(left=left, oldest=age)
-    hold = _HOLD_FREE if db.skips_locked_rows else _HOLD
-    if db.execute(hold, {"position": removed[-1].position}).first() is None:
-        raise Collision  # another process is removing them, or has done so
+    lock = _LOCK_OR_SKIP if db.skips_locked_rows else _LOCK
+    if db.execute(lock, {"position": removed[-1].position}).first() is None:
+        raise Collision  # another process is removing these events, or has removed them
     number = 0
-    # A writer's earlier transactions have lower positions, so they are already removed, or are removed here.
+    # Earlier transactions of a writer have lower positions, so they are part of this batch or already removed.
     last = {row.writer_id: row.seq for row in removed}
     for writer, seq in sorted(last.items()):
         number += db.execute(_DELETE_EVENTS, {"writer": writer, "last": seq}).rowcount
@@ -73,7 +73,7 @@ def prune(db: Transaction, retention: datetime.timedelta, most: int) -> Pruned:
 
 
 def _prefix(rows: Sequence[Any], before: datetime.datetime, first: int) -> Sequence[Any]:
-    """Return the rows before the first that is neither too old nor below a position."""
+    """Return the leading rows that are older than ``before`` or below the position ``first``."""
     for index, row in enumerate(rows):
         if row.at >= before and row.position >= first:
             return rows[:index]
@@ -84,10 +84,10 @@ _OLDEST = (
     sa.select(event_order)
     .where(event_order.c.position < sa.bindparam("newest"))
     .order_by(event_order.c.position)
-    .limit(sa.bindparam("most", type_=sa.Integer))
+    .limit(sa.bindparam("limit", type_=sa.Integer))
 )
 _NEWEST_OF_BATCH = sa.select(event_order.c.position).where(event_order.c.position == sa.bindparam("position"))
-_HOLD, _HOLD_FREE = _NEWEST_OF_BATCH.with_for_update(), _NEWEST_OF_BATCH.with_for_update(skip_locked=True)
+_LOCK, _LOCK_OR_SKIP = _NEWEST_OF_BATCH.with_for_update(), _NEWEST_OF_BATCH.with_for_update(skip_locked=True)
 _DELETE_EVENTS = sa.delete(events).where(
     events.c.writer_id == sa.bindparam("writer"), events.c.seq <= sa.bindparam("last")
 )

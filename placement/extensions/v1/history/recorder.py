@@ -1,4 +1,4 @@
-"""The history of a database: its settings, and what keeps it in order and within bounds (docs/adr/0042)."""
+"""The history of a database: recording, ordering, pruning and sampling (docs/adr/0042)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from placement.extensions.v1.history.watch import EventWatch
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-#: After removing a batch of events, the process waits this many times as long as that took, which leaves the rest of
-#: its time, and of the database's, to requests.
-_PAUSES = 4
+#: The pause after removing a batch, as a multiple of the time that the removal took.  It leaves the worker and the
+#: database to requests.
+_PAUSE_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class HistorySettings:
-    """The options of ``[history]`` that a database needs.
+    """Options of ``[history]``.
 
     Args:
-        enabled: Whether writes record events, and usage samples are taken.
-        retention_days: How old events and samples may be.
-        max_events: How many there may be.
-        max_undone_events: How many may be undone to show a past state.
+        enabled: Whether to record events and to take usage samples.
+        retention_days: The maximum age of events and samples.
+        max_events: The maximum number of events.
+        max_undone_events: The maximum number of events to undo for a past state.
     """
 
     enabled: bool = True
@@ -52,22 +52,29 @@ class HistorySettings:
 
 
 def of(database: Database) -> EventHistory:
-    """Return the history of a database that the extension is attached to."""
+    """Return the history that is attached to a database."""
     assert isinstance(database.recorder, EventHistory)
     return database.recorder
 
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
-    """Have the transactions of a database recorded as ``[history]`` says; ``threads`` are those that serve requests."""
+    """Attach a history with the options of ``[history]`` to a database.
+
+    Args:
+        threads: The number of threads that serve requests; None: unknown.
+    """
     group = conf.history
     settings = HistorySettings(group.enabled, group.retention_days, group.max_events, group.max_undone_events)
     history = EventHistory(settings, database)
-    history.watch.most = _most_waiting(group.max_waiting_requests, threads)
+    history.watch.max_waiting = _max_waiting(group.max_waiting_requests, threads)
     database.recorder = history
 
 
-def _most_waiting(configured: int | None, threads: int | None) -> int:
-    """Return how many requests may wait for events: by default a quarter of the threads, or one of two or three."""
+def _max_waiting(configured: int | None, threads: int | None) -> int:
+    """Return the number of requests that may wait for events.
+
+    By default, it is a quarter of the threads; one if there are two or three, and none if there is one.
+    """
     if configured is not None:
         return int(configured)
     if threads is None:
@@ -76,53 +83,56 @@ def _most_waiting(configured: int | None, threads: int | None) -> int:
 
 
 def swept(database: Database) -> list[Swept]:
-    """Put events in order, and remove those beyond the limits of the history."""
+    """Order the events, and remove those that exceed the limits."""
     history = of(database)
     history.order()
     return [Swept(events.name, history.prune(), 0)]
 
 
 class EventHistory:
-    """Orders and prunes the events of a database, even if this process records none."""
+    """The history of a database.
+
+    A process that records no events still orders and prunes those of others.
+    """
 
     def __init__(self, settings: HistorySettings, database: Database) -> None:
         self.settings = settings
         self._database = database
         self._ordering = SharedRun(database, lambda: order.put_in_order(database))
         self._maintained = threading.Lock()
-        #: When the next batch of old events is to be removed, by the monotonic clock.
+        #: The time of the next removal of old events, by the monotonic clock.
         self._next_batch = math.inf
-        #: Requests of this process that wait for events.
+        #: The waiting requests of this process.
         self.watch = EventWatch(lambda: self.read(event.newest))
 
     def notes(self) -> EventNotes | None:
-        """Return the notes of a new transaction; None if this process records none."""
+        """Return the notes of a new transaction; None if this process records no events."""
         return EventNotes() if self.settings.enabled else None
 
     def order(self) -> None:
-        """Give a position to each committed event; raises like ``Database.write``."""
+        """Assign a position to each committed event; raises like ``Database.write``."""
         self._ordering.since_now()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Return what ``work(db)`` returns, in a state where each event committed before the call has its position.
+        """Run ``work(db)`` in a state where each event committed before this call has its position.
 
-        It is one transaction, unless there is something to put in order; raises like ``Database.write``.
+        This is one transaction unless events have to be ordered first; raises like ``Database.write``.
         """
-        found = self._database.snapshot(lambda db: None if order.is_behind(db) else (work(db),))
-        if found is None:
+        result = self._database.snapshot(lambda db: None if order.is_behind(db) else (work(db),))
+        if result is None:
             self.order()
             return self._database.snapshot(work)
-        return found[0]
+        return result[0]
 
     def maintain(self) -> bool:
-        """Order events, begin to prune them, and sample the usage; return False if another thread orders them.
+        """Order events, begin to prune them, and take a usage sample; return False if another thread orders them.
 
-        It may be called within one of its own writes, if the feed writer of that write is due for maintenance.
+        One of its own writes may call it again, if the feed writer of that write is due for maintenance.
         """
         if not self._maintained.acquire(blocking=False):
             return False
         try:
-            # Most of the time, polling readers order events anyway; nothing else waits for that.
+            # Skip this if another thread is ordering: readers of events order them anyway, and nothing else needs it.
             ordered = self._ordering.unless_busy()
             self._prune_some()
             if self.settings.enabled:
@@ -132,9 +142,9 @@ class EventHistory:
         return ordered
 
     def committed(self) -> None:
-        """Continue what the last maintenance began by removing the next batch, if it is due; called after each write.
+        """Remove the next batch of old events if it is due; called after each write.
 
-        So pruning keeps up with many writes, and each write waits for at most one short transaction.
+        So pruning keeps up with frequent writes, while each write waits for at most one short transaction.
         """
         if time.monotonic() < self._next_batch or not self._maintained.acquire(blocking=False):
             return
@@ -144,31 +154,28 @@ class EventHistory:
             self._maintained.release()
 
     def _sample(self) -> None:
-        """Take the sample of the current interval; without it a chart has a gap, but nothing else suffers."""
+        """Take the sample of the current interval.  A failure only leaves a gap in charts."""
         try:
             sampling.take(self._database)
         except Exception as error:
-            LOG.warning("No sample of the usage was taken: %s", driver_errors.message(error))
+            LOG.warning("Cannot take a usage sample: %s", driver_errors.message(error))
 
     def _prune_some(self) -> None:
-        """Remove a batch of events, and set when the next one is due."""
+        """Remove a batch of events, and schedule the next one."""
         began, self._next_batch = time.monotonic(), math.inf
         try:
             if self._remove(attempts=1).more:
                 now = time.monotonic()
-                self._next_batch = now + _PAUSES * (now - began)
+                self._next_batch = now + _PAUSE_FACTOR * (now - began)
         except errors.Conflict:
             LOG.debug("Another process is removing old events.")
         except Exception as error:
-            LOG.warning("Old events were not removed: %s", driver_errors.message(error))
+            LOG.warning("Cannot remove old events: %s", driver_errors.message(error))
 
     def prune(self) -> int:
-        """Remove all events that are too old or too many, and usage samples that are too old.
+        """Remove all events that exceed the limits and all old usage samples; return the number of events.
 
         It pauses between batches, so that others can write.
-
-        Returns:
-            The number of events that were removed.
         """
         removed, pruned = 0, pruning.Pruned(more=True)
         while pruned.more:
@@ -182,8 +189,8 @@ class EventHistory:
     def _remove(self, attempts: int) -> pruning.Pruned:
         """Remove a batch of events; raises like ``Database.write``."""
         retention = datetime.timedelta(days=self.settings.retention_days)
-        most = self.settings.max_events
-        pruned = self._database.write(lambda db: pruning.prune(db, retention, most), attempts=attempts)
+        max_events = self.settings.max_events
+        pruned = self._database.write(lambda db: pruning.prune(db, retention, max_events), attempts=attempts)
         signals.events_pruned("retention_days", pruned.old)
         signals.events_pruned("max_events", pruned.surplus)
         signals.history_measured(pruned.left, pruned.oldest)

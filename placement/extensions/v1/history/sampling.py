@@ -1,6 +1,6 @@
-"""Sampling of the usage, every ten minutes, for charts of the past (docs/adr/0042, 0048).
+"""Sampling of usage every ten minutes, for charts of the past (docs/adr/0042, 0048).
 
-The time of a sample is the beginning of its interval, by the database's clock, so that each interval has one sample,
+The timestamp of a sample is the beginning of its interval, by the database's clock.  So each interval has one sample,
 whichever process takes it.
 """
 
@@ -22,7 +22,7 @@ INTERVAL = datetime.timedelta(minutes=10)
 
 
 def take(database: Database, at: datetime.datetime | None = None) -> None:
-    """Insert the sample of an interval, and its shares, unless there is one; raises like ``Database.write``.
+    """Insert the sample of an interval and its shares, unless they exist; raises like ``Database.write``.
 
     Args:
         at: The beginning of the interval (naive, UTC); None for the current one.
@@ -30,17 +30,17 @@ def take(database: Database, at: datetime.datetime | None = None) -> None:
     at = at or beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
     if database.read(lambda db: _has_sample(db, at)):
         return
-    # Read outside the write: on SQLite, all other writes would wait for the sums.
-    sums, parts = database.snapshot(lambda db: (samples.present_rows(db, at), shares.present_rows(db, at)))
+    # Compute the sums outside the write: on SQLite, all other writes would wait for them.
+    sample_rows, share_rows = database.snapshot(lambda db: (samples.present_rows(db, at), shares.present_rows(db, at)))
 
     def insert(db: Transaction) -> None:
-        # If two processes insert it at once, one collides, runs again, and finds the other's.
+        # If two processes insert it at once, one of them collides, retries, and finds the sample.
         if _has_sample(db, at):
             return
-        if sums:
-            db.execute(sa.insert(usage_samples), sums)
-        if parts:
-            db.execute(sa.insert(usage_shares), parts)
+        if sample_rows:
+            db.execute(sa.insert(usage_samples), sample_rows)
+        if share_rows:
+            db.execute(sa.insert(usage_shares), share_rows)
 
     database.write(insert)
 
@@ -49,6 +49,6 @@ def _has_sample(db: Reading, at: datetime.datetime) -> bool:
     return db.execute(sa.select(usage_samples.c.at).where(usage_samples.c.at == at).limit(1)).first() is not None
 
 
-def beginning(moment: datetime.datetime) -> datetime.datetime:
-    """Return the beginning of the interval that a moment (naive, UTC) is in."""
-    return moment - (moment - datetime.datetime.min) % INTERVAL
+def beginning(timestamp: datetime.datetime) -> datetime.datetime:
+    """Return the beginning of the interval that contains a timestamp (naive, UTC)."""
+    return timestamp - (timestamp - datetime.datetime.min) % INTERVAL

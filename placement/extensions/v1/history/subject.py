@@ -1,4 +1,7 @@
-"""What the history is asked about: a provider or node, by uuid or name, or a consumer; it may be gone."""
+"""Lookup of the object whose history a request names.
+
+It is a provider or node, by uuid or name, or a consumer, by uuid.  It may no longer exist.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ from placement.uuids import is_uuid, spellings
 
 
 def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
-    """Return a uuid for a uuid or a name.
+    """Resolve a uuid or a name to a uuid.
 
-    A provider that exists is preferred, then a node, and then the provider or node that last had the name.
+    Existing providers take precedence over nodes, and both over the provider or node that last had the name.
 
     Returns:
-        None if nothing has or had the name.  A uuid is returned even if nothing has it; if something has, as it is
-        written there.
+        The uuid as the database contains it.  A uuid is returned even if no object has it.  None if no object has or
+        had the name.
     """
     slot = lookup.find(snapshot, ident)
     if slot is not None:
@@ -36,31 +39,31 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
 
 
 def is_present(db: Reading, uuid: str) -> bool:
-    """Return whether there is a provider, node or consumer with this uuid."""
+    """Return whether a provider, node or consumer with this uuid exists."""
     tables = (resource_providers, *nodes.tables(), consumers)
-    found = db.execute(sa.select(sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))))
-    return bool(found.scalar_one())
+    exists = sa.or_(*(sa.exists().where(table.c.uuid == uuid) for table in tables))
+    return bool(db.execute(sa.select(exists)).scalar_one())
 
 
 def named(db: Reading, name: str) -> str | None:
-    """Return the uuid of the provider or node that last had a name; None if the history knows none."""
-    found: str | None = db.execute(_NAMED.where(events.c.name == name)).scalar()
-    return found
+    """Return the uuid of the provider or node that last had a name; None if the history contains none."""
+    uuid: str | None = db.execute(_NAMED.where(events.c.name == name)).scalar()
+    return uuid
 
 
 def _as_written(db: Reading, ident: str) -> str | None:
-    """Return a uuid as the database has it, or else in the form with dashes; None if the text is not a uuid.
+    """Return a uuid as the database contains it, or else with dashes; None if the text is not a uuid.
 
-    Clients also write consumer uuids with capitals or without dashes, and some collations find them in any case.
+    Clients also store consumer uuids with capitals or without dashes, and some collations ignore case.
     """
     if not is_uuid(ident):
         return None
     forms = spellings(ident)
     for form in forms:
         for table in (resource_providers, *nodes.tables(), consumers, events):
-            found: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == form).limit(1)).scalar()
-            if found is not None:
-                return found
+            stored: str | None = db.execute(sa.select(table.c.uuid).where(table.c.uuid == form).limit(1)).scalar()
+            if stored is not None:
+                return stored
     return forms[-1]
 
 

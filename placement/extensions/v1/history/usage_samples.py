@@ -1,4 +1,4 @@
-"""Usage samples: what all providers together have of each class, and how much of it is used, every ten minutes."""
+"""Usage samples: capacity and usage of each resource class over all providers, every ten minutes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_samples
 from placement.objects import capacity
 
-#: The largest capacity that is stored; absurd ratios give more.
+#: The largest stored capacity; extreme allocation ratios result in more.
 _LARGEST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSample:
-    """The sums over all providers for one resource class, in its units."""
+    """Sums over all providers for one resource class, in its units."""
 
     #: Naive, UTC.
     at: datetime.datetime
@@ -31,7 +31,7 @@ class UsageSample:
 
     @classmethod
     def of_sums(cls, at: datetime.datetime, capacity: float, used: int) -> Self:
-        """Return a sample; its capacity, which may be negative or too large, is limited to what can be stored."""
+        """Return a sample, with a capacity clipped to the range that can be stored."""
         return cls(at, min(max(int(capacity), 0), _LARGEST), used)
 
     @classmethod
@@ -40,53 +40,53 @@ class UsageSample:
         db: Reading,
         since: datetime.datetime,
         until: datetime.datetime,
-        most: int,
+        limit: int,
         resource_class: str | None = None,
     ) -> dict[str, list[Self]]:
         """Return the samples of a period, in order, by class.
 
         Args:
-            since: Its beginning (naive, UTC).
-            until: Its end, exclusive; later than its beginning.
-            most: How many samples of a class at most.  If there are more, the period is divided into this many equal
-                spans, and only the last sample of each is returned.
-            resource_class: The name of the only class; None for all.
+            since: The beginning of the period (naive, UTC).
+            until: The end of the period, exclusive; later than the beginning.
+            limit: The maximum number of samples of a class.  If there are more, the period is divided into this many
+                equal spans, and only the last sample of each span is returned.
+            resource_class: Read only samples of this class; None: of all classes.
         """
-        shown = moments_between(db, since, until, most, resource_class)
-        wanted = _S.at.in_(shown), is_of(_S.resource_class, resource_class)
-        rows = db.execute(sa.select(usage_samples).where(*wanted).order_by(_S.resource_class, _S.at))
-        found: dict[str, list[Self]] = {}
+        timestamps = timestamps_between(db, since, until, limit, resource_class)
+        conditions = _S.at.in_(timestamps), of_class(_S.resource_class, resource_class)
+        rows = db.execute(sa.select(usage_samples).where(*conditions).order_by(_S.resource_class, _S.at))
+        samples: dict[str, list[Self]] = {}
         for row in rows:
-            found.setdefault(row.resource_class, []).append(cls(row.at, row.capacity, row.used))
-        return found
+            samples.setdefault(row.resource_class, []).append(cls(row.at, row.capacity, row.used))
+        return samples
 
 
-def moments_between(
-    db: Reading, since: datetime.datetime, until: datetime.datetime, most: int, resource_class: str | None
+def timestamps_between(
+    db: Reading, since: datetime.datetime, until: datetime.datetime, limit: int, resource_class: str | None
 ) -> Sequence[datetime.datetime]:
-    """Return when the samples were taken that ``UsageSample.between`` returns."""
-    period = sa.and_(_S.at >= since, _S.at < until, is_of(_S.resource_class, resource_class))
-    moments = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
-    return spread(moments, since, (until - since) / most) if len(moments) > most else moments
+    """Return the timestamps of the samples that ``UsageSample.between`` returns."""
+    period = sa.and_(_S.at >= since, _S.at < until, of_class(_S.resource_class, resource_class))
+    timestamps = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
+    return spread(timestamps, since, (until - since) / limit) if len(timestamps) > limit else timestamps
 
 
-def is_of(column: sa.ColumnElement[str], resource_class: str | None) -> sa.ColumnElement[bool]:
-    """Return the condition that a row is of a class; None for any."""
+def of_class(column: sa.ColumnElement[str], resource_class: str | None) -> sa.ColumnElement[bool]:
+    """Return the condition that a row belongs to a class; None: to any class."""
     return sa.true() if resource_class is None else column == resource_class
 
 
 def spread(
-    moments: Sequence[datetime.datetime], since: datetime.datetime, span: datetime.timedelta
+    timestamps: Sequence[datetime.datetime], since: datetime.datetime, span: datetime.timedelta
 ) -> list[datetime.datetime]:
-    """Return the last moment in each span after a beginning; the moments must be in order."""
-    return [*{(moment - since) // span: moment for moment in moments}.values()]
+    """Return the last timestamp of each span since a beginning, given timestamps in ascending order."""
+    return [*{(timestamp - since) // span: timestamp for timestamp in timestamps}.values()]
 
 
 # --- the present -----------------------------------------------------------------------------------------------------
 
 
 def present_rows(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a sample of the present usage: one for each class with an inventory or an allocation."""
+    """Return the rows of a present sample, one for each class with an inventory or an allocation."""
     capacities: defaultdict[str, float] = defaultdict(float)
     for row in db.execute(_INVENTORIES):
         capacities[row.name] += capacity_of(row)
@@ -98,18 +98,18 @@ def present_rows(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, An
 
 
 def capacity_of(row: Any) -> float:
-    """Return the capacity of equal inventories: a row with the columns ``EQUAL``, and their ``number``."""
-    whole: float = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio)) * row.number
-    return whole
+    """Return the total capacity of a row: ``number`` inventories with equal ``INVENTORY_COLUMNS``."""
+    total: float = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio)) * row.number
+    return total
 
 
 _I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
-#: Most inventories of a class are equal, so equal ones are grouped.
-EQUAL = (_I.total, _I.reserved, _I.allocation_ratio)
+#: The columns that determine a capacity.  Most inventories of a class are equal, so equal ones are grouped.
+INVENTORY_COLUMNS = (_I.total, _I.reserved, _I.allocation_ratio)
 _INVENTORIES = (
-    sa.select(_C.name, *EQUAL, sa.func.count().label("number"))
+    sa.select(_C.name, *INVENTORY_COLUMNS, sa.func.count().label("number"))
     .join_from(inventories, resource_classes, _C.id == _I.resource_class_id)
-    .group_by(_C.name, *EQUAL)
+    .group_by(_C.name, *INVENTORY_COLUMNS)
 )
 _USED = (
     sa.select(_C.name, sa.func.sum(_A.used).label("used"))

@@ -1,7 +1,7 @@
-"""Usage shares: how much of each class the largest projects and aggregates use, taken together with each sample.
+"""Usage shares: the usage of each resource class by the largest projects and aggregates, recorded with each sample.
 
-A provider is in the aggregates of its own and in those of its root, as for ``member_of`` (docs: api-sharing).  One that
-is in several aggregates counts in each of them.
+A provider belongs to its own aggregates and to those of its root, as for ``member_of`` (docs: api-sharing), and counts
+in each of them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,20 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_shares
-from placement.extensions.v1.history.usage_samples import EQUAL, UsageSample, capacity_of, is_of, moments_between
+from placement.extensions.v1.history.usage_samples import (
+    INVENTORY_COLUMNS,
+    UsageSample,
+    capacity_of,
+    of_class,
+    timestamps_between,
+)
 
-#: How many projects, and how many aggregates, a sample has of each class.
-KEPT = 20
+#: Projects, and aggregates, that a sample records for each class.
+MAX_SHARES = 20
 
 
 class Dimension(StrEnum):
-    """By what the usage is divided."""
+    """The dimension by which usage is divided."""
 
     PROJECT = "project"
     AGGREGATE = "aggregate"
@@ -43,33 +49,32 @@ class Dimension(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UsageShare:
-    """What one project, or the providers of one aggregate, used of a resource class, in its units."""
+    """The usage of a resource class by one project or on the providers of one aggregate, in units of the class."""
 
     #: The project, or the uuid of the aggregate.
     name: str
     #: Naive, UTC.
     at: datetime.datetime
     used: int
-    #: What the providers of the aggregate had; None for a project.
+    #: The capacity of the providers of the aggregate; None for a project.
     capacity: int | None = None
 
 
-#: Shares by class and then by name, each in the order of time; the largest at the last moment first.
+#: Shares by class and name, in ascending order of time; names by usage at the last timestamp, the largest first.
 Shares = dict[str, dict[str, list[UsageShare]]]
 
+#: Rows that one request reads, approximately.
+_MAX_ROWS = 40_000
 
-#: Rows that one request reads at most, about.
-_MOST_ROWS = 40_000
 
-
-def affordable(most: int, classes: int) -> int:
-    """Return how many moments of several classes one request reads: fewer of many classes.
+def timestamps_per_class(limit: int, classes: int) -> int:
+    """Return the number of timestamps to read for each class, so that the rows of a request are bounded.
 
     Args:
-        most: How many it asks for.
-        classes: The number of classes that have a sample.
+        limit: The number requested.
+        classes: The number of classes with a sample.
     """
-    return min(most, max(2, _MOST_ROWS // (KEPT * max(classes, 1))))
+    return min(limit, max(2, _MAX_ROWS // (MAX_SHARES * max(classes, 1))))
 
 
 def between(
@@ -77,31 +82,31 @@ def between(
     dimension: Dimension,
     since: datetime.datetime,
     until: datetime.datetime,
-    most: int,
+    limit: int,
     resource_class: str | None = None,
 ) -> Shares:
-    """Return the shares of a period at the moments of ``UsageSample.between``, which has the same arguments."""
-    shown = moments_between(db, since, until, most, resource_class)
+    """Return the shares of a period, at the timestamps and with the arguments of ``UsageSample.between``."""
+    timestamps = timestamps_between(db, since, until, limit, resource_class)
     rows = db.execute(
         sa.select(_S.resource_class, _S.name, _S.at, _S.used, _S.capacity)
-        .where(_S.at.in_(shown), _S.dimension == dimension, is_of(_S.resource_class, resource_class))
+        .where(_S.at.in_(timestamps), _S.dimension == dimension, of_class(_S.resource_class, resource_class))
         .order_by(_S.resource_class, _S.at.desc(), _S.place)
     )
-    found: Shares = {}
+    by_class: Shares = {}
     for row in rows:
         share = UsageShare(row.name, row.at, row.used, row.capacity)
-        found.setdefault(row.resource_class, {}).setdefault(row.name, []).append(share)
-    for shares in found.values():
-        for each in shares.values():
-            each.reverse()
-    return found
+        by_class.setdefault(row.resource_class, {}).setdefault(row.name, []).append(share)
+    for by_name in by_class.values():
+        for shares in by_name.values():
+            shares.reverse()
+    return by_class
 
 
 # --- the present -----------------------------------------------------------------------------------------------------
 
 
 def present_rows(db: Reading, at: datetime.datetime) -> list[Mapping[str, Any]]:
-    """Return the rows of the shares of a sample of the present usage."""
+    """Return the rows of the shares of a present sample."""
     return [
         {
             "at": at,
@@ -112,9 +117,12 @@ def present_rows(db: Reading, at: datetime.datetime) -> list[Mapping[str, Any]]:
             "capacity": share.capacity,
             "used": share.used,
         }
-        for dimension, found in ((Dimension.PROJECT, _by_project(db, at)), (Dimension.AGGREGATE, _by_aggregate(db, at)))
-        for resource_class, shares in found.items()
-        for place, share in enumerate(heapq.nsmallest(KEPT, shares, key=_largest_first))
+        for dimension, by_class in (
+            (Dimension.PROJECT, _by_project(db, at)),
+            (Dimension.AGGREGATE, _by_aggregate(db, at)),
+        )
+        for resource_class, shares in by_class.items()
+        for place, share in enumerate(heapq.nsmallest(MAX_SHARES, shares, key=_largest_first))
     ]
 
 
@@ -123,10 +131,10 @@ def _largest_first(share: UsageShare) -> tuple[int, int, str]:
 
 
 def _by_project(db: Reading, at: datetime.datetime) -> Mapping[str, list[UsageShare]]:
-    found: defaultdict[str, list[UsageShare]] = defaultdict(list)
+    by_class: defaultdict[str, list[UsageShare]] = defaultdict(list)
     for row in db.execute(_USED_BY_PROJECT):
-        found[row.resource_class].append(UsageShare(row.name, at, int(row.used)))
-    return found
+        by_class[row.resource_class].append(UsageShare(row.name, at, int(row.used)))
+    return by_class
 
 
 def _by_aggregate(db: Reading, at: datetime.datetime) -> Mapping[str, list[UsageShare]]:
@@ -134,18 +142,18 @@ def _by_aggregate(db: Reading, at: datetime.datetime) -> Mapping[str, list[Usage
     for row in db.execute(_INVENTORIES_BY_AGGREGATE):
         capacities[row.resource_class, row.name] += capacity_of(row)
     used = {(row.resource_class, row.name): int(row.used) for row in db.execute(_USED_BY_AGGREGATE)}
-    found: defaultdict[str, list[UsageShare]] = defaultdict(list)
+    by_class: defaultdict[str, list[UsageShare]] = defaultdict(list)
     for resource_class, name in {**capacities, **used}:
         key = resource_class, name
         sums = UsageSample.of_sums(at, capacities[key], used.get(key, 0))
-        found[resource_class].append(UsageShare(name, at, sums.used, sums.capacity))
-    return found
+        by_class[resource_class].append(UsageShare(name, at, sums.used, sums.capacity))
+    return by_class
 
 
 _A, _P, _S, _M = allocations.c, resource_providers.c, usage_shares.c, resource_provider_aggregates.c
 _CLASS = resource_classes.c.name.label("resource_class")
 
-# Sums are taken by ids, and named afterwards, so that no database groups by texts.
+# Sums are grouped by ids and joined with names afterwards, because grouping by text is slow.
 _PROJECT_SUMS = (
     sa.select(_A.resource_class_id, consumers.c.project_id, sa.func.sum(_A.used).label("used"))
     .join_from(allocations, consumers, consumers.c.uuid == _A.consumer_id)
@@ -158,7 +166,7 @@ _USED_BY_PROJECT = (
     .join(projects, projects.c.id == _PROJECT_SUMS.c.project_id)
 )
 
-# Which providers are in which aggregates.
+# Pairs of a provider and an aggregate.
 _MEMBERS = sa.union(
     sa.select(_M.resource_provider_id, _M.aggregate_id),
     sa.select(_P.id, _M.aggregate_id).join_from(
@@ -173,7 +181,12 @@ _PROVIDER_SUMS = (
 
 
 def _by_member(*columns: sa.ColumnElement[Any], of: sa.FromClause, group: tuple[Any, ...] = ()) -> sa.Select[Any]:
-    """Return a statement with columns of inventories or sums by class and aggregate."""
+    """Return a statement that aggregates columns of ``of`` by class and aggregate.
+
+    Args:
+        of: Inventories, or sums of allocations by provider.
+        group: Further columns to group by.
+    """
     sums = (
         sa.select(of.c.resource_class_id, _MEMBERS.c.aggregate_id, *columns)
         .join_from(of, _MEMBERS, _MEMBERS.c.resource_provider_id == of.c.resource_provider_id)
@@ -190,4 +203,6 @@ def _by_member(*columns: sa.ColumnElement[Any], of: sa.FromClause, group: tuple[
 
 
 _USED_BY_AGGREGATE = _by_member(sa.func.sum(_PROVIDER_SUMS.c.used).label("used"), of=_PROVIDER_SUMS)
-_INVENTORIES_BY_AGGREGATE = _by_member(*EQUAL, sa.func.count().label("number"), of=inventories, group=EQUAL)
+_INVENTORIES_BY_AGGREGATE = _by_member(
+    *INVENTORY_COLUMNS, sa.func.count().label("number"), of=inventories, group=INVENTORY_COLUMNS
+)

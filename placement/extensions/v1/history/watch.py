@@ -1,9 +1,8 @@
-"""Waiting for events: what many requests want to know at once, one of them reads (docs/adr/0042).
+"""Waiting for events, with one reader for all waiting requests (docs/adr/0042).
 
-Hundreds of clients that follow the events have reached the same position.  When an event arrives, or when they all ask
-in the same moment and no place is free to wait, they would all read the same page, and hold up every other request.
-So one of them looks for the newest position, and one reads the page that follows; the others wait for their turn, and
-then get the page that was read.
+Hundreds of clients may follow the events from the same position.  When an event arrives, or when all of them send a
+request at once and none may wait, they would read the same page at the same time and delay every other request.  So
+one request reads the newest position or the next page; the others wait for their turn and share the result.
 """
 
 from __future__ import annotations
@@ -22,40 +21,48 @@ from placement.signals import timed
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds between two looks.
+#: Seconds between two reads of the newest position.
 INTERVAL = 0.2
-#: Seconds until the next look if the database does not answer.
+#: Seconds until the next read if the database does not answer.
 PAUSE = 2.0
-#: The most pages that are kept.
-_MOST = 8
+#: Cached pages.
+_MAX_PAGES = 8
 
 
 class EventWatch:
-    """The places for waiting requests, and what was read a moment ago."""
+    """A bounded number of waiting requests, and a short-lived cache of pages.
 
-    def __init__(self, look: Callable[[], tuple[int, str]]) -> None:
-        """Take a function that returns the newest position and its mark; it may write, and may raise a Failure."""
-        self._look = look
-        #: How many may wait.
-        self.most = 1
+    Attributes:
+        max_waiting: The number of requests that may wait.
+    """
+
+    def __init__(self, newest: Callable[[], tuple[int, str]]) -> None:
+        """Create a watch.
+
+        Args:
+            newest: Returns the newest position and its mark; it may write, and may raise a Failure.
+        """
+        self._read_newest = newest
+        self.max_waiting = 1
         self._waiting = 0
-        self._places = threading.Lock()
+        #: Guards ``_waiting``.
+        self._counter = threading.Lock()
         #: Held by the request that reads.
         self._turn = threading.Lock()
         self._newest = (0, "")
-        #: When the newest position was last looked for, by the monotonic clock.
-        self._looked = -math.inf
-        #: Pages, by what was asked for, that were read since the newest position last changed.
+        #: The time at which the newest position was read, by the monotonic clock.
+        self._read_at = -math.inf
+        #: Pages read since the newest position last changed, by key.
         self._pages: dict[Hashable, EventPage] = {}
 
     @property
     def is_full(self) -> bool:
-        """Whether the limit of waiting requests is reached."""
-        return self._waiting >= self.most
+        """Whether the maximum number of requests is waiting."""
+        return self._waiting >= self.max_waiting
 
     def enter(self) -> bool:
-        """Take a place among those that wait, until ``leave``; return False if there is none."""
-        with self._places:
+        """Count a waiting request, until ``leave``; return False if it may not wait."""
+        with self._counter:
             if self.is_full:
                 signals.wait_refused()
                 return False
@@ -64,73 +71,72 @@ class EventWatch:
             return True
 
     def leave(self) -> None:
-        """Give the place back."""
-        with self._places:
+        """Stop counting a request as waiting."""
+        with self._counter:
             self._waiting -= 1
             signals.waiting_changed(self._waiting)
 
     @timed("wait")
     def wait(self, number: int, until: float) -> bool:
-        """Wait for a position beyond a number; the caller has a place, and holds nothing of the database.
+        """Wait for a position beyond ``number``, and return whether there is one.
+
+        The caller has entered, and holds no database connection.
 
         Args:
-            number: The position that the caller has read.
-            until: When to give up, by the monotonic clock.
-
-        Returns:
-            Whether there is such a position.
+            number: The last position that the caller has read.
+            until: The deadline, by the monotonic clock.
         """
         while True:
             try:
                 with self._reading(until):
                     if self._newest[0] > number:
                         return True
-                pause = self._looked + INTERVAL - time.monotonic()
+                pause = self._read_at + INTERVAL - time.monotonic()
             except errors.Failure as failure:
-                LOG.debug("Events cannot be looked for: %s", failure)
+                LOG.debug("Cannot read the newest position of events: %s", failure)
                 pause = PAUSE
             remaining = until - time.monotonic()
             if remaining <= 0:
                 return False
             time.sleep(max(min(pause, remaining), 0))
 
-    def page(self, asked: Hashable, read: Callable[[], EventPage], until: float) -> EventPage | None:
-        """Return a page that has all events as of a moment ago.
+    def page(self, key: Hashable, read: Callable[[], EventPage], until: float) -> EventPage | None:
+        """Return a cached page, at most ``INTERVAL`` old, or read it.
 
         Args:
-            asked: What was asked for.
-            read: Returns the page; what it raises is raised here.
-            until: How long to wait for the turn, by the monotonic clock.
+            key: The filter, the limit and the position of the page.
+            read: Reads the page; its exceptions propagate.
+            until: The deadline of the turn, by the monotonic clock.
 
         Returns:
-            None if the turn did not come.
+            None if the deadline passed before the turn of this request.
         """
         with self._reading(until) as is_mine:
             if not is_mine:
                 return None
-            if asked not in self._pages:
-                if len(self._pages) == _MOST:
+            if key not in self._pages:
+                if len(self._pages) == _MAX_PAGES:
                     self._pages.pop(next(iter(self._pages)))
-                self._pages[asked] = read()
-            return self._pages[asked]
+                self._pages[key] = read()
+            return self._pages[key]
 
     @contextlib.contextmanager
     def _reading(self, until: float) -> Iterator[bool]:
-        """Wait until no other request reads, and look for the newest position unless that was done a moment ago.
+        """Wait until no other request reads, and read the newest position unless it is recent.
 
         Yields:
-            Whether this request has its turn; False if the time ran out first.
+            Whether it is the turn of this request; False if the deadline passed first.
         """
         if not self._turn.acquire(timeout=max(until - time.monotonic(), 0)):
             yield False
             return
         try:
             began = time.monotonic()
-            if began - self._looked >= INTERVAL:
-                newest = self._look()
+            if began - self._read_at >= INTERVAL:
+                newest = self._read_newest()
                 if newest != self._newest:
                     self._pages.clear()
-                self._newest, self._looked = newest, began
+                self._newest, self._read_at = newest, began
             yield True
         finally:
             self._turn.release()

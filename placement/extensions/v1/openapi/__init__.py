@@ -1,10 +1,10 @@
-"""OpenAPI 3.1 documents, made from the declarations of an API (docs: openapi; ADR 31).
+"""OpenAPI 3.1 documents, generated from the declarations of an API (docs: openapi; ADR 31).
 
     document                    paths and operations of one version of an API
-    components                  schemas and responses that have a name
-    portable                    schemas in the words that generators of clients know
+    components                  named schemas and responses
+    portable                    schemas rewritten for client generators
     parameters, replies         parts of an operation
-    examples                    requests and replies of the reference, where they conform to the version
+    examples                    requests and replies from docs/api that conform to the version
 
-Nothing here is about one API, route or version: a document shows what endpoints, schemas and policy rules declare.
+The package is generic: endpoints, schemas and policy rules declare everything that a document contains.
 """

@@ -1,4 +1,4 @@
-"""The parts of a document that have a name: generators of clients name their classes after them."""
+"""Named schemas and responses of a document, after which client generators name their classes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ class Components:
         self._kinds: dict[str, dict[str, JSONSchema]] = {"responses": {}, "schemas": {}}
 
     def rendered(self) -> dict[str, dict[str, JSONSchema]]:
-        """Return the parts by kind and name."""
+        """Return the components by kind and name."""
         return {kind: dict(sorted(parts.items())) for kind, parts in self._kinds.items()}
 
     def schema(self, name: str, schema: JSONSchema) -> JSONSchema:
-        """Keep a schema under this name, and return a reference to it.
+        """Add a schema, and return a reference to it.
 
         Raises:
-            ValueError: Another one has the name.
+            ValueError: Another schema has the name.
         """
-        return self._keep("schemas", name, portable(schema))
+        return self._add("schemas", name, portable(schema))
 
     def response(self, name: str, response: JSONSchema) -> JSONSchema:
-        """Keep a response under this name, and return a reference to it.
+        """Add a response, and return a reference to it.
 
         Raises:
-            ValueError: Another one has the name.
+            ValueError: Another response has the name.
         """
-        return self._keep("responses", name, response)
+        return self._add("responses", name, response)
 
-    def _keep(self, kind: str, name: str, part: JSONSchema) -> JSONSchema:
+    def _add(self, kind: str, name: str, part: JSONSchema) -> JSONSchema:
         if self._kinds[kind].setdefault(name, part) != part:
             raise ValueError(f"Two {kind} have the name {name}.")
         return {"$ref": f"#/components/{kind}/{name}"}

@@ -16,13 +16,13 @@ from placement.version_history import Version
 
 JSONObject = dict[str, Any]
 
-#: What identifies a caller; the configuration of the service decides which of them it takes.
+#: Ways to authenticate; the configuration of the service decides which of them it accepts.
 _SECURITY: dict[str, JSONObject] = {
     "token": {
         "type": "apiKey",
         "in": "header",
         "name": "X-Auth-Token",
-        "description": "A token of the Identity service, or what noauth2 takes for one.",
+        "description": "A token of the Identity service, or any text if the service runs with noauth2.",
     },
     "basic": {"type": "http", "scheme": "basic", "description": "A user of the service's own password file."},
 }
@@ -32,22 +32,22 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
     """Return the OpenAPI document of an API, without ``servers``.
 
     Args:
-        api: The API; its paths in the document begin after its prefix.
-        version: The version of the API that is described; ``OLDEST`` for an API without versions.
-        label: The version of the document: that of the API, or of the service if the API has none.
+        api: The API; the paths in the document are relative to its prefix.
+        version: The version of the API; ``OLDEST`` for an API without versions.
+        label: The version of the document: the version of the API, or of the service for an API without versions.
     """
     paths: JSONObject = {}
     components = Components()
     failure = functools.cache(functools.partial(replies.failure, api, version, components))
     for path, methods in api.routes.items():
         for method, endpoint in endpoints_at(methods, version):
-            shown = examples.of(api, version, method, path, endpoint)
-            operation = _operation(api, version, path, endpoint, shown, components)
+            relevant = examples.of(api, version, method, path, endpoint)
+            operation = _operation(api, version, path, endpoint, relevant, components)
             name = _class_name(operation["operationId"])
-            failing = sorted(replies.failing(api, version, path, method, endpoint))
+            statuses = sorted(replies.failing(api, version, path, method, endpoint))
             operation["responses"] = {
-                **replies.succeeding(api, version, endpoint, shown, name, components),
-                **{str(status.value): failure(status) for status in failing},
+                **replies.succeeding(api, version, endpoint, relevant, name, components),
+                **{str(status.value): failure(status) for status in statuses},
                 **replies.conflict(api, version, endpoint, name, components),
             }
             paths.setdefault(path, {})[method.lower()] = operation
@@ -61,12 +61,12 @@ def describe(api: Api, version: Version, *, label: str) -> JSONObject:
 
 def _about(api: Api, version: Version) -> str:
     if not api.versioning.headers(version):
-        return "This API has no versions: routes, parameters and fields are added, and none changes its meaning."
-    return f"Version {version}.  Requests ask for it by a header; other versions have documents of their own."
+        return "This API has no versions: routes, parameters and fields may be added, but keep their meaning."
+    return f"Version {version}.  Requests select it by a header; other versions have their own documents."
 
 
 def endpoints_at(methods: Methods, version: Version) -> Iterator[tuple[str, Endpoint]]:
-    """Yield each method that the path has in this version, with its endpoint."""
+    """Yield each method that a path supports in a version, with its endpoint."""
     for method, served in methods.items():
         for endpoint in served if isinstance(served, tuple) else (served,):
             if endpoint.since <= version and (endpoint.until is None or version < endpoint.until):
@@ -74,7 +74,7 @@ def endpoints_at(methods: Methods, version: Version) -> Iterator[tuple[str, Endp
 
 
 def _operation(
-    api: Api, version: Version, path: str, endpoint: Endpoint, shown: list[Example], components: Components
+    api: Api, version: Version, path: str, endpoint: Endpoint, relevant: list[Example], components: Components
 ) -> JSONObject:
     noun = endpoint.handler.__module__.rpartition(".")[2]
     sentence = (endpoint.handler.__doc__ or "").partition("\n")[0]
@@ -84,8 +84,8 @@ def _operation(
         "tags": [noun],
         "parameters": [
             *parameters.of_versions(api, version),
-            *parameters.of_path(path, shown),
-            *parameters.of_query(endpoint, version, shown),
+            *parameters.of_path(path, relevant),
+            *parameters.of_query(endpoint, version, relevant),
             *parameters.of_dry_runs(endpoint),
         ],
     }
@@ -95,7 +95,7 @@ def _operation(
     if endpoint.body is not None:
         name = f"{_class_name(operation['operationId'])}Body"
         content: JSONObject = {"schema": components.schema(name, endpoint.body.render(version))}
-        if bodies := {example.name: {"value": example.body} for example in shown}:
+        if bodies := {example.name: {"value": example.body} for example in relevant}:
             content["examples"] = bodies
         operation["requestBody"] = {"required": True, "content": {JSON: content}}
     operation["security"] = [] if path in api.open_paths else [{name: []} for name in _SECURITY]
@@ -103,5 +103,5 @@ def _operation(
 
 
 def _class_name(operation_id: str) -> str:
-    """Return the name of an operation as the name of a class, ``ResourceClassShow``."""
+    """Return the class name of an operation, such as ``ResourceClassShow``."""
     return "".join(word.capitalize() for word in operation_id.replace(".", "_").split("_"))

@@ -1,7 +1,7 @@
-"""Examples of requests and replies: those of the reference, which the tests send to the service.
+"""Examples of requests and replies, taken from docs/api and tested against the service.
 
-``tools/generate_examples.py`` writes ``examples/*.json``, one file for each page of docs/api.  An example belongs to
-the document of a version if what it sends and the reply that it shows conform to the schemas of that version.
+``tools/generate_examples.py`` writes ``examples/*.json``, one file for each page of docs/api.  The document of a
+version includes an example if its request and its reply conform to the schemas of that version.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from placement.http.endpoint import Endpoint
 from placement.schemas.validator import LENIENT, Validator
 from placement.version_history import Version
 
-#: The most examples of an operation that a document shows.
-_MOST = 3
+#: Examples of one operation in a document.
+_MAX_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A request to a route, and the reply to it.
+    """A request to a route, and its reply.
 
     Args:
-        name: The page and the number of the example in it.
+        name: The page, and the number of the example on the page.
         api: The name of the API.
         method: The method.
         route: The path in the route table.
         path: The values in the path.
         query: Names and values of the query, in order.
-        body: The JSON value that is sent; None if there is none.
+        body: The JSON body of the request; None if it has no body.
         status: The status of the reply.
-        reply: Its JSON value; None if there is none, or if the page does not show all of it.
+        reply: The JSON body of the reply; None if it has no body, or if the page abridges it.
         version: The version of the API that the request uses.
     """
 
@@ -58,14 +58,16 @@ class Example:
 
 
 def of(api: Api, version: Version, method: str, route: str, endpoint: Endpoint) -> list[Example]:
-    """Return examples for the document of this version: first those with a reply, and those of the nearest versions."""
-    known = (each for each in _all() if (each.api, each.method, each.route) == (api.name, method, route))
-    fitting = [each for each in known if _conforms(each, endpoint, version)]
-    return sorted(fitting, key=lambda each: (each.reply is None, abs(each.version.minor - version.minor)))[:_MOST]
+    """Return examples for the document of a version, preferably with a reply and of a version close to it."""
+    key = api.name, method, route
+    of_route = (example for example in _all() if (example.api, example.method, example.route) == key)
+    conforming = [example for example in of_route if _conforms(example, endpoint, version)]
+    conforming.sort(key=lambda example: (example.reply is None, abs(example.version.minor - version.minor)))
+    return conforming[:_MAX_EXAMPLES]
 
 
 def _conforms(example: Example, endpoint: Endpoint, version: Version) -> bool:
-    # What the value of a parameter may be is not in the schemas alone; it has only grown.
+    # Schemas do not fully describe values of parameters.  Later versions accept all values of earlier ones.
     if example.query and example.version > version:
         return False
     if (example.body is None) != (endpoint.body is None):
@@ -96,7 +98,7 @@ def _all() -> tuple[Example, ...]:
 
 def _read() -> Iterator[Example]:
     files = resources.files("placement.extensions.v1.openapi").joinpath("examples").iterdir()
-    for file in sorted(files, key=lambda each: each.name):
+    for file in sorted(files, key=lambda file: file.name):
         for record in json.loads(file.read_text()):
             record["query"] = [(name, value) for name, value in record["query"]]
             record["version"] = Version(*map(int, record["version"].split(".")))

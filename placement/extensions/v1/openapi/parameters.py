@@ -1,4 +1,4 @@
-"""The parameters of an operation: in its path, its query and its headers."""
+"""Parameters of an operation in its path, query and headers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from placement.schemas.declarations import JSONSchema
 from placement.version_history import Version
 
 _IN_PATH = re.compile(r"\{(\w+)\}")
-#: A parameter whose name may end with the suffix of a group: the name, and the expression of suffixes.
+#: A pattern of parameter names with the suffix of a group: the name, and the pattern of suffixes.
 _GROUPED = re.compile(r"\^(\w+)\((.+)\)\?\$")
 
 
 def of_versions(api: Api, version: Version) -> Iterator[dict[str, Any]]:
-    """Yield the header that asks for the version; none for an API without versions."""
+    """Yield the header that selects the version; nothing for an API without versions."""
     for name, value in api.versioning.headers(version):
         if name != "vary":
-            # Generators of clients take no ``const`` in a header.
+            # Client generators do not support ``const`` in a header.
             schema = {"type": "string", "enum": [value], "default": value}
             yield {"name": name, "in": "header", "required": True, "schema": schema}
 
 
 def of_path(path: str, examples: Sequence[Example]) -> Iterator[dict[str, Any]]:
-    """Yield the values in the path.  What they must be is for the handler to say: most texts are 404."""
+    """Yield the parameters in the path.
+
+    They accept any text, because the handler validates them, mostly with 404.
+    """
     for name in _IN_PATH.findall(path):
         schema = {"type": "string", "minLength": 1}
         values = {example.name: {"value": example.path[name]} for example in examples}
@@ -38,8 +41,8 @@ def of_path(path: str, examples: Sequence[Example]) -> Iterator[dict[str, Any]]:
 def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) -> Iterator[dict[str, Any]]:
     """Yield the parameters of the query.
 
-    Those of suffixed groups have no fixed names.  They are the properties of one object, each of which is sent as a
-    parameter of its own.
+    Parameters of suffixed groups have no fixed names.  They are described as properties of one object, and sent as
+    separate parameters.
     """
     if endpoint.query is None:
         return
@@ -64,27 +67,27 @@ def of_query(endpoint: Endpoint, version: Version, examples: Sequence[Example]) 
     if suffixed:
         groups = {"type": "object", "patternProperties": suffixed, "additionalProperties": False}
         text = (
-            "Parameters of suffixed groups, such as resources1: each is a parameter of its own. "
-            "What may be given several times without a suffix may be so with one."
+            "Parameters of suffixed groups, such as resources1: each property is a separate parameter. "
+            "A parameter that may be repeated without a suffix may also be repeated with one."
         )
         shape = {"style": "form", "explode": True, "schema": groups}
         yield {"name": "groups", "in": "query", "description": text, **shape, **_examples(_groups(suffixed, examples))}
 
 
 def _groups(suffixed: Iterable[str], examples: Sequence[Example]) -> dict[str, Any]:
-    """Return the parameters of suffixed groups that examples have, by the name of the example."""
-    found = {}
+    """Return the parameters of suffixed groups in examples, by the name of the example."""
+    values = {}
     for example in examples:
-        given = {name: value for name, value in example.query if any(re.search(each, name) for each in suffixed)}
+        given = {name: value for name, value in example.query if any(re.search(pattern, name) for pattern in suffixed)}
         if given:
-            found[example.name] = {"value": given}
-    return found
+            values[example.name] = {"value": given}
+    return values
 
 
 def of_dry_runs(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
-    """Yield the parameter and the header that ask for a dry run, where there is one."""
+    """Yield the parameter and the header that request a dry run, if the endpoint supports it."""
     if endpoint.dry_run is not None:
-        text = "Whether the write is only checked and answered, and then rolled back."
+        text = "Whether to roll the write back after checking and answering it."
         schema = {"type": "string", "enum": ["true", "false"]}
         yield {"name": dry_run.PARAMETER, "in": "query", "description": text, "schema": schema}
         yield {"name": dry_run.HEADER_NAME, "in": "header", "description": text, "schema": schema}

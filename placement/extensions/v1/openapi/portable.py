@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Above it, an integer needs more than the 32 bits that generators give to one without a format.
-_LARGEST = 2**31 - 1
-#: Keywords whose value is data, and those whose value has a schema for each name.
+#: The largest integer of 32 bits, the type that generators use for integers without a format.
+_MAX_INT32 = 2**31 - 1
+#: Keywords whose value is data, and keywords whose value maps names to schemas.
 _DATA = frozenset(("const", "default", "enum", "example", "examples"))
 _BY_NAME = frozenset(("$defs", "dependentSchemas", "patternProperties", "properties"))
 
 
 def portable(schema: Any) -> Any:
-    """Return an equivalent schema that generators understand.
+    """Return an equivalent schema that client generators understand.
 
-    Generators know no ``patternProperties``: an object whose names all match one expression has ``propertyNames`` and
-    the schema of its values, so that it becomes a map of these.  And amounts can have more than 32 bits.
+    Generators do not support ``patternProperties``: an object whose names match a single pattern is described by
+    ``propertyNames`` and ``additionalProperties`` instead, so that it becomes a map.  Amounts may exceed 32 bits, so
+    they have the format ``int64``.
     """
     if isinstance(schema, list):
-        return [portable(each) for each in schema]
+        return [portable(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     changed = {keyword: _of_keyword(keyword, value) for keyword, value in schema.items()}
     if _is_map(changed):
-        [(expression, value)] = changed.pop("patternProperties").items()
-        names = {**changed.get("propertyNames", {}), "pattern": expression}
+        [(pattern, value)] = changed.pop("patternProperties").items()
+        names = {**changed.get("propertyNames", {}), "pattern": pattern}
         changed |= {"propertyNames": names, "additionalProperties": value}
-    if changed.get("type") in ("integer", ["integer", "null"]) and changed.get("maximum", _LARGEST + 1) > _LARGEST:
+    if changed.get("type") in ("integer", ["integer", "null"]) and changed.get("maximum", _MAX_INT32 + 1) > _MAX_INT32:
         changed["format"] = "int64"
     return changed
 
@@ -40,7 +41,7 @@ def _of_keyword(keyword: str, value: Any) -> Any:
 
 
 def _is_map(schema: dict[str, Any]) -> bool:
-    """Whether a schema has objects whose names all match the same expression, and no other."""
-    named, closed = schema.get("patternProperties", {}), schema.get("additionalProperties") is False
-    free = "properties" not in schema and "pattern" not in schema.get("propertyNames", {})
-    return len(named) == 1 and closed and free
+    """Return whether a schema describes objects whose names all match a single pattern."""
+    patterns, closed = schema.get("patternProperties", {}), schema.get("additionalProperties") is False
+    unnamed = "properties" not in schema and "pattern" not in schema.get("propertyNames", {})
+    return len(patterns) == 1 and closed and unnamed

@@ -1,4 +1,4 @@
-"""The replies of an operation: those that its endpoint declares, and failures that follow from its form."""
+"""Replies of an operation: the declared successes, and the failures that its declaration implies."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from placement.schemas.dry_run import DRY_RUN
 from placement.schemas.success import Dated, Success
 from placement.version_history import Version
 
-#: Of every operation.
+#: Statuses of every operation.
 _ALWAYS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE})
-#: Of an operation that needs to know the caller.
+#: Statuses of operations that authenticate the caller.
 _OF_CALLERS = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS})
 _OF_BODIES = frozenset({HTTPStatus(413), HTTPStatus.UNSUPPORTED_MEDIA_TYPE})
 _OF_QUERIES = frozenset({HTTPStatus(414)})
 
-#: The modules with failures that every API can have.
+#: The modules whose failures every API can report.
 _SHARED = (errors.__name__, failures.__name__)
 
 _TEXT: JSONSchema = {"schema": {"type": "string"}}
 _REQUEST_ID: dict[str, Any] = {
-    "description": "The id of the request, which the log names.",
+    "description": "The id of the request, as in the log.",
     "required": True,
     "schema": {"type": "string"},
 }
-_RETRY_AFTER: dict[str, Any] = {"description": "After how many seconds to try again.", **_TEXT}
-#: Headers that failures with a status may have.
+_RETRY_AFTER: dict[str, Any] = {"description": "Seconds to wait before a retry.", **_TEXT}
+#: Headers of failures, by status.
 _OF_STATUS: dict[int, dict[str, Any]] = {
-    401: {"www-authenticate": {"description": "How to identify the caller.", **_TEXT}},
+    401: {"www-authenticate": {"description": "How to authenticate.", **_TEXT}},
     429: {"retry-after": _RETRY_AFTER},
     503: {"retry-after": _RETRY_AFTER},
 }
@@ -51,8 +51,8 @@ def succeeding(
     """Return the response of each status with which the endpoint succeeds in this version.
 
     Args:
-        name: The name of the operation, for the schemas of its documents.
-        components: Takes those schemas.
+        name: The class name of the operation, for its schemas.
+        components: The components of the document, to which the schemas are added.
     """
     by_status = {}
     for success in endpoint.replies:
@@ -69,7 +69,7 @@ def succeeding(
 
 
 def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoint) -> set[HTTPStatus]:
-    """Return the statuses of the failures that an endpoint with this declaration can have."""
+    """Return the statuses with which an endpoint with this declaration can fail."""
     statuses = set(_ALWAYS)
     if path not in api.open_paths:
         statuses |= _OF_CALLERS
@@ -91,10 +91,10 @@ def failing(api: Api, version: Version, path: str, method: str, endpoint: Endpoi
 def conflict(
     api: Api, version: Version, endpoint: Endpoint, operation: str, components: Components
 ) -> dict[str, dict[str, Any]]:
-    """Return the response of status 409 of an endpoint whose conflicts have members; else nothing.
+    """Return the response with status 409 if the conflicts of the endpoint have further members; otherwise nothing.
 
     Args:
-        operation: The name of the operation, for the schema.
+        operation: The class name of the operation, for the schema.
     """
     if endpoint.conflict is None:
         return {}
@@ -110,12 +110,12 @@ def failure(
     operation: str = "",
     members: JSONSchema | None = None,
 ) -> dict[str, Any]:
-    """Return a reference to the response of a status that reports failures; its form is what the client accepts.
+    """Return a reference to the response for failures with a status, in every form that a client may accept.
 
-    Headers with the version are left out of failures that come before its negotiation or its end.
+    Headers with the version are optional, because a failure may precede the negotiation of the version.
 
     Args:
-        operation: The name of the operation, if its failures have members of their own.
+        operation: The class name of the operation, if its failures have further members.
         members: The schemas of these members.
     """
     name = f"{operation}Errors{status.value}"
@@ -129,16 +129,16 @@ def failure(
 
 
 def _schema(api: Api, version: Version, success: Success, name: str, components: Components) -> JSONSchema | None:
-    """Return a reference to the schema of the document; None if there is none."""
+    """Return a reference to the schema of the document; None if the reply has no document."""
     if success.document is None:
         return None
     return components.schema(name, _extensible(api, version, success.document.render(version)))
 
 
 def _extensible(api: Api, version: Version, schema: JSONSchema) -> JSONSchema:
-    """Return the schema; that of an API without versions, to which fields are added, has records with further fields.
+    """Return the schema, which for an API without versions admits further fields.
 
-    Objects that are keyed by names or uuids have no fields, and stay as they are.
+    Such an API may add fields.  Objects that are keyed by names or uuids have no fields, and remain closed.
     """
     if api.versioning.headers(version):
         return schema
@@ -147,7 +147,7 @@ def _extensible(api: Api, version: Version, schema: JSONSchema) -> JSONSchema:
 
 def _opened(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_opened(each) for each in schema]
+        return [_opened(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     opened = {keyword: _opened(value) for keyword, value in schema.items()}
@@ -163,19 +163,24 @@ def _response(
     response["headers"] = dict(_headers(api, version, success))
     if schema is not None:
         content: dict[str, Any] = {"schema": schema}
-        shown = {
-            each.name: {"value": each.reply}
-            for each in examples
-            if each.status == success.status and each.reply is not None
+        values = {
+            example.name: {"value": example.reply}
+            for example in examples
+            if example.status == success.status and example.reply is not None
         }
-        if shown:
-            content["examples"] = shown
+        if values:
+            content["examples"] = values
         response["content"] = {JSON: content}
     return response
 
 
 def _either(written: dict[str, Any], tried: dict[str, Any]) -> dict[str, Any]:
-    """Return the response of a write that may be a dry run."""
+    """Return the response of a write that may be a dry run.
+
+    Args:
+        written: The response of the write.
+        tried: The response of the dry run.
+    """
     headers = {
         name: header if name in tried["headers"] else {**header, "required": False}
         for name, header in written["headers"].items()
@@ -196,16 +201,16 @@ def _headers(api: Api, version: Version, success: Success) -> Iterator[tuple[str
         )
     if success.dated is not Dated.NEVER and version >= api.cache_headers_since:
         yield "cache-control", {"required": True, "schema": {"type": "string", "const": "no-cache"}}
-        text = "When what is shown last changed."
+        text = "When the shown objects last changed."
         yield "last-modified", {"description": text, "required": success.dated is Dated.ALWAYS, **_TEXT}
     for name, text in success.headers:
         yield name, {"description": text, **_TEXT}
 
 
 def _of_version(api: Api, version: Version) -> Iterator[tuple[str, JSONSchema]]:
-    """Yield the headers that state the version, with their schemas."""
+    """Yield the headers with the version, and their schemas."""
     for name, value in api.versioning.headers(version):
-        # Other parts of the service have more that a cache needs to distinguish replies by.
+        # Other parts of the service may add names to ``vary``.
         yield name, {"type": "string", **({"pattern": f"(^|, ){value}(,|$)"} if name == "vary" else {"const": value})}
 
 
@@ -226,7 +231,7 @@ def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:
         common = {**common, "code": {"type": "string", "enum": _codes(api, status)}}
     items = [_record(common, optional)]
     if status is HTTPStatus.NOT_ACCEPTABLE and api.versioning.headers(version):
-        # A refusal of the version names those that there are, instead of a code.
+        # A refusal of the version contains the supported versions instead of a code.
         without_code = {name: kind for name, kind in common.items() if name != "code"}
         items.append(_record({**without_code, "max_version": {"type": "string"}, "min_version": {"type": "string"}}))
     item = items[0] if len(items) == 1 else {"anyOf": items}
@@ -234,13 +239,13 @@ def _error_list(api: Api, version: Version, status: HTTPStatus) -> JSONSchema:
 
 
 def _record(fields: dict[str, JSONSchema], optional: Mapping[str, JSONSchema] = {}) -> JSONSchema:
-    """Return the schema of an object that has these fields, and perhaps the optional ones, but no others."""
+    """Return the schema of an object with required and optional fields, and no others."""
     properties = {**fields, **optional}
     return {"type": "object", "properties": properties, "required": [*fields], "additionalProperties": False}
 
 
 def _codes(api: Api, status: HTTPStatus) -> list[str]:
-    """Return the codes of all failures with this status that the API can have."""
+    """Return the codes of all failures with a status that the API can report."""
     shared = (kind for kind in _kinds(errors.Failure) if kind.__module__ in _SHARED)
     return sorted({kind.code for kind in (*shared, *api.failures) if failures.status_of(kind.__new__(kind)) == status})
 

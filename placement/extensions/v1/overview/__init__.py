@@ -1,6 +1,6 @@
-"""What all providers have, or had, and what is used of it, now and over time.
+"""Overviews of all providers, at present and in the past.
 
-trees  trees of providers, in order
-usage  the usage over time
-past   all providers as they were: events that have to be undone, and what is left
+trees          trees of providers, filtered and sorted
+usage_history  usage over time
+past           past states: the present state with events undone
 """

@@ -1,4 +1,4 @@
-"""All providers as of a past time: the present state, with the events since then undone from the newest on."""
+"""Past states of all providers: the present state with later events undone, the newest first."""
 
 from __future__ import annotations
 
@@ -32,61 +32,63 @@ from placement.objects import usage
 from placement.objects.inventory import AMOUNTS
 from placement.schemas.dates import precise
 
-#: Classes and traits that are not in the tables any more get ids above all of the tables.
-_ABOVE = 2**31
-#: Positions of one statement that reads events.
+#: Ids of classes and traits that are no longer in the tables begin here, above all ids of the tables.
+_FIRST_ID = 2**31
+#: Positions whose events one statement reads.
 _WINDOW = 10_000
 
 
 class PastState(NamedTuple):
-    """A snapshot as of a past time, and how many consumers held something on each provider, by its id."""
+    """A snapshot of a past time, and the number of consumers with resources on each provider, by its id."""
 
     snapshot: Snapshot
     consumers: Mapping[int, int]
 
 
-#: Past states that were asked for last, by database and moment, and how many of each database are kept.
+#: The last requested past states, by database and timestamp; states kept for each database.
 _RECENT: WeakKeyDictionary[Database, dict[datetime.datetime, PastState]] = WeakKeyDictionary()
-_KEPT = 2
+_MAX_RECENT = 2
 _BUILDING = threading.Lock()
-#: After this time no transaction commits events of before, so that the state of then does not change any more.
+#: The age at which a past state is final: no transaction runs for longer between an event and its COMMIT.
 _SETTLED = datetime.timedelta(minutes=10)
 
 
-def state_at(database: Database, moment: datetime.datetime) -> PastState:
-    """Return all providers as they were at a moment (naive, UTC, by the clock of the database).
+def state_at(database: Database, at: datetime.datetime) -> PastState:
+    """Return the state of all providers at a past time.
 
-    Where the clocks of several database servers differ, the moment is as exact as they agree.
+    Args:
+        at: The time by the clock of the database (naive, UTC).  If the clocks of several database servers differ, the
+            state is inexact by that difference.
 
     Raises:
-        TimeUnknown: The history does not reach back so far.
-        TooManyChanges: There are more events since then than ``[history]max_undone_events``.
-        Failure: As ``Database.read``.
+        TimeUnknown: The history does not reach back that far.
+        TooManyChanges: More than ``[history]max_undone_events`` events have been recorded since.
+        Failure: As for ``Database.read``.
     """
     history = recorder.of(database)
 
     def read(db: Connection) -> tuple[_State, datetime.datetime]:
         now: datetime.datetime = db.execute(sa.select(CLOCK)).scalar_one()
-        return _read(db, moment, history.settings.max_undone_events), now
+        return _read(db, at, history.settings.max_undone_events), now
 
-    # A page asks for a state more than once.  One at a time: it takes seconds of a processor where there are many
-    # providers.
+    # A page of the console requests a state several times.  Build one state at a time: with many providers, it takes
+    # seconds of processor time.
     with _BUILDING:
         recent = _RECENT.setdefault(database, {})
-        if moment in recent:
-            return recent[moment]
+        if at in recent:
+            return recent[at]
         state, now = history.read(read)
         built = state.built()
-        if now - moment > _SETTLED:
-            while len(recent) >= _KEPT:
+        if now - at > _SETTLED:
+            while len(recent) >= _MAX_RECENT:
                 del recent[next(iter(recent))]
-            recent[moment] = built
+            recent[at] = built
         return built
 
 
-def _read(db: Connection, moment: datetime.datetime, most: int) -> _State:
-    # Before anything else is read: a time that is refused costs four rows.
-    first, end = _positions_since(db, moment, most)
+def _read(db: Connection, at: datetime.datetime, max_events: int) -> _State:
+    # Check the time before reading anything else: a refusal reads only four rows.
+    first, end = _positions_since(db, at, max_events)
     rows = load.everything(db)
     consumers = usage.count_by_provider(db, [row[0] for row in rows.providers])
     state = _State(rows, load.class_names(db), consumers)
@@ -102,7 +104,7 @@ class _Provider:
     name: str | None = None
     generation: int | None = None
     parent: str | None = None
-    #: By the id of the class, and column.
+    #: Values by class id and column.
     inventories: dict[int, dict[str, Any]] = field(default_factory=dict)
     used: Counter[int] = field(default_factory=Counter)
     traits: set[str] = field(default_factory=set)
@@ -114,13 +116,19 @@ class _State:
     """All providers while events are undone."""
 
     def __init__(self, rows: Rows, class_names: Mapping[int, str], consumers: Mapping[int, int]) -> None:
-        """Take the rows of a database, its resource classes by id, and the numbers of consumers by provider id."""
+        """Begin with the present state.
+
+        Args:
+            rows: The rows of the database.
+            class_names: The names of resource classes, by id.
+            consumers: The number of consumers of each provider, by its id.
+        """
         self._class_ids = {name: class_id for class_id, name in class_names.items()}
         self._trait_ids = dict(rows.trait_ids)
-        #: Ids of classes and traits that are in no table any more.
-        self._ids = itertools.count(_ABOVE)
+        #: Ids for classes and traits that are no longer in the tables.
+        self._ids = itertools.count(_FIRST_ID)
         uuids = {row[0]: row[1] for row in rows.providers}
-        # Rows that a deleted provider may have left behind are of one that is not there.
+        # Rows that a deleted provider left behind go to default entries, which are dropped below.
         by_id = defaultdict(
             _Provider,
             {
@@ -141,18 +149,18 @@ class _State:
         self._providers = {uuid: by_id[id_] for id_, uuid in uuids.items()}
 
     def undo(self, event: Any) -> None:
-        """Undo a row of ``_EVENTS``."""
+        """Undo one event, a row of ``_EVENTS``."""
         changes = orjson.loads(event.changes)
         if event.kind == RESOURCE_CLASS:
             before, after = changes["name"]
-            # Classes that were created or deleted since then have no inventory.
+            # Only a rename matters: a class created or deleted since then had no inventory at the time.
             if before is not None and after is not None:
                 self._class_ids[before] = self._class_id(after)
                 del self._class_ids[after]
         elif event.before_generation is None and event.generation is not None:
             self._providers.pop(event.uuid, None)
         else:
-            # One that is not there was deleted; or another program deleted it, which wrote no event.
+            # A missing provider was deleted, perhaps by a process that records no events.
             provider = self._providers.setdefault(event.uuid, _Provider())
             self._undo(provider, changes)
             if event.before_generation is not None:
@@ -168,7 +176,7 @@ class _State:
             inventory = provider.inventories.setdefault(class_id, {})
             inventory |= {name: pair[0] for name, pair in columns.items()}
             if inventory.get("total") is None:
-                # It was created then; or removed by a process that records nothing, so that most of it is not known.
+                # The event created the inventory; or a process that records no events deleted it, so it is incomplete.
                 del provider.inventories[class_id]
         for amounts in changes.get("allocations", {}).values():
             for resource_class, (before, after) in amounts.items():
@@ -181,7 +189,7 @@ class _State:
         provider.consumers += len(changed.get("removed", ())) - len(changed.get("added", ()))
 
     def _class_id(self, name: str) -> int:
-        """Return the id of the class that had a name at the time up to which events are undone."""
+        """Return the id of the class with this name at the time that the undone events have reached."""
         if name not in self._class_ids:
             self._class_ids[name] = next(self._ids)
         return self._class_ids[name]
@@ -189,36 +197,39 @@ class _State:
     def built(self) -> PastState:
         """Return the state.
 
-        Ids are the places in the order of the names.  Those of the tables are not known of providers that are gone, and
-        what is gone may be more from one page of a past time to the next.
+        Providers are numbered by name.  The ids of the tables are unknown for deleted providers, and a provider may be
+        deleted between two pages of the same past state.
         """
-        in_order = sorted((each.name or "", uuid) for uuid, each in self._providers.items())
-        ids = {uuid: number for number, (_, uuid) in enumerate(in_order, 1)}
+        by_name = sorted((provider.name or "", uuid) for uuid, provider in self._providers.items())
+        ids = {uuid: number for number, (_, uuid) in enumerate(by_name, 1)}
         numbered = [(id_, self._providers[uuid]) for uuid, id_ in ids.items()]
-        for trait in sorted({trait for one in self._providers.values() for trait in one.traits}):
+        for trait in sorted({trait for provider in self._providers.values() for trait in provider.traits}):
             if trait not in self._trait_ids:
                 self._trait_ids[trait] = next(self._ids)
         rows = Rows(
             providers=[
-                (id_, uuid, one.name, one.generation, ids.get(one.parent or ""), ids[self._root_of(uuid)])
-                for (id_, one), uuid in zip(numbered, ids, strict=True)
+                (
+                    *(id_, uuid, provider.name, provider.generation),
+                    *(ids.get(provider.parent or ""), ids[self._root_of(uuid)]),
+                )
+                for (id_, provider), uuid in zip(numbered, ids, strict=True)
             ],
             inventories=[
                 (id_, class_id, *(columns[amount] for amount in AMOUNTS))
-                for id_, one in numbered
-                for class_id, columns in one.inventories.items()
+                for id_, provider in numbered
+                for class_id, columns in provider.inventories.items()
                 if columns.keys() >= {*AMOUNTS}
             ],
-            usages=[(id_, class_id, used) for id_, one in numbered for class_id, used in one.used.items()],
-            traits=_pairs((id_, one.traits) for id_, one in numbered),
-            aggregates=_pairs((id_, one.aggregates) for id_, one in numbered),
+            usages=[(id_, class_id, used) for id_, provider in numbered for class_id, used in provider.used.items()],
+            traits=_pairs((id_, provider.traits) for id_, provider in numbered),
+            aggregates=_pairs((id_, provider.aggregates) for id_, provider in numbered),
             trait_ids=self._trait_ids,
         )
         names = {class_id: name for name, class_id in self._class_ids.items()}
-        return PastState(build(rows, names), {id_: one.consumers for id_, one in numbered})
+        return PastState(build(rows, names), {id_: provider.consumers for id_, provider in numbered})
 
     def _root_of(self, uuid: str) -> str:
-        """Return the uuid of the root; where other programs have made a loop, that of the provider itself."""
+        """Return the uuid of the root; in a cycle, which other implementations can create, the provider's own uuid."""
         path = [uuid]
         while (parent := self._providers[path[-1]].parent) is not None and parent in self._providers:
             if parent in path:
@@ -234,40 +245,44 @@ def _pairs(sets: Iterable[tuple[int, set[str]]]) -> list[tuple[int, str]]:
 # --- the events ------------------------------------------------------------------------------------------------------
 
 
-def _positions_since(db: Connection, moment: datetime.datetime, most: int) -> tuple[int, int]:
-    """Return the first position after a moment, naive, UTC, and the first that no event has yet.
+def _positions_since(db: Connection, at: datetime.datetime, max_events: int) -> tuple[int, int]:
+    """Return the first position after ``at`` (naive, UTC), and the next free position.
 
     Raises:
-        TimeUnknown: The history does not reach back so far.
-        TooManyChanges: There are more than ``most`` between them.
+        TimeUnknown: The history does not reach back that far.
+        TooManyChanges: There are more than ``max_events`` positions between them.
     """
     oldest = db.execute(OLDEST).first()
     newest = db.execute(NEWEST_POSITION).first()
-    if oldest is None or newest is None or oldest.at > moment:
+    if oldest is None or newest is None or oldest.at > at:
         raise TimeUnknown(begins="no event" if oldest is None else precise(oldest.at))
     end = newest.position + newest.events
-    first = db.execute(_FIRST_AFTER, {"moment": moment}).scalar()
-    if first is not None and end - first > most:
-        # A tenth less, so that a client can ask for this time although there are more events by then.
-        reached = db.execute(_FIRST_FROM, {"position": end - most * 9 // 10}).scalar()
-        raise TooManyChanges(most=most, reached=precise(reached or newest.at))
+    first = db.execute(_FIRST_AFTER, {"at": at}).scalar()
+    if first is not None and end - first > max_events:
+        # A tenth less, so that a request for the suggested time succeeds although more events are recorded until then.
+        reached = db.execute(_FIRST_FROM, {"position": end - max_events * 9 // 10}).scalar()
+        raise TooManyChanges(most=max_events, reached=precise(reached or newest.at))
     return end if first is None else first, end
 
 
 def _newest_first(db: Connection, first: int, end: int) -> Iterator[Any]:
-    """Yield the events from a position on, the newest first; ``db`` sees one committed state."""
-    # Few: those that were committed after all others were put in order, a moment ago.
-    places = {(row["writer_id"], row["seq"]): row["position"] for row in order.unordered(db)}
-    rows = db.execute(_OF_TRANSACTIONS, {"transactions": [*places]}).all() if places else []
-    yield from sorted(rows, key=lambda row: (places[row.writer_id, row.seq], row.ordinal), reverse=True)
-    for beyond in range(end, first, -_WINDOW):
-        yield from db.execute(_OF_WINDOW, {"first": max(first, beyond - _WINDOW), "end": beyond})
+    """Yield the events from a position on, the newest first.
+
+    Args:
+        db: A connection that sees one committed state.
+    """
+    # Begin with the few events committed since the others were ordered.
+    positions = {(row["writer_id"], row["seq"]): row["position"] for row in order.unordered(db)}
+    rows = db.execute(_OF_TRANSACTIONS, {"transactions": [*positions]}).all() if positions else []
+    yield from sorted(rows, key=lambda row: (positions[row.writer_id, row.seq], row.ordinal), reverse=True)
+    for window_end in range(end, first, -_WINDOW):
+        yield from db.execute(_OF_WINDOW, {"first": max(first, window_end - _WINDOW), "end": window_end})
         bulkhead.note_progress()
 
 
 _FIRST_AFTER = (
     sa.select(event_order.c.position)
-    .where(event_order.c.at > sa.bindparam("moment"))
+    .where(event_order.c.at > sa.bindparam("at"))
     .order_by(event_order.c.at, event_order.c.position)
     .limit(1)
 )

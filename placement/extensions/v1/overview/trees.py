@@ -1,7 +1,7 @@
-"""All providers as trees: which trees a client asks for, in which order, and a page of them (docs: v1-overview).
+"""Trees of providers: filtering, sorting and pagination (docs: v1-overview).
 
-A page has whole trees.  It begins after a *mark*, which holds what the order compares (keyset pagination): trees that
-come and go between two pages change nothing about the others.
+A page contains whole trees.  It begins after a *mark*, which contains the sort key of a tree (keyset pagination), so
+trees that are created or deleted between two pages do not affect the others.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from placement.index.column import Column
 from placement.index.slots import Slots, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
 
-#: Capacities of absurd ratios are compared as this one, up to which every integer is exact as a float.
-_MOST = 2.0**53
+#: Larger capacities, which result from extreme allocation ratios, sort as this one: the limit of exact integers in a
+#: float.
+_MAX_CAPACITY = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFilter:
-    """Which trees: those with a provider that meets every condition; None is no condition."""
+    """Conditions that one provider of a tree must meet; None is no condition."""
 
-    #: The slot of the root of the only tree.
+    #: The slot of the root of the tree.
     root: int | None = None
-    #: The provider has inventory of the class.
+    #: The class of an inventory of the provider.
     resource_class: str | None = None
     aggregate: str | None = None
     trait: str | None = None
-    #: More is used than the capacity, of the class above if one is given.
+    #: Whether the provider must be over-committed, in ``resource_class`` if given.
     over_committed: bool = False
 
 
 class Amount(StrEnum):
-    """What trees are sorted by: a sum over the inventories of one class in the tree."""
+    """The amount to sort trees by, a sum over the inventories of one class in the tree."""
 
     FREE = "free"
     USED = "used"
@@ -46,7 +47,7 @@ class Amount(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeOrder:
-    """The greatest sum first, or the least, and equal ones by id; trees without the class are left out."""
+    """An order by sums, the greatest first, then by id; trees without the class are left out."""
 
     amount: Amount
     resource_class: str
@@ -54,16 +55,16 @@ class TreeOrder:
 
 
 class Mark(NamedTuple):
-    """The place of a tree in its order."""
+    """The sort key of a tree."""
 
-    #: The sum that it is sorted by; None in the order of ids.
+    #: The sum to sort by; None in the order of ids.
     sum: int | None
     #: The id of the root.
     id: int
 
 
 class TreePage(NamedTuple):
-    """Some trees, by the slots of their roots, and the mark of the last one if more follow."""
+    """The root slots of a page of trees, and the mark of the last tree if more follow."""
 
     roots: list[int]
     last: Mark | None
@@ -71,26 +72,25 @@ class TreePage(NamedTuple):
 
 def find_trees(
     snapshot: Snapshot,
-    wanted: TreeFilter,
+    tree_filter: TreeFilter,
     order: TreeOrder | None = None,
     limit: int | None = None,
     after: Mark | None = None,
 ) -> TreePage:
-    """Return a page of the trees that the filter leaves, in the order of the ids of their roots or as ``order`` states.
+    """Return a page of the trees that pass a filter.
 
     Args:
-        snapshot: Has the trees.
-        wanted: Which of them.
-        order: Another order.
-        limit: How many providers the trees of the page may have together; a greater tree is alone on its page.  None
-            is no limit.
-        after: The mark of the last tree of the page before; it has a sum if there is an order.
+        snapshot: The snapshot of the trees.
+        tree_filter: The filter.
+        order: The order; None: by the ids of the roots.
+        limit: The maximum number of providers on the page; a larger tree gets a page to itself.  None: no limit.
+        after: The mark of the last tree on the previous page; it contains a sum if ``order`` is given.
     """
-    roots = _roots(snapshot, wanted).slots()
+    roots = _roots(snapshot, tree_filter).slots()
     sums, sign = None, 1 if order is not None and order.least_first else -1
     if order is not None:
-        sums, having = _sums(snapshot, order)
-        roots = roots[having[roots]]
+        sums, has_class = _sums(snapshot, order)
+        roots = roots[has_class[roots]]
     ids = np.array([snapshot.provider(slot).id for slot in roots.tolist()], dtype=np.int64)
     keys = np.zeros(len(roots)) if sums is None else sums[roots] * sign
     sequence = np.lexsort((ids, keys))
@@ -107,7 +107,7 @@ def find_trees(
 
 
 def depth_first(snapshot: Snapshot, top: int) -> Iterator[int]:
-    """Yield a provider and all below it, each before its children; siblings are in the order of their ids."""
+    """Yield a provider and all providers below it in pre-order; siblings are in the order of their ids."""
     members = snapshot.forest.tree(snapshot.provider(top).root)
     if len(members) == 1:
         yield top
@@ -115,15 +115,15 @@ def depth_first(snapshot: Snapshot, top: int) -> Iterator[int]:
     children: dict[int, list[int]] = {}
     for slot in sorted(members, key=lambda slot: snapshot.provider(slot).id, reverse=True):
         children.setdefault(snapshot.provider(slot).parent, []).append(slot)
-    waiting = [top]
-    while waiting:
-        slot = waiting.pop()
+    stack = [top]
+    while stack:
+        slot = stack.pop()
         yield slot
-        waiting += children.get(slot, ())
+        stack += children.get(slot, ())
 
 
 def shared_by(snapshot: Snapshot, root: int) -> list[int]:
-    """Return the sharing providers that serve the tree and are not in it (docs: api-sharing)."""
+    """Return the sharing providers of other trees that serve this tree (docs: api-sharing)."""
     members = snapshot.forest.tree(root)
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in members))
     sharing = snapshot.with_trait(SHARES) & _in_one_of(snapshot, aggregates)
@@ -147,19 +147,21 @@ def _in_one_of(snapshot: Snapshot, aggregates: Iterable[str]) -> SlotSet:
     return _union(snapshot, (snapshot.in_aggregate(uuid).slots() for uuid in aggregates))
 
 
-def _roots(snapshot: Snapshot, wanted: TreeFilter) -> SlotSet:
+def _roots(snapshot: Snapshot, tree_filter: TreeFilter) -> SlotSet:
     chosen = SlotSet.dense(snapshot.forest.alive)
-    if wanted.trait is not None:
-        chosen &= snapshot.with_trait(wanted.trait)
-    if wanted.aggregate is not None:
-        chosen &= snapshot.in_aggregate(wanted.aggregate)
-    if wanted.over_committed:
-        chosen &= _union(snapshot, (column.over_committed() for column in _columns(snapshot, wanted.resource_class)))
-    elif wanted.resource_class is not None:
-        having = (column.inventories().slots for column in _columns(snapshot, wanted.resource_class))
-        chosen &= _union(snapshot, having)
+    if tree_filter.trait is not None:
+        chosen &= snapshot.with_trait(tree_filter.trait)
+    if tree_filter.aggregate is not None:
+        chosen &= snapshot.in_aggregate(tree_filter.aggregate)
+    if tree_filter.over_committed:
+        chosen &= _union(
+            snapshot, (column.over_committed() for column in _columns(snapshot, tree_filter.resource_class))
+        )
+    elif tree_filter.resource_class is not None:
+        with_class = (column.inventories().slots for column in _columns(snapshot, tree_filter.resource_class))
+        chosen &= _union(snapshot, with_class)
     roots = snapshot.forest.roots_of(chosen)
-    return roots if wanted.root is None else roots & SlotSet.sparse(np.array([wanted.root], dtype=np.intp))
+    return roots if tree_filter.root is None else roots & SlotSet.sparse(np.array([tree_filter.root], dtype=np.intp))
 
 
 def _columns(snapshot: Snapshot, resource_class: str | None) -> list[Column]:
@@ -169,31 +171,31 @@ def _columns(snapshot: Snapshot, resource_class: str | None) -> list[Column]:
     return [] if column is None else [column]
 
 
-def _union(snapshot: Snapshot, several: Iterable[Slots]) -> SlotSet:
+def _union(snapshot: Snapshot, arrays: Iterable[Slots]) -> SlotSet:
     mask = np.zeros(snapshot.size, dtype=np.bool_)
-    for slots in several:
+    for slots in arrays:
         mask[slots] = True
     return SlotSet.dense(mask)
 
 
 def _sums(snapshot: Snapshot, order: TreeOrder) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return the sum of each tree by the slot of its root, and whether it has the class."""
-    sums, having = np.zeros(snapshot.size), np.zeros(snapshot.size, dtype=np.bool_)
+    """Return the sum of each tree by the slot of its root, and whether the tree has the class."""
+    sums, has_class = np.zeros(snapshot.size), np.zeros(snapshot.size, dtype=np.bool_)
     for column in _columns(snapshot, order.resource_class):
-        held = column.inventories()
-        capacity = np.clip(np.trunc(held.capacity), 0, _MOST)
+        inventories = column.inventories()
+        capacity = np.clip(np.trunc(inventories.capacity), 0, _MAX_CAPACITY)
         amounts = {
-            Amount.FREE: np.clip(capacity - held.used, 0, None),
-            Amount.USED: held.used,
+            Amount.FREE: np.clip(capacity - inventories.used, 0, None),
+            Amount.USED: inventories.used,
             Amount.CAPACITY: capacity,
         }
-        roots = snapshot.forest.roots(held.slots)
+        roots = snapshot.forest.roots(inventories.slots)
         np.add.at(sums, roots, amounts[order.amount])
-        having[roots] = True
-    return sums, having
+        has_class[roots] = True
+    return sums, has_class
 
 
 def _fitting(snapshot: Snapshot, roots: Slots, limit: int) -> int:
-    """Return how many of the trees have ``limit`` providers together, but at least one of them."""
+    """Return how many leading trees have at most ``limit`` providers together, but at least 1."""
     sizes = np.array([len(snapshot.forest.tree(root)) for root in roots.tolist()], dtype=np.int64)
     return min(len(roots), max(1, int(np.searchsorted(np.cumsum(sizes), limit, side="right"))))

@@ -1,1 +1,1 @@
-"""Queries and documents of the API below /v1."""
+"""Queries and documents of the v1 API."""

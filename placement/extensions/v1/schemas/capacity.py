@@ -14,15 +14,15 @@ from placement.schemas.declarations import Array, Field, Object, OrNull, boolean
 from placement.schemas.document import Query
 from placement.schemas.success import ok
 
-#: How many trees, and how many aggregates, are shown without ``limit``.
-SHOWN = 1000
+#: Trees, and aggregates, shown without ``limit``.
+DEFAULT_LIMIT = 1000
 
 COUNT = Field("count", numeral.up_to(10_000), text="The copies per job, each in a different tree.")
 
 SHOW = Query(
     search.object_of(
         (
-            *search.parameters("The most trees, and the most aggregates, that are shown."),
+            *search.parameters("The maximum number of trees, and of aggregates, to show."),
             Field("until", numeral.POSITIVE, text="The number at which the count stops."),
             COUNT,
         )
@@ -61,7 +61,7 @@ _WHY: dict[Reason, str] = {
     "exact": "The request does not fit more often, however it is placed.",
     "combinations": "Not all combinations of providers were tried. The request may fit more often, but not more often "
     "than at_most.",
-    "sharing": "Trees contend for sharing providers, and not all ways to divide these were tried. The request may fit "
+    "sharing": "Trees contend for sharing providers, and not all ways to divide them were tried. The request may fit "
     "more often, but not more often than at_most.",
     "until": "The count stopped at until. The request may fit more often.",
     "operations": "The count was cut short: it needs more operations than a search may use. "
@@ -70,7 +70,7 @@ _WHY: dict[Reason, str] = {
     "amounts": "Some amounts are too large for an exact count. The request may fit more often.",
 }
 
-#: What ends a count, if it is no resource class.
+#: Texts of the rules that end a count, apart from resource classes.
 _RULES = {
     "group": "No remaining provider has room for all classes of a group.",
     "count": "There is room for more copies, but in too few different trees.",
@@ -86,10 +86,10 @@ _RULES = {
 
 
 def document(counted: Count, limit: int) -> dict[str, Any]:
-    """Return what the reply shows.
+    """Return the document of a count.
 
     Args:
-        limit: The most trees, and the most aggregates, that are shown.
+        limit: The maximum number of trees, and of aggregates, to show.
     """
     roots = islice(zip(counted.roots, counted.counts, counted.endings, strict=True), limit)
     return {

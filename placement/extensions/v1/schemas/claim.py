@@ -34,14 +34,14 @@ from placement.version_history import OLDEST
 
 Document = dict[str, Any]
 
-#: Ten years, in seconds.
-LONGEST = 315_360_000
-#: Characters of a query, as many as an address may have by default: one of 16 MiB has millions of parameters.
-_LONGEST_QUERY = 28 * 1024
+#: Seconds: ten years.
+_MAX_EXPIRES_IN = 315_360_000
+#: Characters of a query text, the default limit of a URL.  A body of 16 MiB could contain millions of parameters.
+_MAX_QUERY = 28 * 1024
 
 _TEXTS = Array(string(minLength=1))
 _SUFFIX = "^([a-zA-Z0-9_-]{1,64})?$"
-_SUFFIXES = "suffixes of up to 64 letters, digits, _ and -, or none for one group"
+_SUFFIXES = "suffixes of up to 64 letters, digits, _ and -, or empty for the unsuffixed group"
 _CLASS_NAMES = "resource classes, for example VCPU"
 _GROUP = Object(
     Field("resources", Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=1)), names=_CLASS_NAMES)),
@@ -58,8 +58,8 @@ _QUERY_OBJECT = Object(
     title="ClaimQuery",
 )
 _QUERY_TEXT = string(
-    maxLength=_LONGEST_QUERY,
-    description=f"a text such as resources=VCPU:2&required=HW_CPU_X86_AVX2 of up to {_LONGEST_QUERY} characters",
+    maxLength=_MAX_QUERY,
+    description=f"a text such as resources=VCPU:2&required=HW_CPU_X86_AVX2 of up to {_MAX_QUERY} characters",
 )
 _CONSUMER_TYPE = string(
     pattern=RESOURCE_CLASS_NAME,
@@ -82,7 +82,7 @@ _REQUEST = Object(
 _STRATEGIES = [preference.value for preference in Preference]
 _SPREAD_OVER = Object(Field("spread_over", IDENTIFIER, required=True), title="SpreadOver")
 _STRATEGY = OneOf((string(enum=_STRATEGIES), _SPREAD_OVER))
-EXPIRES_IN = Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)))
+EXPIRES_IN = Field("expires_in", nullable(integer(minimum=1, maximum=_MAX_EXPIRES_IN)))
 
 CREATE = Body(
     Object(
@@ -95,11 +95,11 @@ CREATE = Body(
     )
 )
 
-EXTEND = Body(Object(Field("expires_in", nullable(integer(minimum=1, maximum=LONGEST)), required=True)))
+EXTEND = Body(Object(Field("expires_in", nullable(integer(minimum=1, maximum=_MAX_EXPIRES_IN)), required=True)))
 
 
 def size(document: Document) -> int:
-    """Return how much a valid call asks for: places, and consumers that it takes into account."""
+    """Return the size of a valid call: places, and consumers in ``apart_from`` and ``together_with``."""
     places: int = sum(request.get("count", 1) for request in document["requests"])
     return places + len(document.get("apart_from", ())) + len(document.get("together_with", ()))
 
@@ -119,7 +119,7 @@ _DATE = nullable(string(format="date-time"))
 
 
 def _object(**types: SchemaType) -> Object:
-    """Return the type of an object that has all these fields."""
+    """Return the type of an object in which all these fields are required."""
     return Object(*(Field(name, kind, required=True) for name, kind in types.items()))
 
 
@@ -158,16 +158,16 @@ SHOW_REPLIES = success.ok(
 )
 
 
-def results(ended: Sequence[ClaimResult]) -> Document:
+def results(shown: Sequence[ClaimResult]) -> Document:
     """Return the document of the results of a call."""
     return {
-        "results": [_result(one) for one in ended],
-        "claimed": sum(one.failure is None for one in ended),
+        "results": [_result(result) for result in shown],
+        "claimed": sum(result.failure is None for result in shown),
     }
 
 
 def document(held: Holding) -> Document:
-    """Return the document of what a consumer holds."""
+    """Return the document of a consumer's holding."""
     return {
         "consumer": held.uuid,
         "consumer_type": held.consumer_type,
@@ -215,7 +215,8 @@ def _explanation(reason: Reason) -> Document:
         "summary": reason.summary,
         "obstacle": None if obstacle is None else {"rule": obstacle[0], "group": obstacle[1]},
         "relaxations": [
-            {"text": one.text, "query": query_string(one.query), "found": one.found} for one in reason.relaxations
+            {"text": relaxation.text, "query": query_string(relaxation.query), "found": relaxation.found}
+            for relaxation in reason.relaxations
         ],
     }
 
@@ -224,18 +225,18 @@ _PARAMETERS = Query(search.object_of(field for field in search.PARAMETERS if fie
 
 
 def query_parameters(text: str) -> Parameters:
-    """Return the parameters of a query that is a text.
+    """Return the validated parameters of a query text.
 
     Raises:
-        InvalidQuery: They do not conform to the schema of the query.
+        InvalidQuery: They do not conform to the schema of searches.
     """
     return _PARAMETERS.validate(query_pairs(text), OLDEST, strict=True)
 
 
 def query_pairs(text: str) -> list[tuple[str, str]]:
-    """Return the parameters of a query that is a text, before they are validated.
+    """Return the parameters of a query text, not validated.
 
     Raises:
-        InvalidQuery: The text is not UTF-8 once it is unquoted, or holds NUL.
+        InvalidQuery: The percent-decoded text is not UTF-8, or contains NUL.
     """
     return urlencoded(text.removeprefix("?").encode(), "utf-8", "query")

@@ -6,7 +6,7 @@ from typing import Any
 
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.schemas import paging
-from placement.extensions.v1.schemas.date import DATE, SPAN, moment, span
+from placement.extensions.v1.schemas.date import DATE, SPAN, span, timestamp
 from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
@@ -16,10 +16,10 @@ from placement.schemas.dates import date, precise
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
 
-#: Providers that a statement names one by one.
-_FEW = 1000
+#: Providers that one statement lists.
+_MAX_LISTED = 1000
 
-#: What consumers can be asked for by.
+#: Parameters that filter consumers.
 CONDITIONS = (
     Field("project", IDENTIFIER, text="Consumers that this project owns."),
     Field("user", IDENTIFIER, text="Consumers that this user owns."),
@@ -32,26 +32,27 @@ CONDITIONS = (
         ),
         text="Consumers of this type; unknown for those without one.",
     ),
-    Field("older_than", DATE, text="Created before this date (UTC), or longer ago than this age: 30d."),
-    Field("newer_than", DATE, text="Created at or after this date (UTC), or not longer ago than this age: 90m."),
-    Field("ends_within", SPAN, text="With a lease that ends within this time from now, such as 1h."),
-    Field("provider", IDENTIFIER, text="Consumers that hold something on this provider or below, by uuid or name."),
+    Field("older_than", DATE, text="Consumers created before this date (UTC), or longer ago than this age: 30d."),
+    Field("newer_than", DATE, text="Consumers created since this date (UTC), or not longer ago than this age: 90m."),
+    Field("ends_within", SPAN, text="Consumers with a lease that expires within this time from now, such as 1h."),
+    Field("provider", IDENTIFIER, text="Consumers that hold resources on this provider or below it, by uuid or name."),
     ONLY,
-    Field("class", IDENTIFIER, text="Consumers that hold something of this resource class."),
+    Field("class", IDENTIFIER, text="Consumers that hold resources of this class."),
 )
 
 LIST = Query(Object(*CONDITIONS, *paging.OF_CONSUMERS))
 
 
 def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
-    """Return which consumers a query asks for.
+    """Return the filter of a query for consumers.
 
     Args:
-        req: The request.  Its index is read if the query names a provider or a class.
-        parameters: Its query.
+        req: The request.  Its index is read only if the query names a provider or a class.
+        parameters: The query of the request.
 
     Raises:
-        UnknownProvider, UnknownClassInQuery, InvalidField: The query names what does not exist.
+        UnknownProvider, UnknownClassInQuery, InvalidField: The query names a provider, class or date that does not
+            exist.
     """
     check_only(parameters)
     providers: list[int] | None = None
@@ -60,38 +61,38 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         snapshot = req.index.current()
         if (ident := parameters.get("provider")) is not None:
             slot = lookup.of_parameter(snapshot, req.database, "provider", ident)
-            providers = [snapshot.provider(each).id for each in scope(snapshot, slot, parameters)]
+            providers = [snapshot.provider(member).id for member in scope(snapshot, slot, parameters)]
         if (name := lookup.resource_class(snapshot, parameters.get("class"))) is not None:
             resource_class = snapshot.class_ids[name]
-            providers = providers or _few_in_use(snapshot, name)
+            providers = providers or _providers_in_use(snapshot, name)
     older, newer, ending = map(parameters.get, ("older_than", "newer_than", "ends_within"))
     return ConsumerFilter(
         project=parameters.get("project"),
         user=parameters.get("user"),
         consumer_type=parameters.get("type"),
-        created_before=older and moment("older_than", older, req.now),
-        created_after=newer and moment("newer_than", newer, req.now),
+        created_before=older and timestamp("older_than", older, req.now),
+        created_after=newer and timestamp("newer_than", newer, req.now),
         ends_by=ending and req.now() + span(ending),
         providers=providers,
         resource_class=resource_class,
     )
 
 
-def _few_in_use(snapshot: Snapshot, resource_class: str) -> list[int] | None:
-    """Return the ids of the providers on which something of the class is held; None if there are many of them.
+def _providers_in_use(snapshot: Snapshot, resource_class: str) -> list[int] | None:
+    """Return the ids of providers with usage of the class; None if there are more than ``_MAX_LISTED``.
 
-    The database has an index of allocations by provider and class, in which it finds the holders of a rare class.
+    With a list of providers, the database finds the holders of a rare class in its index by provider and class.
     """
     column = snapshot.column(resource_class)
     if column is None:
         return []
     slots, used = column.usage()
     slots = slots[used > 0]
-    return None if len(slots) > _FEW else [snapshot.provider(slot).id for slot in slots.tolist()]
+    return None if len(slots) > _MAX_LISTED else [snapshot.provider(slot).id for slot in slots.tolist()]
 
 
 def document(holder: Holding) -> dict[str, Any]:
-    """Return a consumer with all that it holds."""
+    """Return the document of a consumer and its holding."""
     return {
         "uuid": holder.uuid,
         "type": holder.consumer_type,

@@ -23,20 +23,20 @@ DATE = string(
 
 
 def span(value: str) -> datetime.timedelta:
-    """Return the length of time that a value names, which conforms to ``SPAN``."""
+    """Return the length of time of a value that conforms to ``SPAN``."""
     return datetime.timedelta(**{_UNITS[value[-1]]: int(value[:-1])})
 
 
-def moment(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
-    """Return the moment (naive, UTC) that a parameter names: a date, or how long ago it was.
+def timestamp(parameter: str, value: str, now: Callable[[], datetime.datetime]) -> datetime.datetime:
+    """Return the timestamp (naive, UTC) of a parameter, which is a date or an age.
 
     Args:
         parameter: The name of the parameter.
-        value: Conforms to ``DATE``.
-        now: Returns the time by the database's clock (naive, UTC); it is called for an age only.
+        value: A text that conforms to ``DATE``.
+        now: Returns the time by the database's clock (naive, UTC); called only for an age.
 
     Raises:
-        InvalidField: There is no such date.
+        InvalidField: The date does not exist.
     """
     if re.fullmatch(_AGE, value):
         return now() - span(value)

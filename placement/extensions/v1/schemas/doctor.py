@@ -9,15 +9,15 @@ from placement.schemas.document import Query
 from placement.schemas.success import ok
 from placement.version_history import OLDEST
 
-#: How many places of a finding are shown.
-SHOWN = 1000
+#: Places shown of one finding.
+MAX_PLACES = 1000
 
 SHOW = Query(
     Object(
         Field(
             "check",
             string(enum=list(checks.NAMES)),
-            text="Make this check only; may be repeated.",
+            text="Run only this check; may be repeated.",
             repeated_since=OLDEST,
         )
     )

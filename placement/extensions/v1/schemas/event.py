@@ -11,7 +11,7 @@ from placement.extensions.v1.failures import InvalidField, UnknownProvider
 from placement.extensions.v1.history import names, subject
 from placement.extensions.v1.history.event import KINDS, MARK, NODE, Event, EventFilter
 from placement.extensions.v1.schemas import numeral, paging
-from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.date import DATE, timestamp
 from placement.extensions.v1.schemas.scope import ONLY, check_only, scope
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
@@ -35,36 +35,36 @@ from placement.schemas.success import ok
 from placement.schemas.validator import LENIENT
 from placement.uuids import spellings
 
-#: The rule of events, about the project of the query.
+#: The policy rule of events; its target is the project of the query.
 RULE = "placement:v1:events:list"
-#: The most events of a page, and their number where the client states none.
-MOST, USUAL = 1000, 100
-#: The longest time that a request waits, in seconds.
-LONGEST_WAIT = 60
-#: Begins at the newest position.
+#: Events in a page: the maximum, and the default.
+MAX_EVENTS, DEFAULT_EVENTS = 1000, 100
+#: Seconds: the longest wait for an event.
+MAX_WAIT = 60
+#: The value of ``after`` for the newest position.
 NOW = "now"
 
-_WAIT = string(pattern="^([0-9]|[1-5][0-9]|60)$", description=f"a whole number from 0 to {LONGEST_WAIT}")
-_LIMIT = Field("limit", numeral.up_to(MOST), text="The most events of a page.")
+_WAIT = string(pattern="^([0-9]|[1-5][0-9]|60)$", description=f"a whole number from 0 to {MAX_WAIT}")
+_LIMIT = Field("limit", numeral.up_to(MAX_EVENTS), text="The maximum number of events in a page.")
 LIST = Query(
     Object(
         Field(
             "after",
-            string(pattern=f"^({NOW}|{MARK})$", description=f"{NOW}, or the position of a reply or an event"),
-            text="The position after which to begin; now for the newest. Without it from the oldest event.",
+            string(pattern=f"^({NOW}|{MARK})$", description=f"{NOW}, or the position in a reply or an event"),
+            text="The position to begin after; now for the newest. By default, the first event is the oldest.",
         ),
         Field("provider", IDENTIFIER, text="Events of this provider, all below it, and its node, by uuid or name."),
         ONLY,
         Field("consumer", UUID, text="Events of this consumer."),
         Field("project", IDENTIFIER, text="Events of consumers that this project owns."),
         Field("kind", string(enum=[*KINDS]), text="Events of objects of this kind."),
-        Field("since", DATE, text="Not before this date (UTC), or not longer ago than this age: 90m."),
+        Field("since", DATE, text="Events at or after this date (UTC), or not longer ago than this age: 90m."),
         _LIMIT,
         Field("wait", _WAIT, text="Seconds to wait for an event."),
     ),
     formats=LENIENT,
 )
-STORY = Query(
+HISTORY = Query(
     Object(
         ONLY,
         Field("order", string(enum=["oldest", "newest"]), text="Which events come first."),
@@ -90,7 +90,7 @@ EVENT = Object(
 LIST_REPLIES = ok(
     Object(Field("events", Array(EVENT), required=True), Field("position", string(), required=True)),
 )
-STORY_REPLIES = ok(
+HISTORY_REPLIES = ok(
     Object(
         Field("uuid", string(), required=True),
         Field("present", boolean(), required=True),
@@ -101,17 +101,17 @@ STORY_REPLIES = ok(
 
 
 def event_filter(req: Request, parameters: Parameters) -> EventFilter:
-    """Return which events a query asks for.
+    """Return the filter of a query for events.
 
-    A caller that may see them only because of the project sees nothing of other projects in them.
+    For a caller that the policy admits only to the project of the query, values of other projects are left out.
 
     Args:
         req: The request.
-        parameters: Its query.
+        parameters: The query of the request.
 
     Raises:
-        UnknownProvider: The provider is no uuid, and no provider or node has the name, or had it.
-        InvalidField: There is no such date, or the conditions exclude each other.
+        UnknownProvider: The provider is not a uuid, and no provider or node has or had the name.
+        InvalidField: The date does not exist, or the conditions exclude each other.
     """
     check_only(parameters)
     named, consumer = parameters.get("provider"), parameters.get("consumer")
@@ -123,34 +123,34 @@ def event_filter(req: Request, parameters: Parameters) -> EventFilter:
         raise InvalidField(Violation("consumer", "is given together with provider", "only one of the two"))
     kinds: tuple[str, ...] = () if kind is None else (kind,)
     if provider is not None:
-        kinds = tuple(each for each in (PROVIDER, NODE) if kind in (None, each))
+        kinds = tuple(possible for possible in (PROVIDER, NODE) if kind in (None, possible))
         if not kinds:
             raise InvalidField(Violation("kind", f'is "{kind}"', f"{PROVIDER} or {NODE} if a provider is given"))
     uuids = () if consumer is None else spellings(consumer)
     if provider is not None:
-        uuids = told_of(req.index.current(), provider, parameters)
+        uuids = uuids_in_scope(req.index.current(), provider, parameters)
     return EventFilter(
         uuids=uuids,
         kinds=kinds,
         project=parameters.get("project"),
         only_owned=not req.may(RULE, {}),
-        since=since and moment("since", since, req.now),
+        since=since and timestamp("since", since, req.now),
     )
 
 
-def told_of(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tuple[str, ...]:
-    """Return the uuids whose events are those of an object: of a provider also of all that are below it now."""
+def uuids_in_scope(snapshot: Snapshot, uuid: str, parameters: Parameters) -> tuple[str, ...]:
+    """Return the uuids of an object and, for a provider, of all providers in the scope of the query."""
     slot = snapshot.by_uuid.get(uuid)
     if slot is None:
         return (uuid,)
-    return tuple(snapshot.provider(each).uuid for each in scope(snapshot, slot, parameters))
+    return tuple(snapshot.provider(member).uuid for member in scope(snapshot, slot, parameters))
 
 
 def document(event: Event, known: Mapping[str, str]) -> dict[str, Any]:
-    """Return an event.
+    """Return the document of an event.
 
     Args:
-        known: Names of providers and nodes, by uuid.
+        known: The known names of providers and nodes, by uuid.
     """
     return {
         "position": event.mark,

@@ -21,7 +21,7 @@ _NAME = nullable(_TEXT)
 
 
 def _object(**types: SchemaType) -> Object:
-    """Return the type of an object that has all these fields."""
+    """Return the type of an object in which all these fields are required."""
     return Object(*(Field(name, kind, required=True) for name, kind in types.items()))
 
 
@@ -45,7 +45,7 @@ _MISSING = _object(
     text=_TEXT,
 )
 
-SHOW = Query(search.object_of(search.parameters("The most candidates that are counted.")))
+SHOW = Query(search.object_of(search.parameters("The maximum number of candidates to count.")))
 REPLIES = success.ok(
     _object(
         query=_TEXT,
@@ -66,7 +66,7 @@ REPLIES = success.ok(
 
 
 def document(explanation: Explanation) -> Document:
-    """Return the JSON document of an explanation."""
+    """Return the document of an explanation."""
     snapshot, obstacle = explanation.snapshot, explanation.obstacle
     return {
         "query": query_string(explanation.query),
@@ -76,9 +76,9 @@ def document(explanation: Explanation) -> Document:
         "summary": explanation.summary,
         "obstacle": None if obstacle is None else {"rule": obstacle[0], "group": obstacle[1]},
         "steps": [_step(step, snapshot) for step in explanation.steps],
-        "combinations": [_combination(one, snapshot) for one in explanation.combinations],
+        "combinations": [_combination(combination, snapshot) for combination in explanation.combinations],
         "near_misses": [_near_miss(near, snapshot) for near in explanation.near_misses],
-        "relaxations": [_relaxation(one) for one in explanation.relaxations],
+        "relaxations": [_relaxation(relaxation) for relaxation in explanation.relaxations],
         "mistakes": [
             {"kind": mistake.kind, "text": mistake.text, "suggestion": mistake.suggestion}
             for mistake in explanation.mistakes

@@ -8,10 +8,10 @@ from placement.schemas.document import Query
 from placement.schemas.success import Dated, Success
 
 _LATEST = "latest"
-_VERSIONS = string(enum=[*(str(each.version) for each in mv.HISTORY), _LATEST])
+_VERSIONS = string(enum=[*(str(entry.version) for entry in mv.HISTORY), _LATEST])
 
-#: The version of Placement that is described.
-VERSION = Query(Object(Field("version", _VERSIONS, text="A version of Placement; the newest if none is given.")))
+#: The query for the document of one version of the Placement API.
+VERSION = Query(Object(Field("version", _VERSIONS, text="A version of Placement; by default the newest.")))
 
 _DOCUMENT = Object(
     Field("openapi", string(), required=True),
@@ -20,7 +20,7 @@ _DOCUMENT = Object(
     additional=ANYTHING,
 )
 _ETAG = (("etag", "Changes with the document."),)
-#: The second one is for a client that sends the ETag of the document, because it has it already.
+#: 304 answers a client that sends the ETag of the present document.
 SHOW = (
     Success(200, _DOCUMENT, headers=_ETAG, dated=Dated.SOMETIMES),
     Success(304, headers=_ETAG, dated=Dated.SOMETIMES),

@@ -19,9 +19,9 @@ from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import IDENTIFIER, Field, Object, string
 from placement.schemas.document import Parameters, Query
 
-#: Providers that are encoded at once.
+#: Providers encoded at once.
 _PIECE = 1000
-#: A uuid with or without dashes; aggregates have the form in which they were written (docs: api-bodies).
+#: A uuid with or without dashes: aggregates keep the form that the client wrote (docs: api-bodies).
 _AGGREGATE = string(
     pattern="^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$", description="the uuid of an aggregate"
 )
@@ -32,7 +32,7 @@ _MARK = string(pattern=f"^(-?[0-9]{{1,30}}:)?{paging.ID}$", description=paging.M
 
 SHOW = Query(
     Object(
-        Field("limit", _LIMIT, text="The most providers of a page of whole trees."),
+        Field("limit", _LIMIT, text="The maximum number of providers in a page of whole trees."),
         Field("after", _MARK, text=paging.AFTER),
         Field("root", IDENTIFIER, text="The tree of this provider, by uuid or name, or by the name of its node."),
         Field("class", IDENTIFIER, text="Trees with a provider that has inventory of this resource class."),
@@ -41,23 +41,24 @@ SHOW = Query(
         Field(
             "sort",
             _SORT,
-            text="The amount of a resource class by which trees are ordered, most first; with a minus least first.",
+            text="The amount of a resource class to sort trees by, the largest first; with a minus, the least first.",
         ),
-        Field("at", DATE, text="A past time, or how long ago: what was there then."),
+        Field("at", DATE, text="A past date (UTC), or an age: the providers at that time."),
         Field(
             "over_committed",
             string(enum=["1", "true"]),
-            text="Trees with a provider on which more is used than the capacity.",
+            text="Trees with an over-committed provider.",
         ),
     )
 )
 
 
 def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) -> TreeFilter:
-    """Return which trees a query asks for.
+    """Return the filter of a query for trees.
 
     Raises:
-        UnknownProvider, UnknownClassInQuery, UnknownTraitsInQuery: It names what does not exist.
+        UnknownProvider, UnknownClassInQuery, UnknownTraitsInQuery: The query names a provider, class or trait that does
+            not exist.
     """
     root = parameters.get("root")
     if root is not None:
@@ -72,10 +73,10 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
 
 
 def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
-    """Return the order that a query asks for; None is that of ids.
+    """Return the order of a query; None: by id.
 
     Raises:
-        InvalidField: It names a class that does not exist.
+        InvalidField: The resource class does not exist.
     """
     sort: str | None = parameters.get("sort")
     if sort is None:
@@ -87,10 +88,10 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
 
 
 def mark(parameters: Parameters) -> Mark | None:
-    """Return the place after which the page begins; None is the beginning.
+    """Return the mark to begin the page after; None: begin at the first tree.
 
     Raises:
-        InvalidField: It is of a list with another order.
+        InvalidField: The mark belongs to a list in another order.
     """
     after: str | None = parameters.get("after")
     if after is None:
@@ -101,8 +102,8 @@ def mark(parameters: Parameters) -> Mark | None:
     return Mark(int(total) if total else None, int(row_id))
 
 
-def text(last: Mark) -> str:
-    """Return a mark as it is in a query."""
+def mark_text(last: Mark) -> str:
+    """Return the text of a mark in a query."""
     return str(last.id) if last.sum is None else f"{last.sum}:{last.id}"
 
 
@@ -113,25 +114,25 @@ def pieces(
     following: str | None,
     known: Mapping[str, str],
 ) -> Iterator[bytes]:
-    """Yield the document of a page, in pieces of many providers.
+    """Yield the document of a page in pieces, each with up to ``_PIECE`` providers.
 
     Args:
-        snapshot: Has the providers.
-        slots: The providers of the page, in order.
-        consumers: How many consumers hold something on a provider, by its id.
+        snapshot: The snapshot of the providers.
+        slots: The slots of the providers of the page, in order.
+        consumers: The number of consumers with resources on a provider, by its id.
         following: The URL of the next page.
-        known: The names of those that are nodes, by uuid.
+        known: The names of nodes, by uuid.
     """
     yield b'{"providers":['
     remaining, separator = iter(slots), b""
-    while some := [*itertools.islice(remaining, _PIECE)]:
-        yield separator + _members(documents(snapshot, some, consumers), known)
+    while batch := [*itertools.islice(remaining, _PIECE)]:
+        yield separator + _members(documents(snapshot, batch, consumers), known)
         separator = b","
     yield b'],"next":%s}' % encode(following)
 
 
 def _members(shown: list[dict[str, Any]], known: Mapping[str, str]) -> bytes:
-    """Return documents of providers as the members of an array."""
+    """Return the encoded documents without the brackets of an array."""
     if known:
         nodes.put(nodes.providers_in(shown), known)
     return encode(shown)[1:-1]

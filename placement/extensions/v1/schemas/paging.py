@@ -1,4 +1,4 @@
-"""Pages of lists: their size, the mark after which they begin, and the link to the next one (docs: v1-pages)."""
+"""Pages of lists: limit, mark, and link to the next page (docs: v1-pages)."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from placement.extensions.v1.schemas import numeral
 from placement.http.request import Request
 from placement.schemas.declarations import Field, string
 
-#: The most consumers of a page, and their number where the client states none.
-MAX_CONSUMERS, CONSUMERS = 1000, 100
-#: An id; every database can compare it, also if it is no id of a row.
+#: Consumers in a page: the maximum, and the default.
+MAX_CONSUMERS, DEFAULT_CONSUMERS = 1000, 100
+#: The pattern of ids; every database can compare numbers of this size with its ids.
 ID = "[0-9]{1,18}"
-AFTER = "The mark of the page before, as in its field next."
-#: What a mark is, where another text was sent.
-MARK = "the mark that the page before has in its field next"
-#: What a list of consumers takes.
+AFTER = "The mark in the field next of the previous page."
+#: The description of a mark, for errors.
+MARK = "the mark in the field next of the previous page"
+#: Parameters of lists of consumers.
 OF_CONSUMERS = (
-    Field("limit", numeral.up_to(MAX_CONSUMERS), text="The most consumers of a page."),
+    Field("limit", numeral.up_to(MAX_CONSUMERS), text="The maximum number of consumers in a page."),
     Field("after", string(pattern=f"^{ID}$", description=MARK), text=AFTER),
 )
 
 
 def consumers_of_page(req: Request) -> tuple[int, int]:
-    """Return how many consumers a client asks for, and the id after which they begin."""
-    return int(req.parameters.get("limit", CONSUMERS)), int(req.parameters.get("after", 0))
+    """Return the limit of a list of consumers, and the id to begin after."""
+    return int(req.parameters.get("limit", DEFAULT_CONSUMERS)), int(req.parameters.get("after", 0))
 
 
 def next_page(req: Request, path: str, mark: str | int | None, **fixed: str | None) -> str | None:
-    """Return the URL of the page that follows: the same query, with another mark.
+    """Return the URL of the next page: the same query with another mark.
 
     Args:
         req: The request for this page.
         path: The path of the list, below the prefix of the API.
-        mark: The place after which it begins; None if there is no other page.
-        fixed: Parameters that have another value from here on, such as a date in the place of an age.
+        mark: The mark of the next page; None if this is the last page.
+        fixed: Parameters to replace, such as an age by its date.
     """
     if mark is None:
         return None

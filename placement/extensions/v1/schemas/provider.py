@@ -1,4 +1,4 @@
-"""The documents of providers (docs: v1-overview), and what of a tree is shown beside them."""
+"""Documents of providers, and of the holders and sharing relations of a tree (docs: v1-overview)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from placement.schemas.declarations import Object
 from placement.schemas.document import Query
 
 SHOW = Query(Object(*paging.OF_CONSUMERS))
-#: Sharing relations that are named; a pool may serve thousands of trees.
-_NAMED = 100
+#: Providers shown of a sharing relation; a pool may serve thousands of trees.
+_MAX_NAMED = 100
 
 
 def named(snapshot: Snapshot, slot: int) -> dict[str, Any]:
-    """Return a provider where it is only named."""
+    """Return a reference to a provider: its uuid and name."""
     provider = snapshot.provider(slot)
     return {"uuid": provider.uuid, "name": provider.name}
 
@@ -30,9 +30,9 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
     """Return the documents of providers, in the order of the slots.
 
     Args:
-        snapshot: Has the providers.
-        slots: Where.
-        consumers: How many consumers hold something on a provider, by its id; no entry for none.
+        snapshot: The snapshot of the providers.
+        slots: The slots of the providers.
+        consumers: The number of consumers with resources on a provider, by its id; a missing entry is 0.
     """
     traits: dict[frozenset[str], list[str]] = {}
     shown: dict[int, dict[str, Any]] = {}
@@ -53,7 +53,7 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
         }
     ascending = np.sort(np.array(slots, dtype=np.intp))
     for class_id, column in sorted(snapshot.columns.items()):
-        # A client can remove a class while another gives it an inventory; then it has no name.
+        # A class has no name if a client deleted it while another client added an inventory of it.
         name = snapshot.class_names.get(class_id)
         if name is not None:
             for slot, inventory in _inventories(column.inventories_of(ascending)):
@@ -62,7 +62,7 @@ def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, 
 
 
 def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield inventories with their slots."""
+    """Yield the slot and the document of each inventory."""
     columns = (
         *(held.slots, held.total, held.reserved, held.min_unit, held.max_unit, held.step_size, held.allocation_ratio),
         held.used.astype(np.int64),
@@ -86,11 +86,11 @@ def _inventories(held: Inventories) -> Iterator[tuple[int, dict[str, Any]]]:
         )
 
 
-def holders(found: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str, Any]]:
-    """Return what consumers hold on some providers, with an entry for each consumer and provider.
+def holders(holdings: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str, Any]]:
+    """Return the resources held on some providers, with an entry for each consumer and provider.
 
     Args:
-        found: The consumers.
+        holdings: The consumers.
         uuids: The uuids of the providers.
     """
     return [
@@ -103,12 +103,12 @@ def holders(found: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str, A
             "provider": {"uuid": held.provider, "name": held.name},
             "resources": held.resources,
         }
-        for holder in found
+        for holder in holdings
         for held in holder.held.values()
         if held.provider in uuids
     ]
 
 
-def some_of(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
-    """Return the number of providers, and the first of them by name and uuid."""
-    return {"count": len(slots), "providers": [named(snapshot, slot) for slot in slots[:_NAMED]]}
+def counted(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
+    """Return the number of providers, and references to the first of them."""
+    return {"count": len(slots), "providers": [named(snapshot, slot) for slot in slots[:_MAX_NAMED]]}

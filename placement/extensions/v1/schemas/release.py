@@ -14,8 +14,8 @@ from placement.schemas.document import Query
 from placement.schemas.validator import LENIENT
 from placement.version_history import OLDEST
 
-#: Consumers that one request releases by conditions, where the client states no number.
-MOST = 10_000
+#: Consumers that one request releases by conditions, unless it states a limit.
+DEFAULT_LIMIT = 10_000
 
 QUERY = Query(
     Object(
@@ -24,12 +24,12 @@ QUERY = Query(
         Field(
             "limit",
             numeral.up_to(100_000),
-            text=f"The most consumers to release by conditions; {MOST} by default.",
+            text=f"The maximum number of consumers to release by conditions; {DEFAULT_LIMIT} by default.",
         ),
     ),
     formats=LENIENT,
 )
-#: The parameters that are conditions by themselves.
+#: Parameters that may be the only condition.
 CONDITION_NAMES = frozenset(field.name for field in CONDITIONS) - {ONLY.name}
 
 REPLIES = success.ok(

@@ -1,4 +1,4 @@
-"""The replies of /v1/overview, /v1/providers/{provider} and /v1/consumers, and what they have in common."""
+"""Replies of /v1/overview, /v1/providers/{provider} and /v1/consumers, and the types that they share."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ def _fields(type_: Scalar, *names: str) -> tuple[Field, ...]:
     return tuple(Field(name, type_, required=True) for name in names)
 
 
-#: A provider where it is only named, and the name of its node if it has one.
+#: A reference to a provider, with the name of its node if there is one.
 NAMED = Object(
     Field("uuid", UUID, required=True),
     Field("name", nullable(string()), required=True),
     Field("node", string()),
     title="NamedProvider",
 )
-#: A moment in UTC, in whole seconds; null if it was not recorded.
+#: A timestamp in UTC, in whole seconds; null if not recorded.
 SINCE = Field("since", nullable(string(format="date-time")), required=True)
-#: The URL of the page that follows.
+#: The URL of the next page.
 NEXT = Field("next", nullable(string()), required=True)
 
 _INVENTORY = Object(
@@ -35,14 +35,14 @@ PROVIDER = Object(
     Field("root", NAMED, required=True),
     *_fields(integer(), "generation"),
     Field("traits", Array(string()), required=True),
-    # As they were written, with or without dashes.
+    # As clients wrote them, with or without dashes.
     Field("aggregates", Array(string()), required=True),
     *_fields(integer(), "consumers"),
     Field("inventories", by_class(_INVENTORY), required=True),
     title="Provider",
 )
 _SOME = Object(*_fields(integer(), "count"), Field("providers", Array(NAMED), required=True))
-#: Null if another implementation has left no row of the project, or of the user.
+#: Null if another implementation left no row for the project or the user.
 _OWNER = _fields(nullable(string()), "project", "user")
 _HOLDER = Object(
     *_fields(string(), "consumer", "type"),

@@ -1,4 +1,4 @@
-"""The parameters that describe a search: those of the newest /allocation_candidates."""
+"""Parameters of a search, as in the newest version of GET /allocation_candidates."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def object_of(fields: Iterable[Field]) -> Object:
 
 
 def parameters(limit: str) -> tuple[Field, ...]:
-    """Return the parameters, with what ``limit`` means."""
+    """Return the parameters, with a description of ``limit``."""
     return tuple(replace(field, text=limit) if field.name == "limit" else field for field in PARAMETERS)

@@ -27,7 +27,7 @@ class ClaimCrowd(Cloud, Crowd):
         Crowd.__init__(self, database, self.shared.queue)
 
     def read(self):
-        """Bring the index up to date; guesses rely on it from here on."""
+        """Bring the index up to date; optimistic claims rely on it from here on."""
         assert self("GET", "/v1/overview").status == 200
 
     def claim_each(self, *calls, plan=None):
@@ -37,7 +37,7 @@ class ClaimCrowd(Cloud, Crowd):
             calls: Bodies of POST /v1/claims, in the order in which they come to wait.
             plan: Faults from there on.
         """
-        self.shared.guesses.note(won=True)  # guesses that were lost before do not count
+        self.shared.backoff.note(won=True)  # earlier refused claims do not count
         bodies = [call(request(f"resources={FIRST}:1")), *calls]
         with planted(self.database, plan or Plan()):
             first, *answers = self.together(*(lambda body=body: self("POST", "/v1/claims", body) for body in bodies))
@@ -47,8 +47,8 @@ class ClaimCrowd(Cloud, Crowd):
 
 @contextlib.contextmanager
 def waiting_calls(database, monkeypatch):
-    """Provide a crowd that guesses from the index as it was when the test read it, with a host for the first call."""
-    monkeypatch.setattr(shared, "GUESS_AGE", 3600)
+    """Provide a crowd that claims from the snapshot that the test read, with a host for the first call."""
+    monkeypatch.setattr(shared, "SNAPSHOT_AGE", 3600)
     monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
     crowd = ClaimCrowd(database)
     crowd.host("first", **{FIRST: 100})

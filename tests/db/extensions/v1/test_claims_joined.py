@@ -249,7 +249,7 @@ def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
     assert (used["VCPU"], used["DISK_GB"]) == (9, 2)
 
 
-def test_none_that_fits_is_refused_where_all_guesses_are_lost(crowd, elsewhere):
+def test_none_that_fits_is_refused_where_all_optimistic_claims_are_refused(crowd, elsewhere):
     """Another process has changed every host since the index was read."""
     for name in "abc":
         host = crowd.host(name, VCPU=3)

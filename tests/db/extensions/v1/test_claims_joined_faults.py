@@ -80,7 +80,7 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
             assert statuses(answers) == [200] * NUMBER, step
             assert outcomes_of(answers) == ["claimed"] * NUMBER, step
             assert held == [True] * NUMBER
-            # They were carried out separately: a guess is one attempt, so that no lock is waited for again and again.
+            # They were placed separately: an optimistic claim is one attempt, so it does not wait for a lock twice.
             assert trial.crowd.joined == [1] * (1 + NUMBER), step
             assert trial.crowd.outcomes == {"claimed": 1 + NUMBER}
 
@@ -187,7 +187,7 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, plac
     assert trial.crowd.causes.count("joint") == 1
     assert trial.crowd.joined == [1] * NUMBER
     assert trial.crowd.outcomes == {"claimed": NUMBER}
-    [logged] = [record for record in caplog.records if "carried out separately" in record.getMessage()]
+    [logged] = [record for record in caplog.records if "placed separately" in record.getMessage()]
     assert (logged.levelname, logged.exc_info[0]) == ("ERROR", RuntimeError)
     # That of the fixture, that of the first call, and all but one of the others.
     assert [trial.crowd.count(table) for table in (consumers, allocations, claims)] == [1 + NUMBER] * 3

@@ -35,8 +35,8 @@ def budget(own_insert):
 
 @pytest.fixture(autouse=True)
 def _no_snapshot_is_too_old(monkeypatch):
-    """On a slow machine the index would be read again instead of guessed from, or guessed from twice."""
-    monkeypatch.setattr(shared, "GUESS_AGE", 3600)
+    """On a slow machine the snapshot would be too old for an optimistic claim, so the index would be read again."""
+    monkeypatch.setattr(shared, "SNAPSHOT_AGE", 3600)
 
 
 @pytest.fixture

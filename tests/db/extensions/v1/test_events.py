@@ -53,7 +53,7 @@ def generations(found):
 
 def test_a_history_without_events_has_a_position(database):
     page = read(database)
-    assert page[:4] == ([], 0, event.ORIGIN, False)
+    assert page[:4] == ([], 0, event.START_MARK, False)
     chain(database, key(1), 1)
     assert generations(read(database, after=page.mark).events) == [(0, 1)]
 
@@ -260,7 +260,7 @@ def claimed(service):
 def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypatch, fails):
     """It has looked at events that are not wanted; the client does not have them looked at again."""
     monkeypatch.setattr(event, "WINDOW", 2)
-    monkeypatch.setattr(database.recorder.watch, "most", int(fails))
+    monkeypatch.setattr(database.recorder.watch, "max_waiting", int(fails))
     chain(database, key(1), 3)
     wanted = EventFilter(kinds=("consumer",))
     reached = read(database, wanted)
@@ -284,7 +284,7 @@ def recent(monkeypatch):
 def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the_database(
     database, monkeypatch, recent
 ):
-    monkeypatch.setattr(database.recorder.watch, "most", 0)
+    monkeypatch.setattr(database.recorder.watch, "max_waiting", 0)
     chain(database, key(1), 2)
     following = Following(database, LiveIndex(database), ALL, 100)
     some = following.wait(None, 60)
@@ -304,7 +304,7 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
 
 def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others(database, monkeypatch):
     watch = database.recorder.watch
-    monkeypatch.setattr(watch, "most", 1)
+    monkeypatch.setattr(watch, "max_waiting", 1)
     chain(database, key(1), 1)
     following = Following(database, LiveIndex(database), ALL, 100)
     mark = following.wait(None, 60).mark
@@ -319,8 +319,8 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
 def test_requests_that_were_woken_read_in_turn(database):
     chain(database, key(1), 1)
     following = Following(database, LiveIndex(database), ALL, 100)
-    page = following.first(event.ORIGIN)
-    woken = page._replace(number=0, mark=event.ORIGIN)
+    page = following.first(event.START_MARK)
+    woken = page._replace(number=0, mark=event.START_MARK)
     assert following.next(woken, time.monotonic() + PATIENCE) == page
     with following.watch._turn:
         assert following.next(woken, time.monotonic()).events == []
@@ -341,7 +341,7 @@ def test_a_position_whose_followers_were_removed_is_lost(database):
     chain(database, key(1), 6)
     marks = [one.mark for one in follow(database)]
     delete_order(database, event_order.c.position <= 3)
-    for mark in (event.ORIGIN, *marks[:3]):
+    for mark in (event.START_MARK, *marks[:3]):
         with pytest.raises(PositionLost):
             read(database, after=mark)
     assert generations(read(database, after=marks[3]).events) == [(4, 5), (5, 6)]

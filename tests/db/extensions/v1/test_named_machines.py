@@ -54,7 +54,7 @@ def test_what_shows_providers_names_the_node(database, name):
 
 def test_a_page_of_many_machines_names_them(database, monkeypatch):
     monkeypatch.setattr("placement.extensions.v1.schemas.overview._PIECE", 2)
-    monkeypatch.setattr("placement.extensions.v1.handlers.overview.MANY", 2)
+    monkeypatch.setattr("placement.extensions.v1.handlers.overview.MAX_UNSTREAMED", 2)
     machines = Nodes(database)
     names = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     service = placement(database)

@@ -361,7 +361,7 @@ def an_hour_before(at):
 def long_ago(database):
     """A service, and states of long ago, by date: each has a host more than the one before."""
     service, names, states = placement(database), Names(), {}
-    for number in range(past._KEPT + 2):
+    for number in range(past._MAX_RECENT + 2):
         assert service(*names.fill(provider(f"host{number}"))).status == 200
         states[an_hour_before(moment(database))] = shown(service)
     grow_older(database)
@@ -392,7 +392,7 @@ def test_more_states_than_are_kept_can_be_seen_in_turn(database, long_ago):
     for _ in range(2):
         for at, state in states.items():
             assert asked(database, service, at) == (state, True)
-    newest = [*states][-past._KEPT :]
+    newest = [*states][-past._MAX_RECENT :]
     assert [asked(database, service, at) for at in newest] == [(states[at], False) for at in newest]
     oldest = next(iter(states))
     assert asked(database, service, oldest) == (states[oldest], True)

@@ -99,17 +99,17 @@ def test_a_request_that_fits_is_placed_whatever_was_explained(cloud, clock):
 
 
 def test_a_limited_number_is_remembered_and_none_that_is_old(crowd, clock, monkeypatch):
-    monkeypatch.setattr(reasons, "MOST", 8)
+    monkeypatch.setattr(reasons, "MAX_REASONS", 8)
     host = crowd.host("h", VCPU=1)
     amounts = range(2, 11)
     crowd.read()
     first = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
     remembered = crowd.shared.reasons
-    assert len(remembered._found) == 8
+    assert len(remembered._recent) == 8
     stock(crowd, host, 20)
     put(crowd, host, 19)
     second = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
     assert [one == two for one, two in zip(first, second, strict=True)] == [True] * 8 + [False]
     clock.now = 0.6
     refusal(crowd, "resources=VCPU:11")
-    assert len(remembered._found) == 1
+    assert len(remembered._recent) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from placement.extensions.console.views.usage_chart import UsageChart, charts_of
 from placement.extensions.v1.history.usage_samples import UsageSample
-from placement.extensions.v1.history.usage_shares import KEPT, UsageShare
+from placement.extensions.v1.history.usage_shares import MAX_SHARES, UsageShare
 
 START = datetime.datetime(2026, 11, 23)
 HOUR = datetime.timedelta(hours=1)
@@ -135,7 +135,7 @@ def test_who_has_no_share_used_nothing_if_all_that_used_something_are_known():
         ("blue", 0, [1024, 0]),
     ]
     # So many that others may have used something, too.
-    many = shares(**{f"p{number:02}": (9,) for number in range(KEPT)})
+    many = shares(**{f"p{number:02}": (9,) for number in range(MAX_SHARES)})
     [drawn] = charts(MEMORY_MB={"late": [UsageShare("late", START + HOUR, 1)], **many})
     assert [share.used for share in drawn.lines[0].samples] == [1]
 

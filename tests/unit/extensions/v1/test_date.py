@@ -9,7 +9,7 @@ import pytest
 from placement import errors
 from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.schemas import consumer
-from placement.extensions.v1.schemas.date import moment
+from placement.extensions.v1.schemas.date import timestamp
 from placement.schemas.dates import date
 from placement.version_history import OLDEST
 
@@ -32,7 +32,7 @@ def validate(text):
 )
 def test_a_date_is_utc(text, expected):
     validate(text)
-    assert moment("older_than", text, lambda: NOW) == expected
+    assert timestamp("older_than", text, lambda: NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_a_date_is_utc(text, expected):
 )
 def test_an_age_is_subtracted_from_now(text, seconds):
     validate(text)
-    assert moment("older_than", text, lambda: NOW) == NOW - datetime.timedelta(seconds=seconds)
+    assert timestamp("older_than", text, lambda: NOW) == NOW - datetime.timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("text", ["2026-02-30", "2026-13-01", "0000-01-01", "2026-11-20T25:00"])
 def test_a_date_that_does_not_exist_is_refused(text):
     validate(text)
     with pytest.raises(InvalidField, match=f"^older_than is {text}; a date in UTC, for example "):
-        moment("older_than", text, lambda: NOW)
+        timestamp("older_than", text, lambda: NOW)
 
 
 @pytest.mark.parametrize(

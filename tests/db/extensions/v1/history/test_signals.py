@@ -115,7 +115,7 @@ def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, mon
     chain(database, key(2), 3)
     database.recorder.order()
     [said] = caplog.messages
-    assert said.startswith("The history has put 3 transactions in order, since 20")
+    assert said.startswith("Assigned positions to the events of 3 transactions since 20")
 
 
 def test_maintenance_publishes_how_long_the_history_is(database, received):

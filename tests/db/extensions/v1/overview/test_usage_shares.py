@@ -101,7 +101,7 @@ def test_without_by_there_are_no_shares(database, service):
 
 
 def test_only_the_largest_are_kept(database, service, monkeypatch):
-    monkeypatch.setattr(usage_shares, "KEPT", 1)
+    monkeypatch.setattr(usage_shares, "MAX_SHARES", 1)
     sampling.take(database)
     assert shares(service, "project")["VCPU"] == [("blue", 9, None)]
     assert shares(service, "aggregate")["VCPU"] == [(ZONE, 13, 20)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.extensions.v1.history.order import GenerationStep, Unordered, in_order
+from placement.extensions.v1.history.order import GenerationStep, UnorderedTransaction, topological_order
 
 EPOCH = datetime.datetime(2026, 11, 1)
 
@@ -48,7 +48,7 @@ def numbered(done, times):
     found = []
     for (writer, steps), second in zip(done, times, strict=True):
         numbers[writer] = numbers.get(writer, 0) + 1
-        found.append(Unordered(writer, numbers[writer], at(second), steps))
+        found.append(UnorderedTransaction(writer, numbers[writer], at(second), steps))
     return found
 
 
@@ -104,13 +104,13 @@ def test_of_all_orders_that_are_possible_it_is_the_one_nearest_to_the_times(done
     transactions = numbered(done, [chance.randint(0, 5) for _ in done])
     by_time = sorted(transactions, key=lambda one: (one.at, one.writer, one.seq))
     possible = (list(order) for order in itertools.permutations(by_time) if is_possible(order))
-    assert in_order(chance.sample(transactions, len(transactions))) == next(possible)
+    assert topological_order(chance.sample(transactions, len(transactions))) == next(possible)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_generations_follow_each_other_whatever_the_clocks_say(done, chance):
     transactions = numbered(done, [chance.randint(0, 50) for _ in done])
-    order = in_order(chance.sample(transactions, len(transactions)))
+    order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
     assert is_possible(order)
 
@@ -118,14 +118,14 @@ def test_generations_follow_each_other_whatever_the_clocks_say(done, chance):
 @given(HISTORIES)
 def test_clocks_that_are_right_give_the_order_of_the_commits(done):
     transactions = numbered(done, range(len(done)))
-    assert in_order(reversed(transactions)) == transactions
+    assert topological_order(reversed(transactions)) == transactions
 
 
 @given(HISTORIES)
 def test_without_ids_clocks_that_are_right_do_so_too(done):
     """Earlier releases have recorded none."""
     transactions = numbered(without_rows(done), range(len(done)))
-    assert in_order(reversed(transactions)) == transactions
+    assert topological_order(reversed(transactions)) == transactions
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
@@ -133,7 +133,7 @@ def test_without_ids_objects_that_are_not_deleted_need_no_clock(done, chance):
     gone = {step.object for _, steps in done for step in steps if step.after is None}
     kept = [(writer, tuple(step for step in steps if step.object not in gone)) for writer, steps in without_rows(done)]
     transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
-    order = in_order(chance.sample(transactions, len(transactions)))
+    order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
     assert breaks(order) == []
 
@@ -142,7 +142,7 @@ def test_without_ids_objects_that_are_not_deleted_need_no_clock(done, chance):
 def test_some_have_ids_while_processes_of_two_releases_write(done, chance):
     mixed = [one if chance.random() < 0.5 else other for one, other in zip(done, without_rows(done), strict=True)]
     transactions = numbered(mixed, range(len(mixed)))
-    assert in_order(chance.sample(transactions, len(transactions))) == transactions
+    assert topological_order(chance.sample(transactions, len(transactions))) == transactions
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
@@ -154,7 +154,7 @@ def test_an_order_has_all_transactions_although_lines_contradict_each_other(done
         for writer, of in done
     ]
     transactions = numbered(wrong, [chance.randint(0, 50) for _ in wrong])
-    check_writers(in_order(transactions), transactions)
+    check_writers(topological_order(transactions), transactions)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
@@ -164,7 +164,7 @@ def test_generations_rise_over_what_is_missing(done, chance):
         (writer, tuple(step for step in steps if step.after is None or chance.random() < 0.7)) for writer, steps in done
     ]
     transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
-    order = in_order(transactions)
+    order = topological_order(transactions)
     check_writers(order, transactions)
     reached = {}
     for step in (step for one in order for step in one.steps):
@@ -174,11 +174,11 @@ def test_generations_rise_over_what_is_missing(done, chance):
 
 
 def test_what_is_created_is_deleted_afterwards_although_the_clock_is_behind():
-    created = Unordered(1, 1, at(10), (GenerationStep("a", 7, None, 1),))
-    released = Unordered(2, 1, at(5), (GenerationStep("a", 7, 1, None),))
-    assert in_order([released, created]) == [created, released]
-    again = Unordered(1, 1, at(10), (GenerationStep("a", 8, None, 1),))
-    assert in_order([released, again]) == [released, again]
+    created = UnorderedTransaction(1, 1, at(10), (GenerationStep("a", 7, None, 1),))
+    released = UnorderedTransaction(2, 1, at(5), (GenerationStep("a", 7, 1, None),))
+    assert topological_order([released, created]) == [created, released]
+    again = UnorderedTransaction(1, 1, at(10), (GenerationStep("a", 8, None, 1),))
+    assert topological_order([released, again]) == [released, again]
 
 
 def test_many_lives_are_put_in_order():
@@ -201,49 +201,49 @@ def test_many_lives_are_put_in_order():
         done.append((chance.randrange(4), tuple(steps)))
     skew = {0: 0, 1: 0.005, 2: 0.01, 3: 0.02}
     transactions = numbered(done, [number / 1000 + skew[writer] for number, (writer, _) in enumerate(done)])
-    assert is_possible(in_order(transactions))
+    assert is_possible(topological_order(transactions))
 
 
 def test_an_object_that_comes_again_is_deleted_in_between():
     """The clock of the second writer is an hour behind."""
     first = [
-        Unordered(1, 1, at(4000), (GenerationStep("a", 1, None, 0),)),
-        Unordered(1, 2, at(4001), (GenerationStep("a", 1, 0, None),)),
+        UnorderedTransaction(1, 1, at(4000), (GenerationStep("a", 1, None, 0),)),
+        UnorderedTransaction(1, 2, at(4001), (GenerationStep("a", 1, 0, None),)),
     ]
     again = [
-        Unordered(2, 1, at(401), (GenerationStep("a", 2, None, 0), GenerationStep("b", 1, 8, 9))),
-        Unordered(2, 2, at(402), (GenerationStep("a", 2, 0, 1),)),
+        UnorderedTransaction(2, 1, at(401), (GenerationStep("a", 2, None, 0), GenerationStep("b", 1, 8, 9))),
+        UnorderedTransaction(2, 2, at(402), (GenerationStep("a", 2, 0, 1),)),
     ]
-    assert in_order([*again, *first]) == [*first, *again]
+    assert topological_order([*again, *first]) == [*first, *again]
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_clocks_that_are_right_give_the_order_of_what_is_left(done, chance):
     kept = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in done]
     transactions = numbered(kept, range(len(kept)))
-    assert in_order(chance.sample(transactions, len(transactions))) == transactions
+    assert topological_order(chance.sample(transactions, len(transactions))) == transactions
 
 
 def test_a_life_that_goes_on_is_the_last_although_another_one_drew_its_id_later():
     """Between the id and the row of one claim, others have claimed and released the consumer."""
     other = [
-        Unordered(1, 1, at(1), (GenerationStep("a", 11, None, 1),)),
-        Unordered(2, 1, at(2), (GenerationStep("a", 11, 1, None),)),
+        UnorderedTransaction(1, 1, at(1), (GenerationStep("a", 11, None, 1),)),
+        UnorderedTransaction(2, 1, at(2), (GenerationStep("a", 11, 1, None),)),
     ]
-    claimed = Unordered(3, 1, at(3), (GenerationStep("a", 10, None, 1),))
-    grown = Unordered(1, 2, at(4), (GenerationStep("a", 10, 1, 2),))
-    assert in_order([grown, claimed, *other]) == [*other, claimed, grown]
-    assert in_order([claimed, *other]) == [*other, claimed]
+    claimed = UnorderedTransaction(3, 1, at(3), (GenerationStep("a", 10, None, 1),))
+    grown = UnorderedTransaction(1, 2, at(4), (GenerationStep("a", 10, 1, 2),))
+    assert topological_order([grown, claimed, *other]) == [*other, claimed, grown]
+    assert topological_order([claimed, *other]) == [*other, claimed]
 
 
 def test_what_has_no_generation_comes_by_time():
-    late, early = Unordered(1, 1, at(2)), Unordered(2, 1, at(1))
-    assert in_order([late, early]) == [early, late]
+    late, early = UnorderedTransaction(1, 1, at(2)), UnorderedTransaction(2, 1, at(1))
+    assert topological_order([late, early]) == [early, late]
 
 
 def test_the_only_writer_at_a_time_says_the_order():
-    late, early = Unordered(1, 1, at(2), place=1), Unordered(2, 1, at(1), place=2)
-    assert in_order([early, late]) == [late, early]
+    late, early = UnorderedTransaction(1, 1, at(2), rowid=1), UnorderedTransaction(2, 1, at(1), rowid=2)
+    assert topological_order([early, late]) == [late, early]
 
 
 @pytest.mark.parametrize("writers", [1, 8])
@@ -251,4 +251,4 @@ def test_many_transactions_are_put_in_order(writers):
     """Clocks are far apart."""
     done = history(3000, 200, writers, 1)
     transactions = numbered(done, [second + 20 * (writer % 2) for second, (writer, _) in enumerate(done)])
-    assert is_possible(in_order(transactions))
+    assert is_possible(topological_order(transactions))

@@ -52,7 +52,7 @@ def waiting(watch, number, seconds=PATIENCE):
 
 
 def test_there_are_as_many_places_as_may_wait(watch):
-    watch.most = 2
+    watch.max_waiting = 2
     assert [watch.enter() for _ in range(3)] == [True, True, False]
     watch.leave()
     assert [watch.enter() for _ in range(2)] == [True, False]
@@ -117,9 +117,9 @@ def test_a_page_is_read_once_until_there_is_an_event(watch, history):
     history.newest = 1
     assert watch.wait(0, time.monotonic() + PATIENCE)
     assert [page("a"), page("b")] == [3, 4]
-    assert [page(number) for number in range(waiting_room._MOST)] == [*range(5, 5 + waiting_room._MOST)]
+    assert [page(number) for number in range(waiting_room._MAX_PAGES)] == [*range(5, 5 + waiting_room._MAX_PAGES)]
     # Only the oldest one makes room for another.
-    assert [page("a"), page(1)] == [5 + waiting_room._MOST, 6]
+    assert [page("a"), page(1)] == [5 + waiting_room._MAX_PAGES, 6]
 
 
 def test_a_database_that_is_away_ends_no_wait(watch, history):
@@ -148,4 +148,4 @@ def test_what_was_seen_long_ago_wakes_nobody(watch, history):
     [(None, None, 1), (None, 1, 0), (None, 2, 1), (None, 8, 2), (None, 64, 16), (0, 64, 0), (5, 8, 5), (5, None, 5)],
 )
 def test_a_quarter_of_the_threads_may_wait(configured, threads, most):
-    assert recorder._most_waiting(configured, threads) == most
+    assert recorder._max_waiting(configured, threads) == most

@@ -1,4 +1,4 @@
-"""The usage over time: samples of the past, and the present."""
+"""Usage over time: recorded samples, and the present usage as the last one."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ def over_time(
     req: Request,
     since: datetime.datetime,
     until: datetime.datetime,
-    most: int,
+    limit: int,
     *,
     resource_class: str | None = None,
     present: bool = True,
 ) -> dict[str, list[UsageSample]]:
-    """Return the samples of a period, in order, by class, the classes in the order of their names.
+    """Return the samples of a period by class, in ascending order of time; the classes are sorted by name.
 
     Args:
         req: The request.
         since: The beginning of the period (naive, UTC).
-        until: Its end, later than its beginning.
-        most: As of ``UsageSample.between``.
-        resource_class: The name of the only class.
-        present: Whether the present usage is the last sample of each class that some provider has.
+        until: The end of the period, exclusive; later than the beginning.
+        limit: As for ``UsageSample.between``.
+        resource_class: Return only samples of this class.
+        present: Whether to append the present usage of each class with an inventory.
     """
-    found = req.read(lambda db: UsageSample.between(db, since, until, most, resource_class))
+    samples = req.read(lambda db: UsageSample.between(db, since, until, limit, resource_class))
     if present:
         for name, sample in _present(req.index.current(), resource_class, req.now()).items():
-            found.setdefault(name, []).append(sample)
-    return dict(sorted(found.items()))
+            samples.setdefault(name, []).append(sample)
+    return dict(sorted(samples.items()))
 
 
 def shares_over_time(
@@ -42,33 +42,35 @@ def shares_over_time(
     by: Dimension,
     since: datetime.datetime,
     until: datetime.datetime,
-    most: int,
+    limit: int,
     *,
     classes: int,
     resource_class: str | None = None,
 ) -> Shares:
-    """Return what projects or aggregates used in a period; of many classes at fewer moments, so that it is bounded.
+    """Return the usage by projects or aggregates in a period.
+
+    The more classes, the fewer timestamps of each, so that the size of the result is bounded.
 
     Args:
         req: The request.
         by: Projects or aggregates.
         since: The beginning of the period (naive, UTC).
-        until: Its end, later than its beginning.
-        most: As of ``UsageSample.between``.
-        classes: The number of classes that have a sample.
-        resource_class: The name of the only class.
+        until: The end of the period, exclusive; later than the beginning.
+        limit: As for ``UsageSample.between``.
+        classes: The number of classes with a sample.
+        resource_class: Return only shares of this class.
     """
-    most = usage_shares.affordable(most, classes)
-    return req.read(lambda db: usage_shares.between(db, by, since, until, most, resource_class))
+    limit = usage_shares.timestamps_per_class(limit, classes)
+    return req.read(lambda db: usage_shares.between(db, by, since, until, limit, resource_class))
 
 
 def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
-    """Return the present usage, as a sample would have it."""
-    found = {}
+    """Return the present usage as samples, by class."""
+    samples = {}
     for class_id, column in snapshot.columns.items():
         name = snapshot.class_names.get(class_id)
         if name is None or resource_class not in (None, name) or not len(column.inventories().slots):
             continue
         totals = column.totals()
-        found[name] = UsageSample.of_sums(now, totals.capacity, int(totals.used))
-    return found
+        samples[name] = UsageSample.of_sums(now, totals.capacity, int(totals.used))
+    return samples

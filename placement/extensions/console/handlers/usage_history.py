@@ -10,7 +10,7 @@ from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.console.views.usage_chart import charts_of
 from placement.extensions.console.views.usage_choice import PERIODS, UsageChoice
 from placement.extensions.v1.history.usage_shares import Dimension, Shares
-from placement.extensions.v1.overview import usage
+from placement.extensions.v1.overview import usage_history
 from placement.extensions.v1.schemas.date import DATE
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -53,10 +53,10 @@ def show(req: Request) -> Reply:
         return pages.show(req, "usage.html", 400, sentence=refused.line, charts=[], **shown)
     named = choice.resource_class or None
     most, points = _ALONE if named else _AMONG_OTHERS
-    found = usage.over_time(req, since, until, most, resource_class=named, present=present)
+    found = usage_history.over_time(req, since, until, most, resource_class=named, present=present)
     shares: Shares = {}
     if choice.by:
-        shares = usage.shares_over_time(
+        shares = usage_history.shares_over_time(
             req, Dimension(choice.by), since, until, most, classes=len(found), resource_class=named
         )
     charts = charts_of(found, shares, since, until)

@@ -11,27 +11,29 @@ from placement.extensions.v1.failures import InvalidField
 from placement.extensions.v1.history.usage_samples import UsageSample
 from placement.extensions.v1.history.usage_shares import Dimension, Shares, UsageShare
 from placement.extensions.v1.schemas import numeral
-from placement.extensions.v1.schemas.date import DATE, moment
+from placement.extensions.v1.schemas.date import DATE, timestamp
 from placement.schemas.dates import date
 from placement.schemas.declarations import IDENTIFIER, Array, Field, Object, integer, string
 from placement.schemas.document import Parameters, Query
 from placement.schemas.reply_types import by_class
 from placement.schemas.success import ok
 
-#: The samples of a class where the client states no number.
-USUAL = 200
+#: Samples of a class, unless the client states a limit.
+DEFAULT_SAMPLES = 200
 _DAY = datetime.timedelta(days=1)
 
 SHOW = Query(
     Object(
-        Field("from", DATE, text="Not before this date (UTC), or not longer ago than this age: 7d. Usually a day."),
-        Field("to", DATE, text="Before this date (UTC), or longer ago than this age. Usually the present."),
-        Field("class", IDENTIFIER, text="Of this resource class only."),
-        Field("by", string(enum=[*Dimension]), text="Also what the largest projects, or aggregates, used of it."),
+        Field(
+            "from", DATE, text="The beginning of the period: a date (UTC), or an age such as 7d. By default, a day ago."
+        ),
+        Field("to", DATE, text="The end of the period, exclusive: a date (UTC), or an age. By default, the present."),
+        Field("class", IDENTIFIER, text="Samples of this resource class only."),
+        Field("by", string(enum=[*Dimension]), text="Also the usage by the largest projects or aggregates."),
         Field(
             "limit",
             numeral.up_to(1000),
-            text="The most samples of a class: of more, those of the last moment in each of as many spans of time.",
+            text="The maximum number of samples of a class. If there are more, the last in each of equal time spans.",
         ),
     )
 )
@@ -47,34 +49,38 @@ REPLIES = ok(
 
 
 def period(parameters: Parameters, now: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime, bool]:
-    """Return beginning and end (naive, UTC), and whether the present is a part of it.
+    """Return the beginning and the end of the period (naive, UTC), and whether it includes the present.
 
     Args:
         parameters: The query.
         now: The time by the database's clock (naive, UTC).
 
     Raises:
-        InvalidField: There is no such date, or the period ends before it begins.
+        InvalidField: A date does not exist, or the period ends before it begins.
     """
-    given, named = parameters.get("to"), parameters.get("from")
-    until = now if given is None else moment("to", given, lambda: now)
-    since = max(until, datetime.datetime.min + _DAY) - _DAY if named is None else moment("from", named, lambda: now)
+    end, begin = parameters.get("to"), parameters.get("from")
+    until = now if end is None else timestamp("to", end, lambda: now)
+    since = max(until, datetime.datetime.min + _DAY) - _DAY if begin is None else timestamp("from", begin, lambda: now)
     if since >= until:
         raise InvalidField(Violation("to", f"is {date(until)}", f"a time after from, {date(since)}"))
     return since, until, since <= now <= until
 
 
 def document(classes: Mapping[str, Sequence[UsageSample]], shares: Shares | None) -> dict[str, Any]:
-    """Return samples by class, and shares by class if there are any."""
-    made: dict[str, Any] = {"classes": {name: [_sample(each) for each in samples] for name, samples in classes.items()}}
+    """Return the document of samples and, if given, of shares."""
+    shown: dict[str, Any] = {
+        "classes": {name: [_sample(sample) for sample in samples] for name, samples in classes.items()}
+    }
     if shares is not None:
-        made["shares"] = {
-            resource_class: [{"name": name, "samples": [_sample(each) for each in found]} for name, found in of.items()]
-            for resource_class, of in shares.items()
+        shown["shares"] = {
+            resource_class: [
+                {"name": name, "samples": [_sample(share) for share in by_time]} for name, by_time in by_name.items()
+            ]
+            for resource_class, by_name in shares.items()
         }
-    return made
+    return shown
 
 
-def _sample(each: UsageSample | UsageShare) -> dict[str, Any]:
-    capacity = {} if each.capacity is None else {"capacity": each.capacity}
-    return {"at": date(each.at), **capacity, "used": each.used}
+def _sample(sample: UsageSample | UsageShare) -> dict[str, Any]:
+    capacity = {} if sample.capacity is None else {"capacity": sample.capacity}
+    return {"at": date(sample.at), **capacity, "used": sample.used}

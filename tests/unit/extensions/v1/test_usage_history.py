@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from placement.extensions.v1.history.usage_shares import affordable
-from placement.extensions.v1.schemas import usage
+from placement.extensions.v1.history.usage_shares import timestamps_per_class
+from placement.extensions.v1.schemas import usage_history
 from placement.version_history import OLDEST
 
 NOW = datetime.datetime(2026, 11, 23, 12)
@@ -30,7 +30,7 @@ NOW = datetime.datetime(2026, 11, 23, 12)
     ],
 )
 def test_of_many_classes_fewer_moments_are_read(most, classes, moments):
-    assert affordable(most, classes) == moments
+    assert timestamps_per_class(most, classes) == moments
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_of_many_classes_fewer_moments_are_read(most, classes, moments):
     ],
 )
 def test_the_present_is_a_part_of_periods_that_it_is_in(given, present):
-    parameters = usage.SHOW.validate([*given.items()], OLDEST)
-    assert usage.period(parameters, NOW)[2] is present
+    parameters = usage_history.SHOW.validate([*given.items()], OLDEST)
+    assert usage_history.period(parameters, NOW)[2] is present

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from placement.extensions.terminal import usage
+from placement.extensions.terminal import usage_history
 from placement.extensions.terminal.style import Style
 
 BLOCKS = Style(blocks=True)
@@ -15,7 +15,7 @@ def sample(minute, used, capacity=8):
 
 
 def trend(*samples):
-    (row,) = usage.rows({"classes": {"VCPU": samples}}, None, BLOCKS)
+    (row,) = usage_history.rows({"classes": {"VCPU": samples}}, None, BLOCKS)
     return row[-1]
 
 
@@ -32,7 +32,7 @@ def test_a_block_is_as_high_as_a_class_is_full(used, capacity, block):
 
 
 def test_a_class_without_capacity_has_no_percentage():
-    ((*_, percent, least, most, _),) = usage.rows(
+    ((*_, percent, least, most, _),) = usage_history.rows(
         {"classes": {"VCPU": [sample(0, 1, 0), sample(1, 3, 0)]}}, None, Style()
     )
     assert (percent, least, most) == (None, 1, 3)
@@ -40,9 +40,9 @@ def test_a_class_without_capacity_has_no_percentage():
 
 def test_a_trend_is_never_folded():
     document = {"classes": {"A_CLASS_WITH_A_LONG_NAME": [sample(0, 1), sample(50, 2)]}}
-    _, _, first, *_ = usage.lines(document, Style(75, blocks=True))
+    _, _, first, *_ = usage_history.lines(document, Style(75, blocks=True))
     assert first.endswith("▂" * 23 + "▃")
-    assert max(map(len, usage.lines(document, Style(75, blocks=True)))) <= 75
+    assert max(map(len, usage_history.lines(document, Style(75, blocks=True)))) <= 75
 
 
 def shares_of(by, *shares):
@@ -51,7 +51,7 @@ def shares_of(by, *shares):
         "classes": {"VCPU": [sample(minute, 4) for minute in (0, 10, 20, 30, 35)]},
         "shares": {"VCPU": [{"name": name, "samples": samples} for name, samples in shares]},
     }
-    return [row[1:] for row in usage.rows(document, by, BLOCKS)]
+    return [row[1:] for row in usage_history.rows(document, by, BLOCKS)]
 
 
 def of_project(minute, used):
@@ -75,10 +75,10 @@ def test_where_a_share_is_not_known_there_is_a_gap():
 
 
 def test_shares_have_a_column_for_whose_they_are():
-    assert usage.columns("project")[:3] == ("class", "project", "used")
+    assert usage_history.columns("project")[:3] == ("class", "project", "used")
     document = {"classes": {"VCPU": [sample(0, 4)]}, "shares": {}}
-    assert [*usage.lines(document, BLOCKS, "project")] == ["No usage by project is known."]
-    assert [*usage.lines({"classes": {}, "shares": {}}, BLOCKS, "project")] == ["No usage is known."]
+    assert [*usage_history.lines(document, BLOCKS, "project")] == ["No usage by project is known."]
+    assert [*usage_history.lines({"classes": {}, "shares": {}}, BLOCKS, "project")] == ["No usage is known."]
 
 
 def test_a_share_above_its_capacity_is_marked():
@@ -86,5 +86,5 @@ def test_a_share_above_its_capacity_is_marked():
         "classes": {"VCPU": [sample(0, 4, 2)]},
         "shares": {"VCPU": [{"name": name, "samples": [of_project(0, used)]} for name, used in (("a", 3), ("b", 1))]},
     }
-    _, _, over, within = usage.lines(document, Style(colour=True), "project")
+    _, _, over, within = usage_history.lines(document, Style(colour=True), "project")
     assert ("\x1b[31m" in over, "\x1b[31m" in within) == (True, False)

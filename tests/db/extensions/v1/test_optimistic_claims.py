@@ -1,4 +1,4 @@
-"""Which calls of POST /v1/claims guess their place: what was lost, and what counts."""
+"""Which calls of POST /v1/claims are optimistic, and which outcomes count for the backoff."""
 
 from __future__ import annotations
 
@@ -30,42 +30,42 @@ def elsewhere(database):
         yield Cloud(other)
 
 
-def guessed(crowd, *bodies):
-    """Return how many of these calls guess, one after the other."""
+def optimistic(crowd, *bodies):
+    """Return how many of these calls, sent one after the other, were optimistic."""
     with crowd.recorded():
         for body in bodies:
             assert crowd("POST", "/v1/claims", body).status == 200
-    return crowd.guessed
+    return crowd.optimistic
 
 
-def test_a_call_that_finds_no_place_at_all_has_lost_no_guess(crowd):
+def test_a_call_that_finds_no_place_does_not_count_as_refused(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
     for _ in range(2):
         assert crowd.claim(TOO_MUCH).status == 409
-    assert guessed(crowd, call(), call()) == 2
+    assert optimistic(crowd, call(), call()) == 2
 
 
-def test_a_call_whose_guess_was_lost_is_followed_by_one_that_does_not_guess(crowd, elsewhere):
+def test_the_call_after_a_refused_optimistic_claim_is_not_optimistic(crowd, elsewhere):
     host = crowd.host("a", VCPU=9)
     crowd.read()
     put(elsewhere, host, 1)
-    assert guessed(crowd, call(), call(), call()) == 2
+    assert optimistic(crowd, call(), call(), call()) == 2
 
 
-def test_nor_has_it_won_one(crowd, elsewhere):
-    """After the second guess in a row that was lost, three calls do not guess."""
+def test_nor_does_it_count_as_placed(crowd, elsewhere):
+    """After the second refusal in a row, three calls are not optimistic."""
     host = crowd.host("a", VCPU=9)
     crowd.read()
     put(elsewhere, host, 1)
-    assert guessed(crowd, call(), call()) == 1
+    assert optimistic(crowd, call(), call()) == 1
     assert crowd.claim(TOO_MUCH).status == 409
     put(elsewhere, host, 1)
-    assert guessed(crowd, *(call() for _ in range(4))) == 1
+    assert optimistic(crowd, *(call() for _ in range(4))) == 1
 
 
-@pytest.mark.parametrize(("lost", "guesses"), [(2, 1), (3, 0)])
-def test_calls_that_were_carried_out_together_have_won_if_half_of_them_did(crowd, elsewhere, lost, guesses):
+@pytest.mark.parametrize(("lost", "expected"), [(2, 1), (3, 0)])
+def test_a_joint_claim_counts_as_placed_if_half_of_its_calls_were(crowd, elsewhere, lost, expected):
     host = crowd.host("a", VCPU=9)
     crowd.host("b", MEMORY_MB=9)
     crowd.read()
@@ -74,16 +74,16 @@ def test_calls_that_were_carried_out_together_have_won_if_half_of_them_did(crowd
     answers = crowd.claim_each(*(call(request(query)) for query in queries))
     assert [answer.status for answer in answers] == [200] * 4
     assert crowd.joined == [1, 4 - lost] + [1] * lost
-    assert guessed(crowd, call(request("resources=MEMORY_MB:1"))) == guesses
+    assert optimistic(crowd, call(request("resources=MEMORY_MB:1"))) == expected
 
 
-def test_those_that_find_no_place_do_not_count(crowd):
+def test_calls_that_find_no_place_do_not_count(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
     bodies = [call({**TOO_MUCH, "consumer": str(uuid.uuid4())}) for _ in range(3)]
     answers = crowd.claim_each(*bodies, call())
     assert [answer.status for answer in answers] == [409] * 3 + [200]
-    assert guessed(crowd, call()) == 1
+    assert optimistic(crowd, call()) == 1
 
 
 def test_only_what_was_claimed_counts_as_written_jointly(crowd):
@@ -98,7 +98,7 @@ def test_only_what_was_claimed_counts_as_written_jointly(crowd):
     assert crowd.outcomes == {"claimed": 1, "held": 1, "NoRoom": 1}
 
 
-def test_a_place_on_two_providers_is_not_guessed(crowd, elsewhere):
+def test_a_place_on_two_providers_is_not_claimed_optimistically(crowd, elsewhere):
     """One of them is in another tree by now, with the same generation."""
     roots, child = [crowd.host("a", VCPU=1), crowd.host("b", MEMORY_MB=1)], str(uuid.uuid4())
     body = {"name": "c", "uuid": child, "parent_provider_uuid": roots[0]}
@@ -113,7 +113,7 @@ def test_a_place_on_two_providers_is_not_guessed(crowd, elsewhere):
     assert crowd("GET", f"/resource_providers/{child}/usages").body["usages"] == {"VGPU": 0}
 
 
-def test_a_place_that_depends_on_how_full_the_others_are_is_not_guessed(crowd, elsewhere):
+def test_a_place_that_depends_on_the_usage_of_others_is_not_claimed_optimistically(crowd, elsewhere):
     fuller, fullest = crowd.host("a", VCPU=9), crowd.host("b", VCPU=9)
     put(elsewhere, fuller, 1)
     crowd.read()
@@ -127,21 +127,21 @@ def disable(cloud, host):
     assert cloud("PUT", f"/resource_providers/{host}/traits", body).status == 200
 
 
-def test_where_hosts_are_disabled_the_others_are_guessed(crowd):
+def test_where_hosts_are_disabled_the_others_are_claimed_optimistically(crowd):
     crowd.host("a", VCPU=9)
     disable(crowd, crowd.host("b", VCPU=9))
     crowd.read()
-    assert guessed(crowd, call(), call()) == 2
+    assert optimistic(crowd, call(), call()) == 2
 
 
-def test_a_host_that_was_disabled_a_moment_ago_is_not_taken_by_a_guess(crowd, elsewhere):
+def test_an_optimistic_claim_does_not_take_a_host_that_has_just_been_disabled(crowd, elsewhere):
     host = crowd.host("a", VCPU=9)
     crowd.read()
     disable(elsewhere, host)
     assert crowd.claim(call()["requests"][0]).status == 409
 
 
-def test_a_place_is_not_guessed_where_it_depends_on_its_root(crowd, elsewhere):
+def test_a_place_that_depends_on_its_root_is_not_claimed_optimistically(crowd, elsewhere):
     """The child is as it was when its root is disabled."""
     root, child = crowd.host("root"), crowd.host("child", VCPU=9)
     assert crowd("PUT", f"/resource_providers/{child}", {"name": "child", "parent_provider_uuid": root}).status == 200
