@@ -38,7 +38,7 @@ def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -
         idents: Uuids and names.
     """
     unknown = [ident for ident in {*idents} if find(snapshot, ident) is None and not is_uuid(ident.strip())]
-    return database.read(nodes.named, unknown) if unknown and nodes.tables() else {}
+    return database.read(nodes.uuids_by_name, unknown) if unknown and nodes.tables() else {}
 
 
 def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:

@@ -28,12 +28,12 @@ def tables() -> list[sa.Table]:
     return [table for table in metadata.tables.values() if "objects" in table.info]
 
 
-def named(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
+def uuids_by_name(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
     """Return the uuids of the nodes with these names, by name."""
     return {row.name: row.uuid for row in _rows(db, "name", names)}
 
 
-def names(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
+def names_by_uuid(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
     """Return the names of nodes by their uuids.
 
     Args:
@@ -54,7 +54,7 @@ def _rows(db: Reading, column: str, values: Sequence[str] | None) -> Iterator[An
                 yield from db.execute(query.where(table.c[column].in_(values[start : start + _AT_ONCE])))
 
 
-def among(database: Database, providers: Iterable[tuple[str, str | None]]) -> Mapping[str, str]:
+def names_of_providers(database: Database, providers: Iterable[tuple[str, str | None]]) -> Mapping[str, str]:
     """Return the names of the nodes among providers, by uuid.
 
     Args:
@@ -62,21 +62,21 @@ def among(database: Database, providers: Iterable[tuple[str, str | None]]) -> Ma
         providers: Pairs of a uuid and a name.
     """
     nameless = {uuid for uuid, name in providers if name in (None, uuid)}
-    return database.read(names, [*nameless]) if nameless and tables() else {}
+    return database.read(names_by_uuid, [*nameless]) if nameless and tables() else {}
 
 
-def add(database: Database, documents: Iterable[tuple[str, dict[str, Any]]]) -> None:
+def add_names(database: Database, documents: Iterable[tuple[str, dict[str, Any]]]) -> None:
     """Add ``node``, its name, to the documents of providers that are nodes.
 
     Args:
-        database: As for ``among``.
+        database: As for ``names_of_providers``.
         documents: Pairs of the uuid of a provider and an object that has its ``name``.
     """
     shown = [*documents]
-    put(shown, among(database, ((uuid, document["name"]) for uuid, document in shown)))
+    insert_names(shown, names_of_providers(database, ((uuid, document["name"]) for uuid, document in shown)))
 
 
-def put(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
+def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
     """Add ``node``, after ``name``, to documents whose uuid has a known name."""
     for uuid, document in documents:
         if uuid in known:
@@ -93,7 +93,7 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
     """Replace the uuids of nodes by their unambiguous names in the sentences of a document.
 
     Args:
-        database: As for ``among``.
+        database: As for ``names_of_providers``.
         snapshot: Has the names of providers.
         document: Changed in place.
     """
@@ -101,7 +101,7 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
     sentences = [(each, name) for each in objects for name in _SENTENCES if isinstance(each.get(name), str)]
     uuids = {uuid for each, name in sentences for uuid in _UUID.findall(each[name])}
     named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
-    known = unambiguous(among(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
+    known = unambiguous(names_of_providers(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
     for each, name in sentences if known else ():
         each[name] = _UUID.sub(lambda found: known.get(found[0], found[0]), each[name])
 

@@ -584,7 +584,7 @@ def test_rows_come_at_once_if_there_is_news_and_else_after_a_while(database_url,
         waited.append(1)
         clock.sleep(3600)
 
-    monkeypatch.setattr("placement.extensions.v1.following.time", clock)
+    monkeypatch.setattr("placement.extensions.v1.event_reader.time", clock)
     monkeypatch.setattr("placement.extensions.v1.history.watch.EventWatch.wait", wait)
     text = page(app, "/events")
     position = re.search(r'data-position="([^"]*)"', text)[1]

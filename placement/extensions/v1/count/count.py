@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from placement import signals
-from placement.extensions.v1.count.counting import Counting
+from placement.extensions.v1.count.total_counter import TotalCounter
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget, Exhausted
 from placement.search.find import Settings
@@ -76,7 +76,7 @@ def count(
     with contextlib.suppress(Exhausted):
         narrowed = narrow(query, snapshot, budget, refusals)
         if narrowed.eligible and narrowed.roots:
-            counting = Counting(narrowed, budget, copies, until)
+            counting = TotalCounter(narrowed, budget, copies, until)
             counting.run()
     shortage = _shortage(budget)
     if counting is None:
@@ -102,7 +102,7 @@ def count(
     )
 
 
-def _reason(counting: Counting, shortage: Literal["operations", "memory"] | None) -> Reason:
+def _reason(counting: TotalCounter, shortage: Literal["operations", "memory"] | None) -> Reason:
     if counting.reached:
         return "until"
     if shortage:

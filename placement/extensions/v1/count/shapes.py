@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Basis, Integers
+from placement.extensions.v1.count.inputs import CountInputs, Integers
 from placement.index.slots import Slots, SlotSet
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.solver.canonical_form import CanonicalForm, canonical_form
@@ -39,20 +39,20 @@ class Shape(NamedTuple):
 class Shapes:
     """Makes the problems of trees, and groups trees by shape."""
 
-    def __init__(self, basis: Basis, sharing: SlotSet) -> None:
+    def __init__(self, inputs: CountInputs, sharing: SlotSet) -> None:
         """Prepare masks.
 
         Args:
             sharing: The roots of the trees that use sharing providers.
         """
-        self._basis = basis
-        self._snapshot = basis.snapshot
-        self._requirements = basis.requirements
-        self._problems = TreeProblems(basis.narrowed, None, basis.budget)
-        self._sharing = sharing.mask(basis.size)
-        traits = [basis.snapshot.with_trait(name) for name in basis.requirements.named_traits]
-        sets = [*traits, *(each.local for each in dict.fromkeys(basis.narrowed.eligible))]
-        self._masks = [each.mask(basis.size) for each in sets]
+        self._inputs = inputs
+        self._snapshot = inputs.snapshot
+        self._requirements = inputs.requirements
+        self._problems = TreeProblems(inputs.narrowed, None, inputs.budget)
+        self._sharing = sharing.mask(inputs.size)
+        traits = [inputs.snapshot.with_trait(name) for name in inputs.requirements.named_traits]
+        sets = [*traits, *(each.local for each in dict.fromkeys(inputs.narrowed.eligible))]
+        self._masks = [each.mask(inputs.size) for each in sets]
         self._facts: dict[int, ProviderFacts] = {}
 
     def _problem(self, root: int) -> TreeProblem:
@@ -62,13 +62,13 @@ class Shapes:
             Exhausted: The budget is used up.
         """
         problem = self._problems.alone(root)
-        self._basis.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
         if not self._requirements.summed_classes:
             return problem
         for domain in problem.domains:
             for provider in domain:
                 if provider not in self._facts:
-                    largest = {name: self._basis.largest[name].item(provider) for name in self._requirements.total}
+                    largest = {name: self._inputs.largest[name].item(provider) for name in self._requirements.total}
                     self._facts[provider] = problem.facts[provider]._replace(available=largest)
         return problem._replace(facts=self._facts)
 
@@ -82,9 +82,9 @@ class Shapes:
         trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}
         for members in self._alike(roots):
             problem = self._problem(members.item(0, 0))
-            form, providers = canonical_form(problem, self._basis.budget)
+            form, providers = canonical_form(problem, self._inputs.budget)
             if form not in trees:
-                self._basis.budget.hold(form.nbytes)
+                self._inputs.budget.hold(form.nbytes)
                 rules[form], trees[form] = problem.requirements, []
             places = {slot: place for place, slot in enumerate(members[0].tolist())}
             if all(provider in places for provider in providers):
@@ -109,7 +109,7 @@ class Shapes:
             else:
                 members.setdefault(len(tree), []).append(tree)
         for size, several in members.items():
-            self._basis.budget.spend(len(several) * size // _AT_ONCE)
+            self._inputs.budget.spend(len(several) * size // _AT_ONCE)
             slots = np.array(several, np.intp)
             facts = np.ascontiguousarray(self._facts_of(slots))
             rows = facts.view(np.dtype((np.void, facts.itemsize * facts.shape[1]))).ravel()
@@ -125,10 +125,10 @@ class Shapes:
         """
         facts: list[Integers] = [mask[slots].astype(np.int64) for mask in self._masks]
         for name in self._requirements.summed_classes:
-            facts.append(np.minimum(self._basis.largest[name][slots], self._requirements.total[name]))
+            facts.append(np.minimum(self._inputs.largest[name][slots], self._requirements.total[name]))
         if self._requirements.same_subtrees or not self._requirements.nested:
             # By slot; the last one is for the parent of a root, -1.
-            place = np.full(self._basis.size + 1, -1, np.int64)
+            place = np.full(self._inputs.size + 1, -1, np.int64)
             place[slots] = np.arange(slots.shape[1])
             parents = [self._snapshot.provider(slot).parent for slot in slots.ravel().tolist()]
             facts.append(place[parents].reshape(slots.shape))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Basis, Integers, Kind
-from placement.extensions.v1.count.closed import Least, bounds, rule_of
+from placement.extensions.v1.count.inputs import CountInputs, DemandKind, Integers
+from placement.extensions.v1.count.upper_bounds import TightestBound, shortage_rule, upper_bounds
 from placement.index.slots import EMPTY, Slots, SlotSet
 
 #: Operations to find what one sharing provider reaches; the trees that cost one more.
@@ -16,41 +16,41 @@ _REACH, _AT_ONCE = 30, 100
 PAIRS, _PAIRS_AT_ONCE = 300_000, 10
 
 
-class Sharing:
+class SharingProviders:
     """The sharing providers that can supply demands of one query.
 
     Attributes:
         roots: The roots of the trees that use them, their own included.
     """
 
-    def __init__(self, basis: Basis) -> None:
+    def __init__(self, inputs: CountInputs) -> None:
         """Find the trees.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        self._basis = basis
-        self._snapshot = snapshot = basis.snapshot
-        found = basis.narrowed.roots
-        providers = SlotSet.union([kind.eligible.sharing for kind in basis.kinds], basis.size)
+        self._inputs = inputs
+        self._snapshot = snapshot = inputs.snapshot
+        found = inputs.narrowed.roots
+        providers = SlotSet.union([kind.eligible.sharing for kind in inputs.kinds], inputs.size)
         self._providers = providers.slots()
         #: By provider, without its own tree unless another provider of that shares its aggregates.
         self._reached: dict[int, SlotSet] = {}
         self.roots = EMPTY
         for slot in self._providers.tolist():
-            basis.budget.spend(_REACH + found.count // _AT_ONCE)
+            inputs.budget.spend(_REACH + found.count // _AT_ONCE)
             aggregates = snapshot.provider(slot).aggregates
-            members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], basis.size)
+            members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], inputs.size)
             self._reached[slot] = found & snapshot.forest.roots_of(members)
             self.roots |= self._reached[slot]
-        self.roots |= found & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), basis.size)
+        self.roots |= found & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), inputs.size)
 
     @property
     def trees_at_once(self) -> int:
         """The number of trees whose domains are held at once: all sharing providers may reach each of them."""
         return max(1, PAIRS // max(1, len(self._providers)))
 
-    def domain(self, kind: Kind, among: SlotSet) -> tuple[Slots, Slots]:
+    def domain(self, kind: DemandKind, among: SlotSet) -> tuple[Slots, Slots]:
         """Return each sharing provider that can supply a kind once for each other tree, and the root of that tree.
 
         Args:
@@ -63,7 +63,7 @@ class Sharing:
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
             others = (self._reached[slot] & among).slots()
-            self._basis.budget.spend(1 + len(others) // _PAIRS_AT_ONCE)
+            self._inputs.budget.spend(1 + len(others) // _PAIRS_AT_ONCE)
             others = others[others != self._snapshot.provider(slot).root]
             slots.append(np.full(len(others), slot))
             roots.append(others)
@@ -75,10 +75,10 @@ class Sharing:
         Raises:
             Exhausted: The budget is used up.
         """
-        component = np.full(self._basis.size, -1, np.intp)
+        component = np.full(self._inputs.size, -1, np.intp)
         of_provider = {}
         for slot in self._providers.tolist():
-            self._basis.budget.spend(_REACH + self._basis.size // _AT_ONCE)
+            self._inputs.budget.spend(_REACH + self._inputs.size // _AT_ONCE)
             used = np.append(self._reached[slot].slots(), self._snapshot.provider(slot).root)
             joined = np.unique(component[used])
             component[np.isin(component, joined[joined >= 0])] = slot
@@ -91,14 +91,14 @@ class Sharing:
 
     def enough(self, count: int, providers: Slots) -> bool:
         """Whether there is enough for a count, even if any one of the sharing providers had to supply all of it."""
-        for kind in self._basis.kinds:
+        for kind in self._inputs.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
             for name in kind.amounts:
-                if (self._basis.free[name][slots] < count * self._basis.requirements.total[name]).any():
+                if (self._inputs.free[name][slots] < count * self._inputs.requirements.total[name]).any():
                     return False
         return True
 
-    def bound(self, roots: Slots, each: Integers, providers: Slots) -> Least:
+    def bound(self, roots: Slots, each: Integers, providers: Slots) -> TightestBound:
         """Return an upper bound for trees together, and the rule that it comes from.
 
         Sharing providers supply what exceeds the local copies of a tree.  So the trees together have at most their
@@ -109,21 +109,21 @@ class Sharing:
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
-        trees = forest.trees_of(SlotSet.of(roots, self._basis.size))
+        trees = forest.trees_of(SlotSet.of(roots, self._inputs.size))
         shared = SlotSet.sparse(providers)
         inside = []
-        for kind in self._basis.kinds:
+        for kind in self._inputs.kinds:
             # What shares one kind may supply another one to its own tree only.
             sharing = kind.eligible.sharing & shared
             inside.append((kind, (kind.eligible.local & trees) - sharing, sharing))
         domains = [(local | sharing).slots() for _, local, sharing in inside]
-        least = bounds(self._basis, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
+        least = upper_bounds(self._inputs, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
         for kind, local, sharing in inside:
             slots = local.slots()
             copies = np.bincount(
-                forest.roots(slots), weights=self._basis.copies(kind.amounts, slots), minlength=self._basis.size
+                forest.roots(slots), weights=self._inputs.copies(kind.amounts, slots), minlength=self._inputs.size
             )
             own = np.minimum(copies[roots], kind.times * each).sum()
-            pooled = self._basis.copies(kind.amounts, sharing.slots()).sum()
-            least.limit(rule_of(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
+            pooled = self._inputs.copies(kind.amounts, sharing.slots()).sum()
+            least.limit(shortage_rule(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
         return least

@@ -189,9 +189,9 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
         suffixes = names[:number]
         if condition.amount % number or len(suffixes[-1]) > _SUFFIX:
             continue
-        parts = {condition.resource_class: condition.amount // number}
-        several = tuple(replace(group, suffix=suffix, resources=parts) for suffix in suffixes)
-        groups = tuple(part for one in query.groups for part in (several if one is group else (one,)))
+        resources = {condition.resource_class: condition.amount // number}
+        parts = tuple(replace(group, suffix=suffix, resources=resources) for suffix in suffixes)
+        groups = tuple(part for one in query.groups for part in (parts if one is group else (one,)))
         subtrees = (
             (subtree - {group.suffix}).union(suffixes) if group.suffix in subtree else subtree
             for subtree in query.same_subtrees

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from placement.extensions.v1 import query_text as write
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, with_changes
 from placement.extensions.v1.explain.explanation import Mistake
-from placement.extensions.v1.explain.searching import Outcome, Searches
-from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.recorded_search import BudgetedSearches, Outcome
 from placement.index.slots import SlotSet, intersection
 from placement.index.snapshot import Snapshot
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
@@ -36,8 +36,8 @@ _SUBTREES, _TREES, _TRAITS = 5, 50, 3
 def mistakes(
     query: SearchQuery,
     outcome: Outcome,
-    searches: Searches,
-    amounts: AmountsByClass,
+    searches: BudgetedSearches,
+    amounts: InventoriesByClass,
     unknown_traits: Collection[str],
 ) -> tuple[Mistake, ...]:
     """Return the mistakes of a query.
@@ -70,7 +70,7 @@ def _similar(name: str, known: Collection[str]) -> str | None:
     return ", ".join(difflib.get_close_matches(name, compared, _SUGGESTED)) or None
 
 
-def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass) -> Iterator[Mistake]:
+def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByClass) -> Iterator[Mistake]:
     wrong = [name for name in sorted(query.resource_classes) if amounts.stocks(name) is None]
     known = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
     for number, name in enumerate(wrong):
@@ -110,7 +110,7 @@ def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str],
 # --- amounts ---------------------------------------------------------------------------------------------------------
 
 
-def _of_amounts(query: SearchQuery, amounts: AmountsByClass) -> Iterator[Mistake]:
+def _of_amounts(query: SearchQuery, amounts: InventoriesByClass) -> Iterator[Mistake]:
     """Yield the demands that no provider could supply even if nothing were used."""
     for group in query.groups[:_NAMED]:
         able: list[SlotSet] = []
@@ -137,7 +137,7 @@ def _too_much(suffix: str, resource_class: str, amount: int, most: int) -> Mista
 # --- subtrees --------------------------------------------------------------------------------------------------------
 
 
-def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: Searches) -> Iterator[Mistake]:
+def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: BudgetedSearches) -> Iterator[Mistake]:
     if outcome.found or not outcome.roots:
         return
     trees = _Trees(query, outcome, searches.snapshot)
@@ -207,7 +207,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
         yield from [group] * (len(group.resources) if group.suffix == UNSUFFIXED else 1)
 
 
-def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Searches) -> str | None:
+def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
     """Return parameters that add a group for the common ancestor and give candidates; None if no trait helps."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:

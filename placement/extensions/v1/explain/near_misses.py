@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition
 from placement.extensions.v1.explain.explanation import Missing, NearMiss
-from placement.extensions.v1.explain.relaxations import Relaxing
-from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.relaxations import RelaxationSearch
 from placement.extensions.v1.explain.variations import QueryChange
 from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES, Snapshot
@@ -26,7 +26,7 @@ RETURNED = 3
 
 
 def near_misses(
-    changes: Sequence[QueryChange], relaxing: Relaxing, snapshot: Snapshot, amounts: AmountsByClass
+    changes: Sequence[QueryChange], relaxing: RelaxationSearch, snapshot: Snapshot, amounts: InventoriesByClass
 ) -> tuple[NearMiss, ...]:
     """Return up to three trees, in the order of the smallest change that is enough for each.
 
@@ -69,7 +69,7 @@ def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
 class _Lacks:
     """Says what a tree lacks for a candidate of a changed query."""
 
-    def __init__(self, snapshot: Snapshot, amounts: AmountsByClass, root: int, candidate: Candidate) -> None:
+    def __init__(self, snapshot: Snapshot, amounts: InventoriesByClass, root: int, candidate: Candidate) -> None:
         self._snapshot = snapshot
         self._amounts = amounts
         self._root = root

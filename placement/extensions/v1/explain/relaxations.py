@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from placement.extensions.v1 import query_text as write
+from placement.extensions.v1.explain.amount_search import AmountSearch
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
+from placement.extensions.v1.explain.combined_changes import combined_changes
 from placement.extensions.v1.explain.conditions import (
     Condition,
     group_of,
@@ -13,10 +16,7 @@ from placement.extensions.v1.explain.conditions import (
     spread,
     with_aggregate,
 )
-from placement.extensions.v1.explain.lowering import Lowering
-from placement.extensions.v1.explain.searching import Outcome
-from placement.extensions.v1.explain.several import several
-from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.recorded_search import Outcome
 from placement.extensions.v1.explain.variations import QueryChange, Tried, Variations, interchangeable
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
@@ -31,15 +31,15 @@ _SPREAD = 0.01
 _AGGREGATES = 3
 
 
-class Relaxing:
+class RelaxationSearch:
     """Tries changes of one query that has no candidate."""
 
-    def __init__(self, variations: Variations, amounts: AmountsByClass) -> None:
+    def __init__(self, variations: Variations, amounts: InventoriesByClass) -> None:
         """Begin with the query."""
         self._variations = variations
         self._query = variations.query
         self._searches = variations.searches
-        self._lowering = Lowering(variations, amounts)
+        self._lowering = AmountSearch(variations, amounts)
 
     def changes(self) -> list[QueryChange]:
         """Return the changes of one condition that give candidates, or else of two or three, the smallest first.
@@ -50,7 +50,7 @@ class Relaxing:
         changes = [change for condition in promising for change in self._of(condition)]
         # If some were not tried, one of them may be enough.
         if not changes and self._searches.complete:
-            changes = several(self._variations, self._lowering)
+            changes = combined_changes(self._variations, self._lowering)
         different: dict[object, QueryChange] = {}
         for change in changes:
             different.setdefault(interchangeable(change.query), change)

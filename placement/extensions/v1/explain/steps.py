@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from placement.extensions.v1 import query_text as write
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
-from placement.extensions.v1.explain.units import AmountsByClass
 from placement.extensions.v1.explain.variations import QueryChange
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
@@ -22,7 +22,7 @@ from placement.search.solver.constraints import NotOnlyShared, RequiredTraits, S
 NAMED = 5
 
 
-def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: AmountsByClass) -> tuple[Step, ...]:
+def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: InventoriesByClass) -> tuple[Step, ...]:
     """Return the rules in the order in which they were applied.
 
     Equal groups are narrowed once: the steps have the suffix of the first one.  A sharing provider counts only while it
@@ -83,7 +83,7 @@ class _Remaining:
         return Extent(members.count, self._forest.roots_of(members).count)
 
 
-def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: AmountsByClass) -> Step:
+def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: InventoriesByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
     before, after, whole_trees = refusal.before, refusal.after, refusal.whole_trees
     if not whole_trees:

@@ -17,7 +17,7 @@ from placement.extensions.v1.explain.conditions import (
     with_changes,
 )
 from placement.extensions.v1.explain.explanation import Relaxation
-from placement.extensions.v1.explain.searching import Outcome, Searches
+from placement.extensions.v1.explain.recorded_search import BudgetedSearches, Outcome
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
@@ -70,7 +70,7 @@ class Variations:
     """
 
     def __init__(
-        self, query: SearchQuery, outcome: Outcome, searches: Searches, unknown_traits: Collection[str]
+        self, query: SearchQuery, outcome: Outcome, searches: BudgetedSearches, unknown_traits: Collection[str]
     ) -> None:
         """Begin with the query."""
         self.query = query

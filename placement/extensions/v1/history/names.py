@@ -34,7 +34,7 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
             unnamed.append(uuid)
         else:
             found[uuid] = name
-    return {**found, **nodes.among(database, ((uuid, None) for uuid in unnamed))}
+    return {**found, **nodes.names_of_providers(database, ((uuid, None) for uuid in unnamed))}
 
 
 def mentioned(event: Event) -> Iterator[str]:

@@ -31,22 +31,22 @@ class Allowance:
         self._reserved = min(OPERATIONS_PER_REQUEST * requests, _RESERVED)
         self._spare = max(operations - self._reserved, 0)
         self._explaining = _EXPLAINING
-        self._lent = 0
+        self._granted = 0
 
-    def lend(self, budget: Budget) -> bool:
+    def grant(self, budget: Budget) -> bool:
         """Give a budget the operations for one request; return False, and record the shortage, if there are none."""
-        budget.operations = self._lent = self._spare + min(self._reserved, OPERATIONS_PER_REQUEST)
-        if self._lent <= 0:
+        budget.operations = self._granted = self._spare + min(self._reserved, OPERATIONS_PER_REQUEST)
+        if self._granted <= 0:
             budget.fall_short("operations")
-        return self._lent > 0
+        return self._granted > 0
 
-    def take_back(self, budget: Budget, *, placed: bool) -> None:
+    def charge(self, budget: Budget, *, placed: bool) -> None:
         """Take back what a request has left of its operations.
 
         Args:
             placed: Whether it has got a place that will be written.
         """
-        self._take(max(self._lent - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
+        self._spend(max(self._granted - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
 
     def for_explanation(self) -> int:
         """Return the operations that the next explanation may take; 0 if nothing is to be explained."""
@@ -57,9 +57,9 @@ class Allowance:
         """Count the operations of an explanation."""
         kept = min(operations, self._explaining)
         self._explaining -= kept
-        self._take(operations - kept)
+        self._spend(operations - kept)
 
-    def _take(self, operations: int) -> None:
+    def _spend(self, operations: int) -> None:
         """Count operations: first of those for all requests together, then of those that are kept for each."""
         common = min(operations, self._spare)
         self._spare -= common

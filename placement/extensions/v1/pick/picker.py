@@ -14,7 +14,7 @@ import numpy as np
 from placement.extensions.v1.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
-from placement.extensions.v1.pick.places import Area, Places
+from placement.extensions.v1.pick.place_search import Area, PlaceSearch
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally
 from placement.index.slots import EMPTY, SlotSet, intersection
@@ -110,7 +110,7 @@ class Picker:
         picks: list[Pick | None] = [None] * len(requests)
         for positions in _alike(requests):
             self._overlay.rebase()
-            shared: dict[bool, Places] = {}
+            shared: dict[bool, PlaceSearch] = {}
             number = sum(requests[position].copies for position in positions)
             for position in positions:
                 budget, choices = self._search(requests[position], shared, number)
@@ -121,7 +121,7 @@ class Picker:
         return picks
 
     def _search(
-        self, request: PickRequest, shared: dict[bool, Places], number: int
+        self, request: PickRequest, shared: dict[bool, PlaceSearch], number: int
     ) -> tuple[Budget, list[TreeCandidate] | None]:
         """Return candidates for a request, None if there are none, and the budget of the search.
 
@@ -133,14 +133,14 @@ class Picker:
         places = None if own else shared.get(request.listed)
         budget = Budget(memory=self._settings.memory) if places is None else places.budget
         choices = None
-        if self._allowance.lend(budget):
+        if self._allowance.grant(budget):
             with contextlib.suppress(Exhausted):
                 if places is None:
                     places = self._places(request, own, request.copies if own else number, budget)
                 if not own:
                     shared[request.listed] = places
                 choices = places.pick(request.copies, request.dry)
-            self._allowance.take_back(budget, placed=choices is not None and not request.dry)
+            self._allowance.charge(budget, placed=choices is not None and not request.dry)
         return budget, choices
 
     def _pick_joined(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
@@ -152,9 +152,9 @@ class Picker:
         self._overlay.rebase()
         budget = Budget(memory=self._settings.memory)
         choices = None
-        if self._allowance.lend(budget):
+        if self._allowance.grant(budget):
             with contextlib.suppress(Exhausted):
-                places: dict[Hashable, Places] = {}
+                places: dict[Hashable, PlaceSearch] = {}
                 keys: list[Hashable] = []
                 for request in requests:
                     own = self._own(request)
@@ -162,7 +162,7 @@ class Picker:
                     if keys[-1] not in places:
                         places[keys[-1]] = self._places(request, own, 1, budget)
                 choices = _joined([places[key] for key in keys], self._overlay, budget)
-            self._allowance.take_back(budget, placed=choices is not None)
+            self._allowance.charge(budget, placed=choices is not None)
         if choices is None:
             self.cut_short = set(range(len(requests))) if budget.shortage else set()
             return nowhere
@@ -171,8 +171,8 @@ class Picker:
                 self._overlay.take(choice.candidate, -1)
         return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
 
-    def _places(self, request: PickRequest, own: Own, number: int, budget: Budget) -> Places:
-        return Places(
+    def _places(self, request: PickRequest, own: Own, number: int, budget: Budget) -> PlaceSearch:
+        return PlaceSearch(
             request.query,
             own,
             self._overlay,
@@ -230,7 +230,7 @@ def _key(query: SearchQuery) -> Hashable:
 # --- one tree for all ------------------------------------------------------------------------------------------------
 
 
-def _joined(places: Sequence[Places], overlay: UsageOverlay, budget: Budget) -> list[TreeCandidate] | None:
+def _joined(places: Sequence[PlaceSearch], overlay: UsageOverlay, budget: Budget) -> list[TreeCandidate] | None:
     """Return a candidate for each request, all of one tree, whose amounts stay taken; None if no tree has room.
 
     Args:
@@ -249,7 +249,7 @@ def _joined(places: Sequence[Places], overlay: UsageOverlay, budget: Budget) -> 
     return None
 
 
-def _with_room(places: Sequence[Places], roots: SlotSet) -> SlotSet:
+def _with_room(places: Sequence[PlaceSearch], roots: SlotSet) -> SlotSet:
     """Return those of the roots whose trees have room for the sum of what is asked for, as far as that is known."""
     snapshot = places[0].snapshot
     total: Counter[str] = Counter()
@@ -267,7 +267,7 @@ def _with_room(places: Sequence[Places], roots: SlotSet) -> SlotSet:
     return roots
 
 
-def _alternatives(root: int, places: Sequence[Places]) -> Alternatives:
+def _alternatives(root: int, places: Sequence[PlaceSearch]) -> Alternatives:
     """Return the candidates in one tree for each consumer in turn."""
 
     def alternatives(choices: list[TreeCandidate]) -> Iterator[TreeCandidate]:

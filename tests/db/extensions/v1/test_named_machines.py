@@ -138,13 +138,13 @@ def test_a_provider_goes_before_a_node_of_the_same_name(database):
 def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     Nodes(database).node("machine")
     service = placement(database)
-    read = nodes.names
+    read = nodes.names_by_uuid
 
     def names(*given):
         with planted(database, Plan(1, [faults.lose], for_ever=True)):
             return read(*given)
 
-    monkeypatch.setattr(nodes, "names", names)
+    monkeypatch.setattr(nodes, "names_by_uuid", names)
     done = service("POST", "/v1/claims", body=CLAIM)
     assert (done.status, done.body["claimed"]) == (200, 1)
 
@@ -155,6 +155,6 @@ def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkey
     created = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     seen = []
     with sql_hooks.statements(database.reading_engine, seen.append):
-        assert database.read(nodes.names, [*created, key(1)]) == created
+        assert database.read(nodes.names_by_uuid, [*created, key(1)]) == created
     assert {statement.partition(" IN ")[2].count(",") + 1 for statement in seen} == {2}, seen
-    assert database.read(nodes.names) == created
+    assert database.read(nodes.names_by_uuid) == created

@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from placement import microversion
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.index.snapshot import Snapshot
 from placement.schemas.document import Parameters
 from placement.search.query import parse

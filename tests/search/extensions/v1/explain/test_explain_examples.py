@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement import microversion
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.explain.explanation import Explanation
 from placement.extensions.v1.query_text import query_string
 from placement.schemas.document import Parameters

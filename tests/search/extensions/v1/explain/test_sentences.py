@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placement.extensions.v1.explain import sentence
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.search.find import Settings
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.test_combine import EVEN

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.extensions.v1.pick import places, sample
+from placement.extensions.v1.pick import place_search, sample
 from placement.extensions.v1.pick.picker import Pick, Picker, PickRequest
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.index.snapshot import Snapshot
@@ -120,9 +120,9 @@ def few_at_a_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sample, "SAMPLE", 1)
     patch.setattr(sample, "PER_PICK", 0)
     patch.setattr(sample, "GROWTH", 1)
-    patch.setattr(places, "MANY", 0)
-    patch.setattr(places, "ENOUGH", -100)
-    patch.setattr(places, "REFUSED", 1)
+    patch.setattr(place_search, "MANY", 0)
+    patch.setattr(place_search, "ENOUGH", -100)
+    patch.setattr(place_search, "REFUSED", 1)
 
 
 def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]) -> None:

@@ -19,7 +19,7 @@ _Floats = npt.NDArray[np.float64]
 _Units = npt.NDArray[np.int64]
 
 
-class Units(NamedTuple):
+class AllowedAmounts(NamedTuple):
     """The allowed amounts of some inventories: the multiples of ``step`` from ``least`` on."""
 
     step: int
@@ -35,7 +35,7 @@ class Units(NamedTuple):
         return [int(room) for room in np.unique(self.rooms)]
 
 
-class Stocks:
+class ClassInventories:
     """Inventories of one resource class, in the order of their slots; results are arrays in this order, too."""
 
     def __init__(self, inventories: Inventories) -> None:
@@ -50,19 +50,19 @@ class Stocks:
         """Return the number of inventories."""
         return len(self.slots)
 
-    def of(self, mask: Mask) -> Stocks:
+    def of(self, mask: Mask) -> ClassInventories:
         """Return the inventories where the mask, in their order, is true."""
         if mask.all():
             return self
         return self._rows(np.flatnonzero(mask))
 
-    def at(self, slot: int) -> Stocks:
+    def at(self, slot: int) -> ClassInventories:
         """Return the inventory of one provider, or none."""
         row = np.searchsorted(self.slots, slot)
         return self._rows(slice(row, row + int(row < len(self) and self.slots[row] == slot)))
 
-    def _rows(self, rows: Slots | slice) -> Stocks:
-        return Stocks(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
+    def _rows(self, rows: Slots | slice) -> ClassInventories:
+        return ClassInventories(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
 
     # --- what there is room for ---
 
@@ -115,7 +115,7 @@ class Stocks:
         amounts = np.floor(bound / self.step_size) * self.step_size if self._has_steps else bound
         return np.where(amounts >= self._least, amounts, 0.0)
 
-    def by_units(self, amount: int) -> Iterator[Units]:
+    def by_units(self, amount: int) -> Iterator[AllowedAmounts]:
         """Yield the units of inventories that have room for an amount or less, those with most room first."""
         most = self.largest(amount)
         left = most > 0
@@ -123,7 +123,7 @@ class Stocks:
             first = int(np.where(left, most, 0).argmax())
             step, least = int(self.step_size[first]), int(self._least[first])
             same = left & (self.step_size == step) & (self._least == least)
-            yield Units(step, -(-least // step) * step, int(most[first]), most[same])
+            yield AllowedAmounts(step, -(-least // step) * step, int(most[first]), most[same])
             left &= ~same
 
     @property
@@ -190,18 +190,18 @@ def _exceeds(amount: Any, bound: Any) -> Any:
     return ~(amount <= bound)
 
 
-class AmountsByClass:
+class InventoriesByClass:
     """Reads the inventories of a snapshot, each class once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._stocks: dict[str, Stocks | None] = {}
+        self._stocks: dict[str, ClassInventories | None] = {}
 
-    def stocks(self, resource_class: str) -> Stocks | None:
+    def stocks(self, resource_class: str) -> ClassInventories | None:
         """Return the inventories of a class; None if no provider has one."""
         if resource_class not in self._stocks:
             column = self._snapshot.column(resource_class)
-            stocks = None if column is None else Stocks(column.inventories())
+            stocks = None if column is None else ClassInventories(column.inventories())
             self._stocks[resource_class] = stocks or None
         return self._stocks[resource_class]
 

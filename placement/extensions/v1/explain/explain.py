@@ -6,13 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from placement.extensions.v1.explain import sentence
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.explanation import NO_PROVIDERS, Combination, Explanation, NearMiss, Step
 from placement.extensions.v1.explain.mistakes import mistakes
 from placement.extensions.v1.explain.near_misses import near_misses
-from placement.extensions.v1.explain.relaxations import OFFERED, Relaxing
-from placement.extensions.v1.explain.searching import Searches, patient_search, reasons, search
+from placement.extensions.v1.explain.recorded_search import (
+    BudgetedSearches,
+    full_budget_search,
+    refusal_reasons,
+    search,
+)
+from placement.extensions.v1.explain.relaxations import OFFERED, RelaxationSearch
 from placement.extensions.v1.explain.steps import combinations, steps
-from placement.extensions.v1.explain.units import AmountsByClass
 from placement.extensions.v1.explain.variations import QueryChange, Variations
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget
@@ -48,18 +53,18 @@ def explain(
     outcome = search(query, snapshot, limit, Budget(min(settings.operations, _SEARCH), settings.memory))
     operations = outcome.operations
     if not (outcome.found or outcome.complete):
-        outcome = patient_search(query, snapshot, settings)
+        outcome = full_budget_search(query, snapshot, settings)
         operations += outcome.operations
     limited = outcome.limited or bool(outcome.found and not outcome.complete)
-    searches = Searches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
-    amounts = AmountsByClass(snapshot)
+    searches = BudgetedSearches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
+    amounts = InventoriesByClass(snapshot)
     bounded = Budget(min(settings.operations, _SEARCH), settings.memory)
-    refusals = outcome.refusals if outcome.found else reasons(outcome, bounded)
+    refusals = outcome.refusals if outcome.found else refusal_reasons(outcome, bounded)
     applied = steps(query, snapshot, refusals, amounts)
     changes: list[QueryChange] = []
     nearest: tuple[NearMiss, ...] = ()
     if not outcome.found:
-        relaxing = Relaxing(Variations(query, outcome, searches, unknown_traits), amounts)
+        relaxing = RelaxationSearch(Variations(query, outcome, searches, unknown_traits), amounts)
         changes = relaxing.changes()
         nearest = near_misses(changes, relaxing, snapshot, amounts)
     combined = combinations(query, refusals, changes)

@@ -16,7 +16,7 @@ from placement.objects.claims.holding import stored_uuids
 
 
 @dataclass(slots=True)
-class Released:
+class ReleaseResult:
     """What became of a release."""
 
     #: The uuids of the consumers that held something, and hold nothing now.
@@ -27,13 +27,13 @@ class Released:
     complete: bool = True
 
 
-def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> Released:
+def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> ReleaseResult:
     """Release the consumers of these uuids, in any spelling; what was not done before the deadline is left.
 
     The result has each consumer once, in the form that is stored.
     """
     deadline = retry.new_deadline()
-    done = Released()
+    done = ReleaseResult()
     named = [*dict.fromkeys(uuids)]
     for start in range(0, len(named), release.BATCH):
         if retry.is_over(deadline):
@@ -48,7 +48,7 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
     return done
 
 
-def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter, most: int) -> Released:
+def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter, most: int) -> ReleaseResult:
     """Release the consumers that meet every condition.
 
     A consumer that was changed after its conditions were judged keeps what it holds: it may meet them no more.
@@ -59,7 +59,7 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
         most: The most consumers to release.
     """
     deadline = retry.new_deadline()
-    done, after = Released(), 0
+    done, after = ReleaseResult(), 0
     while (size := min(release.BATCH, most - len(done.released))) and not retry.is_over(deadline):
         page = database.read(lambda db: consumer_pages.page(db, wanted, size, after))  # noqa: B023
         if page.holders:

@@ -61,7 +61,7 @@ def _sorted(slots: Collection[int]) -> SlotSet:
     return SlotSet.sparse(np.array(sorted(slots), np.intp))
 
 
-class Places:
+class PlaceSearch:
     """Finds places for equal requests, one after the other."""
 
     def __init__(

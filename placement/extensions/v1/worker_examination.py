@@ -26,17 +26,17 @@ _RECENT: WeakKeyDictionary[Database, tuple[float, Examination]] = WeakKeyDiction
 _EXAMINING = threading.Lock()
 
 
-def recently_examined(req: Request, seconds: float) -> Examination:
+def recent_examination(req: Request, seconds: float) -> Examination:
     """Return the findings of all checks, at most this many seconds old; one request at a time runs the checks."""
     with _EXAMINING:
         at, found = _RECENT.get(req.database, (-math.inf, None))
         if found is None or time.monotonic() - at > seconds:
-            found = examined(req)
+            found = examine_worker(req)
             _RECENT[req.database] = time.monotonic(), found
         return found
 
 
-def examined(req: Request, named: Collection[str] = ()) -> Examination:
+def examine_worker(req: Request, named: Collection[str] = ()) -> Examination:
     """Return what the checks of these names, or all, have found."""
     subject = Subject(
         req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + LONGEST)

@@ -29,7 +29,7 @@ _AT_ONCE = 200
 _Numbers = npt.NDArray[np.int64]
 
 
-class EqualTrees(NamedTuple):
+class TreeClasses(NamedTuple):
     """Some trees, each with its kind."""
 
     roots: Slots
@@ -38,7 +38,7 @@ class EqualTrees(NamedTuple):
     #: For each kind the first root.
     first: Slots
 
-    def of_kinds(self, kinds: Collection[int]) -> SlotSet:
+    def of_classes(self, kinds: Collection[int]) -> SlotSet:
         """Return the roots of the trees of some kinds."""
         return SlotSet.sparse(self.roots[self._are_of(kinds)])
 
@@ -59,7 +59,7 @@ def are_comparable(narrowed: Narrowed) -> bool:
     return narrowed.query.nested and not any(one.sharing for one in narrowed.eligible)
 
 
-def of_few_providers(roots: SlotSet, forest: Forest) -> SlotSet:
+def small_trees(roots: SlotSet, forest: Forest) -> SlotSet:
     """Return the roots of the trees that are small enough to be compared."""
     if not roots:
         return roots
@@ -67,11 +67,11 @@ def of_few_providers(roots: SlotSet, forest: Forest) -> SlotSet:
     return roots & SlotSet.dense(others < LARGEST)
 
 
-def equal_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> EqualTrees:
+def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> TreeClasses:
     """Return the kinds of some trees, in the order of their first roots.
 
     Args:
-        trees: Roots, from ``of_few_providers``; ``are_comparable`` holds.
+        trees: Roots, from ``small_trees``; ``are_comparable`` holds.
 
     Raises:
         Exhausted: The budget is used up.
@@ -101,7 +101,7 @@ def equal_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> EqualTree
         of_trees.join(column, facts.bound + 1)
     _, first, kinds = np.unique(of_trees.numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return EqualTrees(roots, np.argsort(order)[kinds], roots[first[order]])
+    return TreeClasses(roots, np.argsort(order)[kinds], roots[first[order]])
 
 
 class _Rows:

@@ -25,7 +25,7 @@ _MOST_FREE = 2.0**52
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DemandKind:
     """Equal demands: the same amounts of the same providers.  One placement has all of them."""
 
     eligible: Eligible
@@ -36,19 +36,19 @@ class Kind:
     times: int
 
 
-def _kinds_of(narrowed: Narrowed, requirements: Requirements) -> list[Kind]:
+def _kinds_of(narrowed: Narrowed, requirements: Requirements) -> list[DemandKind]:
     """Return the kinds of the demands, in the order of the query."""
     times: dict[tuple[int, bool], int] = {}
-    first: dict[tuple[int, bool], Kind] = {}
+    first: dict[tuple[int, bool], DemandKind] = {}
     for demand, eligible in zip(requirements.demands, narrowed.eligible, strict=True):
         isolated = requirements.isolate and demand.suffix != UNSUFFIXED
         key = id(eligible), isolated
         times[key] = times.get(key, 0) + 1
-        first.setdefault(key, Kind(eligible, demand.amounts, isolated, 1))
-    return [Kind(kind.eligible, kind.amounts, kind.isolated, times[key]) for key, kind in first.items()]
+        first.setdefault(key, DemandKind(eligible, demand.amounts, isolated, 1))
+    return [DemandKind(kind.eligible, kind.amounts, kind.isolated, times[key]) for key, kind in first.items()]
 
 
-class Basis:
+class CountInputs:
     """One narrowed query, and what is free for it.
 
     Attributes:

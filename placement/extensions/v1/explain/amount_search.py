@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bisect
 
+from placement.extensions.v1.explain.class_inventories import AllowedAmounts, ClassInventories, InventoriesByClass
 from placement.extensions.v1.explain.conditions import Changes, Condition, group_of
-from placement.extensions.v1.explain.units import AmountsByClass, Stocks, Units
 from placement.extensions.v1.explain.variations import Tried, Variations, narrowed_as
 from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES
@@ -15,17 +15,17 @@ from placement.search.query.query import UNSUFFIXED
 UNITS = 12
 
 
-class Lowering:
+class AmountSearch:
     """Tries other amounts in variations of a query."""
 
-    def __init__(self, variations: Variations, amounts: AmountsByClass) -> None:
+    def __init__(self, variations: Variations, amounts: InventoriesByClass) -> None:
         """Begin with all inventories."""
         self._variations = variations
         self._searches = variations.searches
         self._snapshot = variations.searches.snapshot
         self._amounts = amounts
 
-    def stocks(self, condition: Condition) -> Stocks | None:
+    def stocks(self, condition: Condition) -> ClassInventories | None:
         """Return the inventories of an amount's class; None if no provider has one."""
         return self._amounts.stocks(condition.resource_class)
 
@@ -58,7 +58,7 @@ class Lowering:
             return among
         return dropped.outcome.narrowed.roots.compact()
 
-    def reachable(self, condition: Condition, among: SlotSet | None) -> Stocks | None:
+    def reachable(self, condition: Condition, among: SlotSet | None) -> ClassInventories | None:
         """Return the inventories of an amount's class that the rules before it left; None if its rule was not reached.
 
         Args:
@@ -76,7 +76,7 @@ class Lowering:
         """Return the providers of trees, and those that share with any."""
         return self._snapshot.forest.trees_of(roots) | self._snapshot.with_trait(SHARES)
 
-    def _of(self, stocks: Stocks, providers: SlotSet) -> Stocks:
+    def _of(self, stocks: ClassInventories, providers: SlotSet) -> ClassInventories:
         return stocks.of(providers.mask(self._snapshot.size)[stocks.slots])
 
     def raised(self, tried: Tried, condition: Condition) -> Tried:
@@ -92,7 +92,7 @@ class Lowering:
         self,
         changes: Changes,
         condition: Condition,
-        stocks: Stocks,
+        stocks: ClassInventories,
         among: SlotSet | None,
         best: Tried | None = None,
     ) -> Tried | None:
@@ -115,7 +115,7 @@ class Lowering:
         return best
 
     def _within(
-        self, units: Units, changes: Changes, condition: Condition, among: SlotSet | None, best: Tried | None
+        self, units: AllowedAmounts, changes: Changes, condition: Condition, among: SlotSet | None, best: Tried | None
     ) -> Tried | None:
         """Return the variation with the largest amount that some units allow, or ``best`` if that is larger."""
         found = self._with_amount(changes, condition, units.most, among)
@@ -156,7 +156,7 @@ class Lowering:
             if name in candidate.amounts.get(slot, ())
         )
 
-    def higher(self, condition: Condition, stocks: Stocks, among: SlotSet | None) -> Tried | None:
+    def higher(self, condition: Condition, stocks: ClassInventories, among: SlotSet | None) -> Tried | None:
         """Return a variation with the least larger amount that gives candidates if units forbid this one."""
         larger = (self._with_amount({}, condition, amount, among) for amount in stocks.above(condition.amount)[:UNITS])
         return next((tried for tried in larger if tried is not None), None)

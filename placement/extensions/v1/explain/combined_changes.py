@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
+from placement.extensions.v1.explain.amount_search import AmountSearch
 from placement.extensions.v1.explain.conditions import Condition
-from placement.extensions.v1.explain.lowering import Lowering
 from placement.extensions.v1.explain.variations import QueryChange, Tried, Variations, interchangeable
 
 #: The most conditions that are changed together.
 _SEVERAL = 3
 
 
-def several(variations: Variations, lowering: Lowering) -> list[QueryChange]:
+def combined_changes(variations: Variations, lowering: AmountSearch) -> list[QueryChange]:
     """Return the changes of two conditions that give candidates, or else those of three.
 
     After a search that failed, only conditions that made a difference to it can help: only these are added, as in a
@@ -34,7 +34,7 @@ def several(variations: Variations, lowering: Lowering) -> list[QueryChange]:
 class _Trying:
     """Tries sets of conditions."""
 
-    def __init__(self, variations: Variations, lowering: Lowering) -> None:
+    def __init__(self, variations: Variations, lowering: AmountSearch) -> None:
         self._variations = variations
         self._lowering = lowering
 

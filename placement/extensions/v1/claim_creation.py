@@ -9,7 +9,7 @@ from typing import Any
 
 from placement import errors
 from placement.errors import Violation
-from placement.extensions.v1 import lookup, searching
+from placement.extensions.v1 import lookup, request_query
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.guessing import guess
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
@@ -27,7 +27,7 @@ from placement.search.query.query import SearchQuery
 _GENERATION = "the consumer's generation with keep: false; otherwise nothing, or null"
 
 
-def carry_out(req: Request) -> list[ClaimResult]:
+def create_claims(req: Request) -> list[ClaimResult]:
     """Carry out the call of a request: by a guess, or in the index as it is now.
 
     Raises:
@@ -78,10 +78,10 @@ def _trees(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the values of ``in_tree`` in the queries of requests; queries that cannot be read are skipped."""
     for text in {request["query"] for request in requests if isinstance(request["query"], str)}:
         with contextlib.suppress(errors.BadRequest):
-            yield from searching.trees(schema.query_pairs(text))
+            yield from request_query.in_tree_values(schema.query_pairs(text))
     for request in requests:
         if not isinstance(request["query"], str):
-            yield from searching.trees_of_document(request["query"])
+            yield from request_query.in_tree_values_of_document(request["query"])
 
 
 def _request(
@@ -111,11 +111,11 @@ def _request(
 
 def _query(req: Request, snapshot: Snapshot, nodes: Mapping[str, str], given: Any) -> SearchQuery:
     if isinstance(given, str):
-        query = searching.parsed(schema.query_parameters(given), snapshot, nodes, req.conf)
+        query = request_query.from_parameters(schema.query_parameters(given), snapshot, nodes, req.conf)
     else:
-        query = searching.of_document(given, snapshot, nodes, req.conf)
+        query = request_query.from_document(given, snapshot, nodes, req.conf)
     existence.check(query, snapshot, req.database)
-    return searching.avoiding(query, req.conf)
+    return request_query.with_avoided_traits(query, req.conf)
 
 
 def _strategy(given: Any) -> Strategy:

@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Bools, Integers
-from placement.extensions.v1.count.blocks import Block, Item, components
-from placement.extensions.v1.count.closed import largest
-from placement.extensions.v1.count.dealing import Free, Range
+from placement.extensions.v1.count.alternatives import Block, Item, connected_components
+from placement.extensions.v1.count.greedy import CountRange, FreeAmounts
+from placement.extensions.v1.count.inputs import Bools, Integers
+from placement.extensions.v1.count.upper_bounds import bisect_largest
 from placement.search.budget import Budget, Exhausted
 
 #: Cells per operation; operations per table, and per share of a provider.
@@ -30,7 +30,7 @@ _Member = tuple[Item, tuple[int, ...]]
 _NONE = -(2**40)
 
 
-def narrow(block: Block, free: Free, known: Range, effort: Budget) -> Range:
+def tighten(block: Block, free: FreeAmounts, known: CountRange, effort: Budget) -> CountRange:
     """Return what is known of the counts after programs were solved, while the effort lasts.
 
     Args:
@@ -51,7 +51,7 @@ def narrow(block: Block, free: Free, known: Range, effort: Budget) -> Range:
                 high[trees] = np.where(enough, high[trees], middle - 1)
         except Exhausted:
             break
-    return Range(low, high)
+    return CountRange(low, high)
 
 
 def _cells(block: Block, times: int) -> int:
@@ -62,7 +62,7 @@ def _cells(block: Block, times: int) -> int:
 class _Program:
     """A block in several trees; in one tree if the block has several alternatives."""
 
-    def __init__(self, block: Block, free: Free, effort: Budget) -> None:
+    def __init__(self, block: Block, free: FreeAmounts, effort: Budget) -> None:
         self._length = len(block)
         self._free = free
         self._effort = effort
@@ -76,7 +76,7 @@ class _Program:
         self._alone: list[int] = []
         self._known: dict[Hashable, Bools] = {}
         #: Items that depend on each other.
-        self._tied = [[members[number] for number in numbers] for numbers in components(ties)]
+        self._tied = [[members[number] for number in numbers] for numbers in connected_components(ties)]
 
     def limit(self, most: Integers) -> Integers:
         """Return an upper bound: how often all alternatives fit if each has all providers to itself.
@@ -90,7 +90,7 @@ class _Program:
             def fits(times: Integers, alone: list[Bools] = alone) -> Bools:
                 return self._all_fit([times * one for one in alone])
 
-            self._alone.append(largest(most, fits).item())
+            self._alone.append(bisect_largest(most, fits).item())
         return np.array([sum(self._alone)])
 
     def fits(self, times: list[Integers], rest: Integers) -> Bools:
@@ -147,7 +147,7 @@ class _Program:
         members: Sequence[_Member],
         needs: Sequence[Integers],
         provider: int,
-        left: Free,
+        left: FreeAmounts,
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:

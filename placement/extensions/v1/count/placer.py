@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from placement.extensions.v1.count.basis import Basis
+from placement.extensions.v1.count.inputs import CountInputs
 from placement.extensions.v1.overlay import UsageOverlay
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.solver.combine import SolutionCache, combine
@@ -17,13 +17,13 @@ from placement.search.solver.problem import Candidate, TreeProblem
 _PROVIDER = 2
 
 
-class Placing:
+class Placer:
     """Places a request in trees."""
 
-    def __init__(self, basis: Basis) -> None:
-        self._basis = basis
-        self._problems = TreeProblems(basis.narrowed, None, basis.budget)
-        self._cache = SolutionCache(basis.budget)
+    def __init__(self, inputs: CountInputs) -> None:
+        self._inputs = inputs
+        self._problems = TreeProblems(inputs.narrowed, None, inputs.budget)
+        self._cache = SolutionCache(inputs.budget)
 
     def place(self, roots: Iterable[int], most: int, enough: int) -> int:
         """Place candidates in one tree after another, each as often as it fits; return how many.
@@ -35,7 +35,7 @@ class Placing:
         Raises:
             Exhausted: The budget is used up.
         """
-        overlay, total = UsageOverlay(self._basis.snapshot), 0
+        overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
             problem = self._problems.alone(root)
             left = min(most, enough - total)
@@ -50,7 +50,7 @@ class Placing:
 
     def _candidate(self, problem: TreeProblem, overlay: UsageOverlay) -> Candidate | None:
         """Return a candidate for another consumer; None if there is none."""
-        self._basis.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
         overlay.begin_consumer({})
         remaining = overlay.remaining(problem)
         return None if remaining is None else next(combine(remaining, self._cache), None)

@@ -12,22 +12,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Bools, Integers
-from placement.extensions.v1.count.blocks import Block, Item
-from placement.extensions.v1.count.closed import largest
+from placement.extensions.v1.count.alternatives import Block, Item
+from placement.extensions.v1.count.inputs import Bools, Integers
+from placement.extensions.v1.count.upper_bounds import bisect_largest
 
 #: What is free by class: an array by tree and by the number of the provider.
-Free = Mapping[str, Integers]
+FreeAmounts = Mapping[str, Integers]
 
 
-class Range(NamedTuple):
+class CountRange(NamedTuple):
     """What is known of the count of each tree: it is one of these numbers or between them."""
 
     low: Integers
     high: Integers
 
 
-def deal(block: Block, free: Free, most: Integers) -> Range:
+def greedy_count(block: Block, free: FreeAmounts, most: Integers) -> CountRange:
     """Return the best count of several orders; and an upper bound, as if each item had all providers to itself.
 
     Args:
@@ -37,13 +37,13 @@ def deal(block: Block, free: Free, most: Integers) -> Range:
     low, high = np.zeros_like(most), np.minimum(most, sum(alone))
     for step, turn in itertools.product((1, -1), repeat=2):
         trees = np.flatnonzero(low < high)
-        left: Free = {name: amounts[trees] for name, amounts in free.items()}
+        left: FreeAmounts = {name: amounts[trees] for name, amounts in free.items()}
         total = np.zeros_like(trees)
         for alternative in block[::step]:
             placed, left = _most(sorted(alternative, key=_choice)[::turn], left, high[trees] - total)
             total += placed
         low[trees] = np.maximum(low[trees], total)
-    return Range(low, high)
+    return CountRange(low, high)
 
 
 def _choice(item: Item) -> tuple[int, int]:
@@ -51,13 +51,13 @@ def _choice(item: Item) -> tuple[int, int]:
     return len(item.at_once), -sum(amount for _, amount in item.amounts)
 
 
-def _most(items: Sequence[Item], free: Free, most: Integers) -> tuple[Integers, Free]:
+def _most(items: Sequence[Item], free: FreeAmounts, most: Integers) -> tuple[Integers, FreeAmounts]:
     """Return how many placements dealing finds room for, and what they leave."""
-    placed = largest(most, lambda times: _try(items, free, times)[0])
+    placed = bisect_largest(most, lambda times: _try(items, free, times)[0])
     return placed, _try(items, free, placed)[1]
 
 
-def _try(items: Sequence[Item], free: Free, times: Integers) -> tuple[Bools, Free]:
+def _try(items: Sequence[Item], free: FreeAmounts, times: Integers) -> tuple[Bools, FreeAmounts]:
     """Deal a number of placements; return in which trees all of them have room, and what they leave."""
     left = {name: amounts.copy() for name, amounts in free.items()}
     missing = np.zeros_like(times)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placement.extensions.v1.following import LONGEST_STREAM
+from placement.extensions.v1.event_reader import LONGEST_STREAM
 from placement.extensions.v1.schemas.event import LONGEST_WAIT
 
 SAMPLE = Path(__file__).parents[4] / "etc" / "uwsgi" / "placement.ini"

@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import MOST, Basis
-from placement.extensions.v1.count.closed import Least, bounds, flat, largest, rounds, separable
-from placement.extensions.v1.count.placing import Placing
+from placement.extensions.v1.count.inputs import MOST, Bools, CountInputs, Integers
+from placement.extensions.v1.count.placer import Placer
+from placement.extensions.v1.count.shape_counter import ShapeCounter
 from placement.extensions.v1.count.shapes import Shapes
-from placement.extensions.v1.count.sharing import Sharing
-from placement.extensions.v1.count.trees import Trees
+from placement.extensions.v1.count.sharing import SharingProviders
+from placement.extensions.v1.count.upper_bounds import (
+    TightestBound,
+    bisect_largest,
+    full_rounds,
+    is_separable,
+    single_provider_counts,
+    upper_bounds,
+)
 from placement.index.slots import Slots, SlotSet
 from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
@@ -33,7 +40,7 @@ _GROWTH, _MOST_TREES = 8, 4096
 _UNCOUNTED = -1
 
 
-class Counting:
+class TotalCounter:
     """A count in progress.  If the budget is used up, the result is what was counted until then.
 
     Attributes:
@@ -48,11 +55,11 @@ class Counting:
         self._budget = budget
         self._copies = copies
         self._until = until
-        self._basis = Basis(narrowed, budget)
-        self._sharing = Sharing(self._basis)
-        self._shapes = Shapes(self._basis, self._sharing.roots)
-        self._placing = Placing(self._basis)
-        self._trees = Trees(self._basis, self._placing)
+        self._inputs = CountInputs(narrowed, budget)
+        self._sharing = SharingProviders(self._inputs)
+        self._shapes = Shapes(self._inputs, self._sharing.roots)
+        self._placing = Placer(self._inputs)
+        self._trees = ShapeCounter(self._inputs, self._placing)
         self.total = self.bound = 0
         self.shared = False
         #: By the slot of a root, as if nothing was placed in other trees: the count, an upper bound, and the position
@@ -70,8 +77,8 @@ class Counting:
     @property
     def rounded(self) -> bool:
         """Whether amounts or counts are too large to be exact."""
-        most = int(self._counts.max(initial=0)) * max(kind.times for kind in self._basis.kinds)
-        return self._basis.rounded or most >= MOST or max(self.total, self.bound) >= _MOST_SUM
+        most = int(self._counts.max(initial=0)) * max(kind.times for kind in self._inputs.kinds)
+        return self._inputs.rounded or most >= MOST or max(self.total, self.bound) >= _MOST_SUM
 
     @property
     def reached(self) -> bool:
@@ -86,13 +93,13 @@ class Counting:
         Raises:
             Exhausted: The budget is used up.
         """
-        alone = (self._basis.narrowed.roots - self._sharing.roots).slots()
+        alone = (self._inputs.narrowed.roots - self._sharing.roots).slots()
         lone = self._forest.is_lone[alone]
         single, several = alone[lone], alone[~lone]
         sharing = self._sharing.roots.slots()
         self._contending[sharing] = True
         try:
-            self._record(single, flat(self._basis, single))
+            self._record(single, single_provider_counts(self._inputs, single))
             for roots in (several, sharing):
                 self._count(roots)
             if not self.reached and len(sharing):
@@ -110,7 +117,7 @@ class Counting:
             self.total = max(self.total, int(counts.max(initial=0)))
 
     def _count(self, roots: Slots) -> None:
-        if not separable(self._basis):
+        if not is_separable(self._inputs):
             self._count_shapes(roots)
             return
         at_once = self._sharing.trees_at_once
@@ -120,7 +127,7 @@ class Counting:
                 return
             self._count_separable(roots[start : start + at_once])
 
-    def _record(self, roots: Slots, least: Least) -> None:
+    def _record(self, roots: Slots, least: TightestBound) -> None:
         """Record counts by arithmetic."""
         self._budget.spend(len(roots) // _AT_ONCE)
         self._counts[roots] = self._bounds[roots] = least.counts
@@ -132,12 +139,12 @@ class Counting:
         number = np.full(self._snapshot.size, -1, np.intp)
         number[roots] = np.arange(len(roots))
         domains = []
-        for kind in self._basis.kinds:
+        for kind in self._inputs.kinds:
             local, (shared, users) = kind.eligible.local.slots(), self._sharing.domain(kind, among)
             slots = np.concatenate([local, shared])
             trees = number[np.concatenate([self._forest.roots(local), users])]
             domains.append((slots[trees >= 0], trees[trees >= 0]))
-        self._record(roots, bounds(self._basis, domains, len(roots)))
+        self._record(roots, upper_bounds(self._inputs, domains, len(roots)))
 
     def _count_shapes(self, roots: Slots) -> None:
         """Count trees whose demands depend on each other."""
@@ -216,7 +223,7 @@ class Counting:
         """Return the trees with at least one, most first: slots of roots, counts, and the rules that end them."""
         roots = np.flatnonzero(self._counts > 0)
         roots = roots[np.argsort(-self._counts[roots], kind="stable")]
-        endings = [self._basis.rules[position] for position in self._endings[roots].tolist()]
+        endings = [self._inputs.rules[position] for position in self._endings[roots].tolist()]
         return roots.tolist(), self._counts[roots].tolist(), endings
 
     def ending(self) -> str:
@@ -225,7 +232,7 @@ class Counting:
             return DIFFERENT_TREES
         counted = (self._counts >= 0) & ~self._contending
         times = Counter(dict(enumerate(np.bincount(self._endings[counted]).tolist()))) + self._contended
-        return next((self._basis.rules[position] for position, _ in times.most_common(1)), COMBINATION)
+        return next((self._inputs.rules[position] for position, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
         """Return how many jobs fit in the trees with a member in each aggregate, most first.
@@ -243,7 +250,7 @@ class Counting:
         pairs = np.unique(numbers * self._snapshot.size + self._forest.roots(np.concatenate(slots)))
         numbers, roots = np.divmod(pairs, self._snapshot.size)
         each = np.maximum(self._counts[roots], 0)
-        counts = rounds(each, np.ones_like(each), self._copies, numbers, len(sets))
+        counts = full_rounds(each, np.ones_like(each), self._copies, numbers, len(sets))
         contending = np.unique(numbers[self._contending[roots]])
         first, end = np.searchsorted(numbers, contending), np.searchsorted(numbers, contending, side="right")
         for number, start, stop in zip(contending.tolist(), first.tolist(), end.tolist(), strict=True):
@@ -256,7 +263,7 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     """Return how many jobs fit whose copies must each be in a different tree.
 
     n jobs fit if and only if the trees have room for ``copies * n`` copies, where each tree counts for at most n of
-    them (the rule of ``closed.rounds``).
+    them (the rule of ``upper_bounds.full_rounds``).
 
     Args:
         sum_of: Returns the sum of the counts of all trees, each limited to a number.
@@ -264,4 +271,8 @@ def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
     most = sum_of(MOST) // copies
     if copies == 1:
         return most
-    return largest(np.array([most]), lambda jobs: np.array([sum_of(jobs.item()) >= copies * jobs.item()])).item()
+
+    def enough(jobs: Integers) -> Bools:
+        return np.array([sum_of(jobs.item()) >= copies * jobs.item()])
+
+    return bisect_largest(np.array([most]), enough).item()

@@ -23,29 +23,31 @@ from placement.uuids import is_uuid
 _IN_TREE, _RESOURCES = "in_tree", "resources"
 
 
-def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
-    """Return the query of a request, as ``parsed`` reads it and as a claim would search for it."""
-    nodes = lookup.nodes_named(snapshot, req.database, trees(req.parameters.items()))
-    return avoiding(parsed(req.parameters, snapshot, nodes, req.conf), req.conf)
+def from_request(req: Request, snapshot: Snapshot) -> SearchQuery:
+    """Return the query of a request, as ``from_parameters`` reads it and as a claim would search for it."""
+    nodes = lookup.nodes_named(snapshot, req.database, in_tree_values(req.parameters.items()))
+    return with_avoided_traits(from_parameters(req.parameters, snapshot, nodes, req.conf), req.conf)
 
 
-def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
+def with_avoided_traits(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
     """Return the query with the traits of ``[placement]avoid_traits``, but for those that it has rules about itself."""
     avoided = frozenset(conf.placement.avoid_traits) - query.root_traits.names
     return dataclasses.replace(query, avoided=avoided) if avoided else query
 
 
-def trees(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+def in_tree_values(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield the values of the parameters ``in_tree`` of a query."""
     return (value for name, value in pairs if name.startswith(_IN_TREE))
 
 
-def trees_of_document(document: Mapping[str, Any]) -> Iterator[str]:
+def in_tree_values_of_document(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the values of ``in_tree`` in an object of POST /v1/claims."""
     return (group[_IN_TREE] for group in document["groups"].values() if _IN_TREE in group)
 
 
-def parsed(parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts) -> SearchQuery:
+def from_parameters(
+    parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
+) -> SearchQuery:
     """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
 
     ``in_tree`` takes names of providers and nodes, too, and a class is named once in a value of ``resources``.  Whether
@@ -69,10 +71,10 @@ def parsed(parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str],
     return query
 
 
-def of_document(
+def from_document(
     document: Mapping[str, Any], snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
 ) -> SearchQuery:
-    """Return the query that an object of POST /v1/claims is, which conforms to its schema; otherwise as ``parsed``.
+    """Return the query that an object of POST /v1/claims is, which conforms to its schema.
 
     Each string of ``required`` and ``member_of`` is what one value of the parameter is in a query string; so is each
     list of ``same_subtree``, and that of ``root_required``.

@@ -30,7 +30,7 @@ _RETRY = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class EventReader:
     """A reader of events: which of them, and how many at once."""
 
     database: Database
@@ -96,18 +96,18 @@ class Following:
         return recorder.of(self.database).watch
 
 
-class Stream:
+class EventStream:
     """Server-sent events, in pieces.
 
     It holds a place among those that wait until it is closed.  Without one it has a page of the events that are there,
     and ends: so a client that comes again by itself gets all events, only later.
     """
 
-    def __init__(self, following: Following, after: str | None) -> None:
+    def __init__(self, event_reader: EventReader, after: str | None) -> None:
         """Raises PositionLost."""
-        self._following = following
-        self._watch = following.watch
-        self._page = following.first(after)
+        self._following = event_reader
+        self._watch = event_reader.watch
+        self._page = event_reader.first(after)
         self._waits = self._watch.enter()
         self._pieces = self._made()
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from placement.extensions.v1.count.basis import MOST
+from placement.extensions.v1.count.inputs import MOST
 from placement.search.query.query import UNSUFFIXED
 from placement.search.solver.canonical_form import CanonicalForm
 from placement.search.solver.problem import Demand, Requirements
@@ -59,7 +59,7 @@ _Domains = tuple[tuple[int, ...], ...]
 _Available = Mapping[str, Sequence[int]]
 
 
-def components(keys: Sequence[Collection[Hashable]]) -> list[list[int]]:
+def connected_components(keys: Sequence[Collection[Hashable]]) -> list[list[int]]:
     """Return the positions by component: no two components have a key in common."""
     found: list[tuple[set[Hashable], list[int]]] = []
     for position, own in enumerate(keys):
@@ -71,7 +71,7 @@ def components(keys: Sequence[Collection[Hashable]]) -> list[list[int]]:
     return [positions for _, positions in found]
 
 
-def parts_of(requirements: Requirements, form: CanonicalForm) -> list[Part] | None:
+def independent_parts(requirements: Requirements, form: CanonicalForm) -> list[Part] | None:
     """Return the parts of a request in a tree: they do not depend on each other, and a placement has all of them.
 
     Returns:
@@ -82,7 +82,7 @@ def parts_of(requirements: Requirements, form: CanonicalForm) -> list[Part] | No
     parts = []
     available = dict(zip(requirements.summed_classes, form.available, strict=True))
     ties = [_ties(requirements, *each) for each in zip(requirements.demands, form.domains, strict=True)]
-    for demands in components(ties):
+    for demands in connected_components(ties):
         domains = _undominated(_Rules(requirements, form, demands).domains())
         if domains is None:
             return None
@@ -90,7 +90,7 @@ def parts_of(requirements: Requirements, form: CanonicalForm) -> list[Part] | No
         if any(_is_limited(alternative, available) for alternative in alternatives):
             return None
         rooms = [set().union(*(item.rooms() for item in one)) for one in alternatives]
-        parts.append(tuple(tuple(alternatives[number] for number in block) for block in components(rooms)))
+        parts.append(tuple(tuple(alternatives[number] for number in block) for block in connected_components(rooms)))
     return parts
 
 

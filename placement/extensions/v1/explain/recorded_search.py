@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from placement.extensions.v1.explain.equal_trees import EqualTrees, are_comparable, equal_trees, of_few_providers
+from placement.extensions.v1.explain.equivalent_trees import TreeClasses, are_comparable, equivalent_trees, small_trees
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget, Exhausted
@@ -62,14 +62,14 @@ def search(query: SearchQuery, snapshot: Snapshot, limit: int, budget: Budget, a
     return _search(query, snapshot, limit, budget, _combined, among)
 
 
-def patient_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
+def full_budget_search(query: SearchQuery, snapshot: Snapshot, settings: Settings) -> Outcome:
     """Return the first candidate, searched for as ``find`` does and with its whole budget."""
     budget = Budget(settings.operations, settings.memory)
     outcome = _search(query, snapshot, 1, budget, _combined_one_by_one)
     return replace(outcome, complete=budget.shortage is None and not outcome.found)
 
 
-def reasons(outcome: Outcome, budget: Budget) -> Refusals:
+def refusal_reasons(outcome: Outcome, budget: Budget) -> Refusals:
     """Return the refusals of a search without candidates, in which each tree has a reason of its own.
 
     The search leaves out trees that could only repeat the candidates of others.  If no tree has any, that is no reason.
@@ -106,7 +106,7 @@ def _search(
     return Outcome(candidates, len(candidates) == limit, complete, refusals, narrowed, used)
 
 
-class Searches:
+class BudgetedSearches:
     """Searches for variations of one query, within one budget of operations for all of them.
 
     Attributes:
@@ -171,7 +171,7 @@ class _Trees:
         self._narrowed = narrowed
         self._budget = budget
         self._refusals = refusals
-        self._equal: EqualTrees | None = None
+        self._equal: TreeClasses | None = None
         #: How many trees that were searched one by one have no candidate.
         self._fruitless = 0
         #: The number of each kind, by the root of its first tree.
@@ -193,7 +193,7 @@ class _Trees:
             if self._fruitless == FRUITLESS and comparable:
                 break
         rest = SlotSet.sparse(roots.slots()[yielded:]) if comparable else EMPTY
-        small = of_few_providers(rest, self._narrowed.snapshot.forest)
+        small = small_trees(rest, self._narrowed.snapshot.forest)
         yield from self._by_kind(small)
         yield from self._problems_of(rest - small)
 
@@ -201,7 +201,7 @@ class _Trees:
         """Yield the problem of one tree of each kind, then the other trees of the kinds that were not refused."""
         if not roots:
             return
-        self._equal = equal = equal_trees(self._narrowed, roots, self._budget)
+        self._equal = equal = equivalent_trees(self._narrowed, roots, self._budget)
         self._kinds = {root: kind for kind, root in enumerate(equal.first.tolist())}
         yield from self._problems_of(SlotSet.sparse(equal.first))
         refused = [kind for kinds in self._refused.values() for kind in kinds]
@@ -223,4 +223,4 @@ class _Trees:
         """Pass on the trees of the kinds that were refused."""
         for constraint, kinds in self._refused.items():
             assert self._equal is not None
-            self._refusals.all_refused(self._equal.of_kinds(kinds).slots(), constraint)
+            self._refusals.all_refused(self._equal.of_classes(kinds).slots(), constraint)
