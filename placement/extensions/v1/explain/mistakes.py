@@ -93,8 +93,7 @@ def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
     """Yield the required aggregates if no provider is in any of the alternatives, and the trees that do not exist."""
     conditions = (group.aggregates for group in query.groups)
     for names in _without_any(conditions, snapshot.in_aggregate):
-        aggregates = f"the aggregate {min(names)}" if len(names) == 1 else " or ".join(sorted(names))
-        yield Mistake("aggregate", min(names), f"No provider is in {aggregates}.")
+        yield Mistake("aggregate", min(names), f"No provider is in the aggregate {' or '.join(sorted(names))}.")
     for uuid in dict.fromkeys(group.in_tree for group in query.groups):
         if uuid is not None and uuid not in snapshot.by_uuid:
             yield Mistake("in_tree", uuid, f"There is no provider {uuid}.")
@@ -125,12 +124,12 @@ def _of_amounts(query: SearchQuery, amounts: InventoriesByClass) -> Iterator[Mis
                 able.append(SlotSet.sparse(stocks.slots[stocks.ever >= amount]))
         if len(able) == len(group.resources) > 1 and group.suffix != UNSUFFIXED and not intersection(able):
             words = write.text([write.resources(group.suffix, group.resources.items())])
-            yield Mistake("amount", words, f"No single provider could ever give {words}.")
+            yield Mistake("amount", words, f"No single provider could ever supply {words}.")
 
 
 def _too_much(suffix: str, resource_class: str, amount: int, most: int) -> Mistake:
     words, enough = (write.text([write.resources(suffix, [(resource_class, number)])]) for number in (amount, most))
-    text = f"No provider could ever give {words}: the most {resource_class} that an inventory allows is {most:,}."
+    text = f"No provider could ever supply {words}: the most {resource_class} that any inventory allows is {most:,}."
     return Mistake("amount", words, text, enough if most else None)
 
 
@@ -144,10 +143,10 @@ def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: BudgetedSearche
     for suffixes in islice(query.same_subtrees, _SUBTREES):
         if len(suffixes) > 1 and not trees.some_above(suffixes):
             words = write.text([write.same_subtree(suffixes)])
-            where = "any tree" if trees.all_looked_at else f"any of {_TREES} trees"
+            where = "any tree" if trees.all_examined else f"any of the {_TREES} trees examined"
             text = (
-                f"In {words} no provider of one group is at or above those of the others in {where}; "
-                "a group without resources can stand for their common ancestor."
+                f"{words} is not met in {where}: no provider that fits one group is at or above providers that fit "
+                "the others. A group without resources can represent their common ancestor."
             )
             yield Mistake("same_subtree", words, text, _ancestor_group(query, suffixes, searches))
 
@@ -156,7 +155,7 @@ class _Trees:
     """The first trees that narrowing left, with the providers that fit each group there.
 
     Attributes:
-        all_looked_at: Whether narrowing left only these.
+        all_examined: Whether narrowing left only these.
     """
 
     def __init__(self, query: SearchQuery, outcome: Outcome, snapshot: Snapshot) -> None:
@@ -166,7 +165,7 @@ class _Trees:
             group.suffix: eligible for group, eligible in zip(_demands(query), outcome.narrowed.eligible, strict=True)
         }
         self._roots = outcome.narrowed.roots.slots()[:_TREES].tolist()
-        self.all_looked_at = outcome.narrowed.roots.count <= _TREES
+        self.all_examined = outcome.narrowed.roots.count <= _TREES
         self._known: dict[str, list[_Fitting]] = {}
 
     @cached_property

@@ -97,7 +97,7 @@ class _Lacks:
         if available < needed:
             return Missing(words, None, needed, available, f"{text}: the most is {available:,}")
         part = min(group.resources[name] for group in query.groups if name in group.resources)
-        return Missing(words, None, needed, part, f"{text} beside the rest of the request")
+        return Missing(words, None, needed, part, f"{text} alongside the rest of the request")
 
     def _of_amount(self, condition: Condition, words: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
@@ -107,9 +107,9 @@ class _Lacks:
         available = self._room(slot, name, needed)
         text = f"{self._name(slot)} has room for {min(available, given):,} of {needed:,} {name}"
         if given > needed:
-            text = f"{self._name(slot)} gives {name} in units that allow {given:,}, not {needed:,}"
+            text = f"{self._name(slot)} allocates {name} in units that allow {given:,}, not {needed:,}"
         elif available > given:
-            text += " beside the rest of the request"
+            text += " alongside the rest of the request"
         return Missing(words, slot, needed, min(available, given), text)
 
     def _usable(self) -> list[int]:
@@ -164,7 +164,10 @@ class _Lacks:
         if condition.kind == "group_policy":
             return None, "there are not enough different providers for the groups"
         if condition.kind == "same_subtree":
-            return None, "no provider that serves one of these groups is at or above those of the others"
+            return (
+                None,
+                "no provider that serves one of these groups is at or above the providers that serve the others",
+            )
         used, provider = self._used(condition), self._snapshot.provider
         if not used:  # the group was left out with its last condition
             return None, self._left_out(condition, words)

@@ -97,7 +97,7 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
     explained = service("GET", f"/v1/explain?{query}").body
     refused = service("POST", "/v1/claims", body={"requests": [{**CLAIM["requests"][0], "query": query}]})
     for summary in (explained["summary"], refused.body["results"][0]["explanation"]["summary"]):
-        assert summary.endswith("Without in_tree=other there would be 1 candidate.")
+        assert summary.endswith("Without in_tree=other, there would be 1 candidate.")
     assert uuid not in refused.body["errors"][0]["detail"]
 
 

@@ -77,7 +77,7 @@ def test_the_largest_amount_is_suggested() -> None:
     (mistake,) = explained(world, Group("1", {"VCPU": 5})).mistakes
     assert mistake.suggestion == "resources1=VCPU:4"
     assert mistake.text == (
-        "No provider could ever give resources1=VCPU:5: the most VCPU that an inventory allows is 4."
+        "No provider could ever supply resources1=VCPU:5: the most VCPU that any inventory allows is 4."
     )
 
 
@@ -86,7 +86,7 @@ def test_amounts_that_no_provider_has_together() -> None:
     world.host("cn0", VCPU=4)
     world.host("cn1", DISK_GB=4)
     (mistake,) = explained(world, Group("1", {"VCPU": 1, "DISK_GB": 1})).mistakes
-    assert mistake.text == "No single provider could ever give resources1=VCPU:1,DISK_GB:1."
+    assert mistake.text == "No single provider could ever supply resources1=VCPU:1,DISK_GB:1."
     assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
 
 
