@@ -58,20 +58,20 @@ def of_obstacle(
     unmet = _unmet(about, mistakes)
     if unmet is not None:
         reason = unmet.text.removesuffix(".")
-        mistakes = [one for one in mistakes if one is not unmet]
+        mistakes = [mistake for mistake in mistakes if mistake is not unmet]
     else:
         reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     # A mistake in the obstacle itself comes first.
-    nearest = sorted(mistakes, key=lambda one: one.subject not in about)
+    nearest = sorted(mistakes, key=lambda mistake: mistake.subject not in about)
     return f"{reason}. {_enough(relaxations, nearest, complete)}"
 
 
 def _unmet(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
-    """Return the mistake about a name that a parameter requires; None if it forbids names or offers alternatives."""
+    """Return the mistake about a name that the parameter requires; None if it forbids names or lists alternatives."""
     if "!" in parameter or "in:" in parameter:
         return None
     names = re.findall(r"[\w-]+", parameter)
-    return next((one for one in mistakes if one.kind in _UNMET and one.subject in names), None)
+    return next((mistake for mistake in mistakes if mistake.kind in _UNMET and mistake.subject in names), None)
 
 
 def _of_step(step: Step) -> str:

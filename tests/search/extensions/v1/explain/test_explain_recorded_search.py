@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placement.extensions.v1.explain import recorded_search
 from placement.extensions.v1.explain.equivalent_trees import (
-    LARGEST,
+    MAX_PROVIDERS,
     _Rows,
     are_comparable,
     equivalent_trees,
@@ -95,7 +95,7 @@ def test_trees_are_of_one_kind_if_their_canonical_forms_are_equal(case: tuple[Wo
 
 def test_trees_of_many_providers_are_not_compared() -> None:
     world = World()
-    for host, children in (("small", LARGEST - 1), ("large", LARGEST)):
+    for host, children in (("small", MAX_PROVIDERS - 1), ("large", MAX_PROVIDERS)):
         world.host(host)
         for number in range(children):
             world.host(f"{host}-{number}", parent=host, VCPU=1)
