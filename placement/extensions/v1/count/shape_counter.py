@@ -1,7 +1,8 @@
-"""The count of trees whose demands depend on each other, each as if nothing was placed elsewhere.
+"""The counts of trees whose demands depend on each other, each as if nothing were placed elsewhere.
 
-Trees of one shape have the same alternatives (``blocks``) and are counted together: greedily, with a bound from above
-(``dealing``, ``closed``).  Where both differ, programs are solved while the effort lasts (``dynamic``).
+Trees of one shape have the same alternatives (``alternatives``) and are counted together, with a greedy count as the
+lower bound (``greedy``) and an upper bound (``upper_bounds``).  Where the bounds differ, dynamic programs tighten them
+while the effort lasts (``dynamic_program``).
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from placement.search.refusals import COMBINATION
 from placement.search.solver.canonical_form import CanonicalForm
 from placement.search.solver.constraints import Isolation, RequiredTraits, SameSubtree
 
-#: Programs may use this part of the budget, a half.
+#: Dynamic programs may use this fraction of the budget: one half.
 EFFORT = 2
-#: Operations to count a shape; and one operation deals to this many providers of trees.
-_SHAPE, _AT_ONCE = 100, 20
+#: Operations per shape; providers dealt to per operation.
+_SHAPE, _PROVIDERS_PER_OPERATION = 100, 20
 
 
 class ShapeCounter:
-    """Counts trees of one narrowed query."""
+    """Counts the trees of one narrowed query, shape by shape."""
 
     def __init__(self, inputs: CountInputs, placing: Placer) -> None:
         self._inputs = inputs
         self._placing = placing
         self._effort = inputs.budget.operations // EFFORT
         self._parts: dict[CanonicalForm, list[Part] | None] = {}
-        #: The rule that ends counts which arithmetic alone would not end.
+        #: Named as the limiting rule where the arithmetic bound is not reached.
         rules = (
             (SameSubtree.name, bool(inputs.requirements.same_subtrees)),
             (RequiredTraits.name, bool(inputs.requirements.required)),
@@ -45,31 +46,31 @@ class ShapeCounter:
         self._rule = next((name for name, applies in rules if applies), COMBINATION)
 
     def count(self, shape: Shape) -> tuple[CountRange, Integers]:
-        """Return the counts of trees of one shape, and the positions of the rules that end them.
+        """Return bounds for the counts of trees of one shape, and the positions of the rules that limit them.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        self._inputs.budget.spend(_SHAPE + shape.providers.size // _AT_ONCE)
+        self._inputs.budget.spend(_SHAPE + shape.providers.size // _PROVIDERS_PER_OPERATION)
         free = {name: amounts[shape.providers] for name, amounts in self._inputs.free.items()}
-        least = self._least(shape)
+        bound = self._arithmetic_bound(shape)
         if shape.form not in self._parts:
             self._parts[shape.form] = independent_parts(shape.requirements, shape.form)
         parts = self._parts[shape.form]
-        low, high = np.zeros_like(least.counts), least.counts
+        low, high = np.zeros_like(bound.counts), bound.counts
         if parts is not None:
             blocks = [[greedy_count(block, free, high) for block in part] for part in parts]
-            low, high = _together(blocks, high)
+            low, high = _combined(blocks, high)
             for part, known in zip(parts, blocks, strict=True):
-                self._narrow(part, known, free, high)
-            low, high = _together(blocks, high)
+                self._tighten(part, known, free, high)
+            low, high = _combined(blocks, high)
         for tree in np.flatnonzero((low < high) & ((low == 0) | (parts is None))).tolist():
             low[tree] = self._placing.place([shape.roots.item(tree)], int(high[tree]), int(high[tree]))
         rule = self._inputs.position(self._rule)
-        return CountRange(low, high), np.where(low == least.counts, least.endings, rule)
+        return CountRange(low, high), np.where(low == bound.counts, bound.endings, rule)
 
-    def _least(self, shape: Shape) -> TightestBound:
-        """Return the bounds that ignore all rules between providers but isolation of equal groups."""
+    def _arithmetic_bound(self, shape: Shape) -> TightestBound:
+        """Return the bounds that ignore all rules between providers except the isolation of equal groups."""
         domains = []
         for kind in self._inputs.kinds:
             domain = shape.form.domains[self._inputs.narrowed.eligible.index(kind.eligible)]
@@ -77,14 +78,14 @@ class ShapeCounter:
             domains.append((slots.ravel(), np.repeat(np.arange(len(slots)), slots.shape[1])))
         return upper_bounds(self._inputs, domains, len(shape.roots))
 
-    def _narrow(self, part: Part, known: list[CountRange], free: FreeAmounts, most: Integers) -> None:
-        """Narrow what is known of the blocks of a part, in the trees where that is needed.
+    def _tighten(self, part: Part, known: list[CountRange], free: FreeAmounts, limit: Integers) -> None:
+        """Tighten the bounds of the blocks of a part, in the trees where they differ.
 
         Raises:
             Exhausted: The budget is used up.
         """
         for block, (low, high) in zip(part, known, strict=True):
-            trees = np.flatnonzero((low < high) & (sum(each.low for each in known) < most))
+            trees = np.flatnonzero((low < high) & (sum(each.low for each in known) < limit))
             inside = {name: amounts[trees] for name, amounts in free.items()}
             effort = Budget(self._effort)
             low[trees], high[trees] = dynamic_program.tighten(
@@ -94,9 +95,9 @@ class ShapeCounter:
             self._effort = max(0, effort.operations)
 
 
-def _together(parts: Sequence[Sequence[CountRange]], most: Integers) -> CountRange:
-    """Return what is known of trees from what is known of the blocks of each part."""
-    # A part without blocks has no alternative.
-    high = np.min([most, *(np.sum([0 * most, *(each.high for each in part)], axis=0) for part in parts)], axis=0)
-    low = np.min([high, *(np.sum([0 * most, *(each.low for each in part)], axis=0) for part in parts)], axis=0)
+def _combined(parts: Sequence[Sequence[CountRange]], limit: Integers) -> CountRange:
+    """Return bounds for the trees from the bounds of the blocks of each part."""
+    # A part without blocks has no alternative: its count is 0.
+    high = np.min([limit, *(np.sum([0 * limit, *(each.high for each in part)], axis=0) for part in parts)], axis=0)
+    low = np.min([high, *(np.sum([0 * limit, *(each.low for each in part)], axis=0) for part in parts)], axis=0)
     return CountRange(low, high)

@@ -1,4 +1,4 @@
-"""The count of all trees of a narrowed query together, and of the trees of each aggregate."""
+"""The count of all trees of a narrowed query together, and of the trees in each aggregate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from placement.extensions.v1.count.inputs import MOST, Bools, CountInputs, Integers
+from placement.extensions.v1.count.inputs import MAX_COPIES, Bools, CountInputs, Integers
 from placement.extensions.v1.count.placer import Placer
 from placement.extensions.v1.count.shape_counter import ShapeCounter
 from placement.extensions.v1.count.shapes import Shapes
@@ -25,27 +25,27 @@ from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.refusals import COMBINATION
 
-#: The rule that ends a count of jobs if there is room for more copies, but in too few different trees.
+#: The limiting rule if there is room for more copies, but in too few different trees.
 DIFFERENT_TREES = "count"
 
-#: The trees that one operation counts by arithmetic; the operations for an aggregate with contending trees.
-_AT_ONCE, _AGGREGATE = 100, 30
-#: Bytes for a member of an aggregate.
+#: Trees counted by arithmetic per operation; operations per aggregate with contending trees.
+_TREES_PER_OPERATION, _AGGREGATE = 100, 30
+#: Bytes per member of an aggregate.
 _MEMBER = 48
-#: Beyond it sums of floats are not exact.
-_MOST_SUM = 2**53
-#: One tree is counted first; the number grows by this factor, up to this many trees at once.
-_GROWTH, _MOST_TREES = 8, 4096
-#: A tree that was not counted.
+#: Sums of floats are exact up to this number.
+_MAX_SUM = 2**53
+#: Growth factor of the batches of trees, which start with one tree; maximum batch size.
+_GROWTH, _MAX_BATCH = 8, 4096
+#: Marks trees that were not counted.
 _UNCOUNTED = -1
 
 
 class TotalCounter:
-    """A count in progress.  If the budget is used up, the result is what was counted until then.
+    """A count in progress.  If the budget runs out, the result is the count so far.
 
     Attributes:
-        total: How many were counted.
-        bound: An upper bound; it has no meaning if the count was cut short.
+        total: The count so far.
+        bound: An upper bound; meaningless if the count was cut short.
         shared: Whether trees contend for sharing providers.
     """
 
@@ -62,23 +62,23 @@ class TotalCounter:
         self._trees = ShapeCounter(self._inputs, self._placing)
         self.total = self.bound = 0
         self.shared = False
-        #: By the slot of a root, as if nothing was placed in other trees: the count, an upper bound, and the position
-        #: of the rule that ends the count.
+        #: By root slot, as if nothing were placed in other trees: the count, an upper bound, and the position of the
+        #: rule that limits the count.
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
         self._endings = np.zeros(snapshot.size, np.int64)
-        #: By the slot of a root: whether the tree may contend for sharing providers.
+        #: Whether a tree may contend for sharing providers, by root slot.
         self._contending = np.zeros(snapshot.size, np.bool_)
-        #: The positions of the rules that end the counts of contending trees, with the number of these trees.
+        #: Number of contending trees, by the position of the rule that limits their counts.
         self._contended: Counter[int] = Counter()
-        #: Sharing providers, and the roots of the trees that contend for them.
+        #: Sharing providers, each set with the roots of the trees that contend for it.
         self._contentions: list[tuple[Slots, Slots]] = []
 
     @property
     def rounded(self) -> bool:
         """Whether amounts or counts are too large to be exact."""
-        most = int(self._counts.max(initial=0)) * max(kind.times for kind in self._inputs.kinds)
-        return self._inputs.rounded or most >= MOST or max(self.total, self.bound) >= _MOST_SUM
+        largest_copies = int(self._counts.max(initial=0)) * max(kind.times for kind in self._inputs.kinds)
+        return self._inputs.rounded or largest_copies >= MAX_COPIES or max(self.total, self.bound) >= _MAX_SUM
 
     @property
     def reached(self) -> bool:
@@ -88,7 +88,7 @@ class TotalCounter:
     # --- trees ---
 
     def run(self) -> None:
-        """Count all trees: those without sharing providers first, by arithmetic where that is exact.
+        """Count all trees, starting with trees that use no sharing provider; by arithmetic where that is exact.
 
         Raises:
             Exhausted: The budget is used up.
@@ -110,9 +110,11 @@ class TotalCounter:
             self.total, self.bound = self._jobs(np.arange(self._snapshot.size))
 
     def _add_up(self) -> None:
-        """Set the total to what is certain without placing anything."""
+        """Set the total to the count that is certain without placing anything."""
         counts = np.maximum(self._counts, 0)
-        self.total = _different_trees(lambda most: int(np.minimum(counts[~self._contending], most).sum()), self._copies)
+        self.total = _different_trees(
+            lambda per_tree: int(np.minimum(counts[~self._contending], per_tree).sum()), self._copies
+        )
         if self._copies == 1:
             self.total = max(self.total, int(counts.max(initial=0)))
 
@@ -127,20 +129,20 @@ class TotalCounter:
                 return
             self._count_separable(roots[start : start + at_once])
 
-    def _record(self, roots: Slots, least: TightestBound) -> None:
+    def _record(self, roots: Slots, bound: TightestBound) -> None:
         """Record counts by arithmetic."""
-        self._budget.spend(len(roots) // _AT_ONCE)
-        self._counts[roots] = self._bounds[roots] = least.counts
-        self._endings[roots] = least.endings
+        self._budget.spend(len(roots) // _TREES_PER_OPERATION)
+        self._counts[roots] = self._bounds[roots] = bound.counts
+        self._endings[roots] = bound.endings
 
     def _count_separable(self, roots: Slots) -> None:
-        """Count trees of separable demands, each with all of the sharing providers that it uses."""
-        among = SlotSet.of(roots, self._snapshot.size)
+        """Count trees with separable demands, each with all the sharing providers that it uses."""
+        tree_roots = SlotSet.of(roots, self._snapshot.size)
         number = np.full(self._snapshot.size, -1, np.intp)
         number[roots] = np.arange(len(roots))
         domains = []
         for kind in self._inputs.kinds:
-            local, (shared, users) = kind.eligible.local.slots(), self._sharing.domain(kind, among)
+            local, (shared, users) = kind.eligible.local.slots(), self._sharing.domain(kind, tree_roots)
             slots = np.concatenate([local, shared])
             trees = number[np.concatenate([self._forest.roots(local), users])]
             domains.append((slots[trees >= 0], trees[trees >= 0]))
@@ -148,54 +150,54 @@ class TotalCounter:
 
     def _count_shapes(self, roots: Slots) -> None:
         """Count trees whose demands depend on each other."""
-        for some in self._chunks(roots):
-            for shape in self._shapes.of(some):
+        for batch in self._batches(roots):
+            for shape in self._shapes.of(batch):
                 self._add_up()
                 if self.reached:
                     return
                 (self._counts[shape.roots], self._bounds[shape.roots]), endings = self._trees.count(shape)
                 self._endings[shape.roots] = endings
 
-    def _chunks(self, roots: Slots) -> Iterator[Slots]:
-        """Yield few of the roots, then more and more: few may reach ``until``, or use up the budget."""
+    def _batches(self, roots: Slots) -> Iterator[Slots]:
+        """Yield the roots in growing batches: a few may already reach ``until``, or use up the budget."""
         start, length = 0, 1
         while start < len(roots):
             yield roots[start : start + length]
-            start, length = start + length, min(length * _GROWTH, _MOST_TREES)
+            start, length = start + length, min(length * _GROWTH, _MAX_BATCH)
 
     # --- sharing providers ---
 
     def _find_contentions(self) -> None:
-        """Find the trees whose sharing providers have too little for all of them."""
+        """Find the trees whose sharing providers lack the capacity for all of them."""
         for providers, users in self._sharing.connected():
             if self._sharing.enough(int(self._counts[users].sum()), providers):
                 self._contending[users] = False
                 continue
             self.shared = True
-            least = self._sharing.bound(users, self._bounds[users], providers)
-            self._contended[least.endings.item(0)] += len(users)
+            bound = self._sharing.bound(users, self._bounds[users], providers)
+            self._contended[bound.endings.item(0)] += len(users)
             self._contentions.append((providers, users))
 
-    def _together(self, roots: Slots, providers: Slots, most: int) -> tuple[int, int]:
-        """Return how many fit in trees that contend for sharing providers, and an upper bound.
+    def _contending_count(self, roots: Slots, providers: Slots, per_tree: int) -> tuple[int, int]:
+        """Return the count of trees that contend for sharing providers, and an upper bound.
 
         Args:
-            most: The most that are placed in one tree.
+            per_tree: Maximum number of placements in one tree.
         """
-        each, bound = np.minimum(self._counts[roots], most), np.minimum(self._bounds[roots], most)
+        each, bound = np.minimum(self._counts[roots], per_tree), np.minimum(self._bounds[roots], per_tree)
         bound_of_all = min(int(self._sharing.bound(roots, bound, providers).counts[0]), int(bound.sum()))
         if self._sharing.enough(int(each.sum()), providers):
             return int(each.sum()), bound_of_all
         total = 0
         for order in (roots, roots[::-1]):
             if total < bound_of_all:
-                total = max(total, self._placing.place(order.tolist(), most, bound_of_all))
+                total = max(total, self._placing.place(order.tolist(), per_tree, bound_of_all))
         return total, bound_of_all
 
-    # --- the result ---
+    # --- result ---
 
     def _jobs(self, roots: Slots) -> tuple[int, int]:
-        """Return how many jobs fit in some trees, the copies of each in different trees, and an upper bound."""
+        """Return how many jobs fit, with the copies of each in different trees, and an upper bound."""
         roots = roots[self._counts[roots] >= 0]
         alone = roots[~self._contending[roots]]
         counts, limits = self._counts[alone], self._bounds[alone]
@@ -205,29 +207,29 @@ class TotalCounter:
             if len(inside := np.intersect1d(roots, users, assume_unique=True))
         ]
 
-        def known(most: int) -> tuple[int, int]:
-            """Return how many copies fit if no tree has more than ``most``, and an upper bound."""
-            self._budget.spend(len(alone) // _AT_ONCE + len(groups) * _AGGREGATE)
-            pairs = [self._together(inside, providers, most) for inside, providers in groups]
-            low = int(np.minimum(counts, most).sum()) + sum(placed for placed, _ in pairs)
-            return low, int(np.minimum(limits, most).sum()) + sum(bound for _, bound in pairs)
+        def capped(per_tree: int) -> tuple[int, int]:
+            """Return how many copies fit with at most ``per_tree`` per tree, and an upper bound."""
+            self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
+            pairs = [self._contending_count(inside, providers, per_tree) for inside, providers in groups]
+            low = int(np.minimum(counts, per_tree).sum()) + sum(placed for placed, _ in pairs)
+            return low, int(np.minimum(limits, per_tree).sum()) + sum(bound for _, bound in pairs)
 
         if self._copies == 1:
-            return known(MOST)
+            return capped(MAX_COPIES)
         return (
-            _different_trees(lambda most: known(most)[0], self._copies),
-            _different_trees(lambda most: known(most)[1], self._copies),
+            _different_trees(lambda per_tree: capped(per_tree)[0], self._copies),
+            _different_trees(lambda per_tree: capped(per_tree)[1], self._copies),
         )
 
     def trees(self) -> tuple[list[int], list[int], list[str]]:
-        """Return the trees with at least one, most first: slots of roots, counts, and the rules that end them."""
+        """Return the trees with room, largest count first: slots of roots, counts, and limiting rules."""
         roots = np.flatnonzero(self._counts > 0)
         roots = roots[np.argsort(-self._counts[roots], kind="stable")]
         endings = [self._inputs.rules[position] for position in self._endings[roots].tolist()]
         return roots.tolist(), self._counts[roots].tolist(), endings
 
     def ending(self) -> str:
-        """Return the rule that ends the count in most trees; of several such rules the first of the query."""
+        """Return the rule that limits the count in most trees; in a tie, the first rule of the query."""
         if self._copies > 1 and self.total < int(np.maximum(self._counts, 0).sum()) // self._copies and not self.shared:
             return DIFFERENT_TREES
         counted = (self._counts >= 0) & ~self._contending
@@ -235,18 +237,18 @@ class TotalCounter:
         return next((self._inputs.rules[position] for position, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
-        """Return how many jobs fit in the trees with a member in each aggregate, most first.
+        """Return how many jobs fit in the trees with a member in each aggregate, largest count first.
 
         Raises:
             Exhausted: The budget is used up.
         """
         sets = self._snapshot.aggregates
         members = sum(each.count for each in sets.values())
-        self._budget.spend(len(sets) + members // _AT_ONCE)
+        self._budget.spend(len(sets) + members // _TREES_PER_OPERATION)
         self._budget.hold(members * _MEMBER)
         slots = [np.empty(0, np.intp), *(each.slots() for each in sets.values())]
         numbers = np.repeat(np.arange(len(sets)), [len(each) for each in slots[1:]])
-        # Each aggregate with each of its trees once, by aggregate.
+        # Pairs of an aggregate and a tree with a member in it, each once, sorted by aggregate.
         pairs = np.unique(numbers * self._snapshot.size + self._forest.roots(np.concatenate(slots)))
         numbers, roots = np.divmod(pairs, self._snapshot.size)
         each = np.maximum(self._counts[roots], 0)
@@ -255,24 +257,24 @@ class TotalCounter:
         first, end = np.searchsorted(numbers, contending), np.searchsorted(numbers, contending, side="right")
         for number, start, stop in zip(contending.tolist(), first.tolist(), end.tolist(), strict=True):
             counts[number] = self._jobs(roots[start:stop])[0]
-        found = [(name, count) for name, count in zip(sets, counts.tolist(), strict=True) if count]
-        return sorted(found, key=lambda each: (-each[1], each[0]))
+        positive = [(name, count) for name, count in zip(sets, counts.tolist(), strict=True) if count]
+        return sorted(positive, key=lambda each: (-each[1], each[0]))
 
 
 def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:
-    """Return how many jobs fit whose copies must each be in a different tree.
+    """Return how many jobs fit if the copies of each must be in different trees.
 
     n jobs fit if and only if the trees have room for ``copies * n`` copies, where each tree counts for at most n of
     them (the rule of ``upper_bounds.full_rounds``).
 
     Args:
-        sum_of: Returns the sum of the counts of all trees, each limited to a number.
+        sum_of: Returns the sum of the counts of all trees, each capped at its argument.
     """
-    most = sum_of(MOST) // copies
+    max_jobs = sum_of(MAX_COPIES) // copies
     if copies == 1:
-        return most
+        return max_jobs
 
     def enough(jobs: Integers) -> Bools:
         return np.array([sum_of(jobs.item()) >= copies * jobs.item()])
 
-    return bisect_largest(np.array([most]), enough).item()
+    return bisect_largest(np.array([max_jobs]), enough).item()

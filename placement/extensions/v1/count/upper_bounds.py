@@ -11,129 +11,129 @@ from itertools import combinations
 
 import numpy as np
 
-from placement.extensions.v1.count.inputs import MOST, Bools, CountInputs, Integers
+from placement.extensions.v1.count.inputs import MAX_COPIES, Bools, CountInputs, Integers
 from placement.index.slots import Slots, SlotSet
 from placement.search.solver.constraints import Isolation, RequiredTraits, SummedAmounts
 
-#: The rule if each class is still supplied, but not all classes of a group by one provider.
+#: The limiting rule if each class can still be supplied, but not all classes of a group by one provider.
 GROUP = "group"
 
 
 class TightestBound:
-    """The least of several numbers for each tree, and the rule that it comes from.
+    """The smallest of several upper bounds for each tree, with the rule that it comes from.
 
     Attributes:
-        counts: The number of each tree.
-        endings: The position of the rule of each tree in those of the basis.
+        counts: The bound of each tree.
+        endings: The position of the rule of each tree among the rules of the inputs.
     """
 
     __slots__ = ("_inputs", "counts", "endings")
 
     def __init__(self, inputs: CountInputs, trees: int) -> None:
         self._inputs = inputs
-        self.counts = np.full(trees, MOST, np.int64)
+        self.counts = np.full(trees, MAX_COPIES, np.int64)
         self.endings = np.zeros(trees, np.int64)
 
-    def limit(self, rule: str, most: Integers | int) -> None:
-        """Apply the numbers that a rule allows; of equal numbers the first rule counts."""
-        self.endings[most < self.counts] = self._inputs.position(rule)
-        np.minimum(self.counts, most, out=self.counts)
+    def tighten(self, rule: str, limit: Integers | int) -> None:
+        """Apply the upper bounds of a rule; in a tie, the first rule stays."""
+        self.endings[limit < self.counts] = self._inputs.position(rule)
+        np.minimum(self.counts, limit, out=self.counts)
 
 
 def shortage_rule(amounts: Collection[str]) -> str:
-    """Return the rule that ends a count for lack of providers with all of the classes."""
+    """Return the rule that limits a count for lack of providers with all of the classes."""
     return SummedAmounts.name_for(*amounts) if len(amounts) == 1 else GROUP
 
 
 def is_separable(inputs: CountInputs) -> bool:
-    """Whether the bound of a tree is its count, because each kind can be placed as if there were no other.
+    """Whether the bound of a tree is its exact count: each kind of demand can be placed independently of the others.
 
-    No two kinds share a class, or a provider that isolation gives to one of them only.
+    No two kinds share a class, or a provider that isolation reserves for one of them.
     """
     requirements = inputs.requirements
     if requirements.same_subtrees or requirements.required or not requirements.nested:
         return False
-    if any(one.amounts.keys() & other.amounts.keys() for one, other in combinations(inputs.kinds, 2)):
+    if any(kind.amounts.keys() & other.amounts.keys() for kind, other in combinations(inputs.kinds, 2)):
         return False
     isolated = [kind.eligible.local for kind in inputs.kinds if kind.isolated]
-    return not any(one & other for one, other in combinations(isolated, 2))
+    return not any(slots & others for slots, others in combinations(isolated, 2))
 
 
 def single_provider_counts(inputs: CountInputs, roots: Slots) -> TightestBound:
-    """Return the counts of trees of one provider, which supplies the total of all demands each time."""
-    requirements, least = inputs.requirements, TightestBound(inputs, len(roots))
+    """Return the counts of trees of one provider, which supplies all demands of each placement."""
+    requirements, bound = inputs.requirements, TightestBound(inputs, len(roots))
     for name, amount in requirements.total.items():
         copies = inputs.free[name][roots] // amount
         copies[inputs.largest[name][roots] < amount] = 0
-        least.limit(SummedAmounts.name_for(name), copies)
+        bound.tighten(SummedAmounts.name_for(name), copies)
     for any_of in requirements.required:
         having = SlotSet.union([inputs.snapshot.with_trait(trait) for trait in any_of], inputs.size).mask(inputs.size)
-        least.limit(RequiredTraits.name, np.where(having[roots], MOST, 0))
+        bound.tighten(RequiredTraits.name, np.where(having[roots], MAX_COPIES, 0))
     if requirements.isolate and requirements.suffixed_count > 1:
-        least.limit(Isolation.name, 0)
-    return least
+        bound.tighten(Isolation.name, 0)
+    return bound
 
 
 def upper_bounds(inputs: CountInputs, domains: Sequence[tuple[Slots, Slots]], trees: int) -> TightestBound:
     """Return upper bounds for the counts of trees.
 
     Args:
-        domains: For each kind the providers that can supply it, and for each of these the number of its tree.
-        trees: How many trees there are.
+        domains: For each kind of demand, the providers that can supply it, and the number of the tree of each.
+        trees: Number of trees.
     """
-    least, kinds = TightestBound(inputs, trees), list(zip(inputs.kinds, domains, strict=True))
+    bound, kinds = TightestBound(inputs, trees), list(zip(inputs.kinds, domains, strict=True))
     for name, amount in inputs.requirements.total.items():
-        concerned = [domain for kind, domain in kinds if name in kind.amounts]
-        if len(concerned) > 1:
-            # Each provider once in each tree: one that shares is in several.
-            pairs = np.unique(np.concatenate([tree * inputs.size + slots for slots, tree in concerned]))
+        demanding = [domain for kind, domain in kinds if name in kind.amounts]
+        if len(demanding) > 1:
+            # Each provider counts once per tree; a sharing provider is in several trees.
+            pairs = np.unique(np.concatenate([tree * inputs.size + slots for slots, tree in demanding]))
             tree, slots = np.divmod(pairs, inputs.size)
-            least.limit(SummedAmounts.name_for(name), _sums(inputs.free[name][slots], tree, trees) // amount)
+            bound.tighten(SummedAmounts.name_for(name), _sums(inputs.free[name][slots], tree, trees) // amount)
     for kind, (slots, tree) in kinds:
-        # Each class alone, then all together.
+        # Each class alone, then all classes together.
         parts = [{name: amount} for name, amount in kind.amounts.items()]
         for amounts in [*parts, kind.amounts] if len(parts) != 1 else parts:
             copies, at_once = inputs.copies(amounts, slots), inputs.at_once(amounts, slots)
-            least.limit(shortage_rule(amounts), full_rounds(copies, at_once, kind.times, tree, trees))
+            bound.tighten(shortage_rule(amounts), full_rounds(copies, at_once, kind.times, tree, trees))
         if kind.isolated and kind.times > 1:
-            least.limit(Isolation.name, full_rounds(copies, np.ones_like(copies), kind.times, tree, trees))
-    return least
+            bound.tighten(Isolation.name, full_rounds(copies, np.ones_like(copies), kind.times, tree, trees))
+    return bound
 
 
 def full_rounds(copies: Integers, at_once: Integers, times: int, tree: Slots, trees: int) -> Integers:
-    """Return how many rounds each tree has copies for, where a round takes a number of copies.
+    """Return how many full rounds the copies of each tree allow, where a round takes a fixed number of copies.
 
     n rounds are possible if and only if the sum of min(copies, at_once * n) over the providers of the tree is at least
-    times * n: the copies that count, provider by provider, are dealt to the rounds in turn, so that no round gets more
-    than ``at_once`` of a provider (the wrap-around rule of McNaughton, "Scheduling with deadlines and loss functions",
-    Management Science 6, 1959).  The sum is concave in n, so bisection finds the largest.
+    times * n: these copies are dealt to the rounds in turn, provider by provider, so that no round gets more than
+    ``at_once`` from a provider (the wrap-around rule of McNaughton, "Scheduling with deadlines and loss functions",
+    Management Science 6, 1959).  The sum is concave in n, so bisection finds the largest n.
 
     Args:
-        copies: What each provider has.
-        at_once: What each provider may give to one round, at least 1.
-        times: How many copies a round takes.
+        copies: Copies that each provider can supply.
+        at_once: Maximum number of copies that each provider may supply to one round; at least 1.
+        times: Copies per round.
         tree: The number of the tree of each provider.
-        trees: How many trees there are.
+        trees: Number of trees.
     """
-    most = _sums(copies, tree, trees) // times
+    max_rounds = _sums(copies, tree, trees) // times
     if times == 1:
-        return most
+        return max_rounds
 
     def enough(rounds: Integers) -> Bools:
         dealt = np.minimum(copies, at_once.astype(np.float64) * rounds[tree])
         return np.bincount(tree, weights=dealt, minlength=trees) >= times * rounds
 
-    return bisect_largest(most, enough)
+    return bisect_largest(max_rounds, enough)
 
 
-def bisect_largest(most: Integers, fits: Callable[[Integers], Bools]) -> Integers:
-    """Return the largest number of each tree that fits, by bisection.
+def bisect_largest(limit: Integers, fits: Callable[[Integers], Bools]) -> Integers:
+    """Return the largest number that fits for each tree, by bisection.
 
     Args:
-        most: Numbers that may fit; less fits wherever a number fits, and zero fits everywhere.
-        fits: Returns in which trees one number for each of them fits.
+        limit: Upper bounds.  Zero always fits, and so does any number below one that fits.
+        fits: Returns the mask of the trees for which the given numbers fit.
     """
-    low, high = np.zeros_like(most), most
+    low, high = np.zeros_like(limit), limit
     while (low < high).any():
         middle = (low + high + 1) // 2
         enough = fits(middle)
@@ -142,6 +142,6 @@ def bisect_largest(most: Integers, fits: Callable[[Integers], Bools]) -> Integer
 
 
 def _sums(numbers: Integers, tree: Slots, trees: int) -> Integers:
-    """Return the sum of the numbers of each tree."""
+    """Return the sum of the numbers by tree."""
     sums: Integers = np.bincount(tree, weights=numbers, minlength=trees).astype(np.int64)
     return sums
