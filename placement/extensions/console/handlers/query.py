@@ -186,7 +186,7 @@ def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list
     chosen: tuple[Candidate, ...] = ()
     trees = most
     while trees and not chosen:
-        [pick] = picker.pick([PickRequest(wanted, copies=trees, dry=True)])
+        [pick] = picker.pick([PickRequest(wanted, copies=trees, dry_run=True)])
         chosen = () if pick is None else pick.candidates
         trees //= 2
     return [*chosen, *(each for each in found.candidates if each not in chosen)][:most]
