@@ -1,4 +1,4 @@
-"""Releases of many consumers: by name, or by conditions, in transactions of bounded size."""
+"""Release of many consumers, by uuid or by conditions, in transactions of bounded size."""
 
 from __future__ import annotations
 
@@ -17,60 +17,62 @@ from placement.objects.claims.holding import stored_uuids
 
 @dataclass(slots=True)
 class ReleaseResult:
-    """What became of a release."""
+    """The result of a release."""
 
-    #: The uuids of the consumers that held something, and hold nothing now.
+    #: Uuids of the consumers whose resources were released.
     released: list[str] = field(default_factory=list)
-    #: The uuids of consumers that were named, and held nothing.
+    #: Uuids of named consumers that held nothing.
     missing: list[str] = field(default_factory=list)
-    #: Whether nothing is left to be done by the same request.
+    #: Whether repeating the request would find nothing left to release.
     complete: bool = True
 
 
 def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> ReleaseResult:
-    """Release the consumers of these uuids, in any spelling; what was not done before the deadline is left.
+    """Release the consumers with these uuids, in any spelling, until the deadline.
 
-    The result has each consumer once, in the form that is stored.
+    The result contains each consumer once, with its uuid as stored.
     """
     deadline = retry.new_deadline()
-    done = ReleaseResult()
+    result = ReleaseResult()
     named = [*dict.fromkeys(uuids)]
     for start in range(0, len(named), release.BATCH):
         if retry.is_over(deadline):
-            done.complete = False
+            result.complete = False
             break
         batch = named[start : start + release.BATCH]
         stored = database.read(lambda db: stored_uuids(db, batch))  # noqa: B023
-        shown = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in done.released]
+        shown = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in result.released]
         ended = frozenset(_write(database, lambda db: release.release(db, shown)))  # noqa: B023
-        done.released += [uuid for uuid in shown if uuid in ended]
-        done.missing += [uuid for uuid in shown if uuid not in ended and uuid not in done.missing]
-    return done
+        result.released += [uuid for uuid in shown if uuid in ended]
+        result.missing += [uuid for uuid in shown if uuid not in ended and uuid not in result.missing]
+    return result
 
 
-def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter, most: int) -> ReleaseResult:
-    """Release the consumers that meet every condition.
+def release_matching(
+    database: Database | DryRun[object], consumer_filter: ConsumerFilter, max_consumers: int
+) -> ReleaseResult:
+    """Release the consumers that match a filter, until the deadline.
 
-    A consumer that was changed after its conditions were judged keeps what it holds: it may meet them no more.
+    A consumer that changes after it was matched keeps its resources, since it may not match any more.
 
     Args:
-        database: Takes the writes.
-        wanted: The conditions.
-        most: The most consumers to release.
+        database: The database to write to.
+        consumer_filter: The conditions.
+        max_consumers: Maximum number of consumers to release.
     """
     deadline = retry.new_deadline()
-    done, after = ReleaseResult(), 0
-    while (size := min(release.BATCH, most - len(done.released))) and not retry.is_over(deadline):
-        page = database.read(lambda db: consumer_pages.page(db, wanted, size, after))  # noqa: B023
+    result, after = ReleaseResult(), 0
+    while (size := min(release.BATCH, max_consumers - len(result.released))) and not retry.is_over(deadline):
+        page = database.read(lambda db: consumer_pages.page(db, consumer_filter, size, after))  # noqa: B023
         if page.holders:
             ended = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023
-            done.released += ended
-            done.complete &= len(ended) == len(page.holders)
+            result.released += ended
+            result.complete &= len(ended) == len(page.holders)
         if page.next is None:
-            return done
+            return result
         after = page.next
-    done.complete = False
-    return done
+    result.complete = False
+    return result
 
 
 def _write(database: Database | DryRun[object], end: Callable[[Transaction], list[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A call of POST /v1/claims, from its document to its results."""
+"""Creation of claims: POST /v1/claims from the request document to the results."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from placement.objects.consumer import Owner, canonical_uuid
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 
-_GENERATION = "the consumer's generation with keep: false; otherwise nothing, or null"
+_GENERATION = "the generation of the consumer if keep is false; otherwise null or nothing"
 
 
 def create_claims(req: Request) -> list[ClaimResult]:
-    """Carry out the call of a request: by a guess, or in the index as it is now.
+    """Create the claims of a request: optimistically from a recent snapshot if possible, or else from the current one.
 
     Raises:
         BadRequest: As ``_call``.
@@ -36,7 +36,7 @@ def create_claims(req: Request) -> list[ClaimResult]:
     """
     shared = req.service.kept(Shared)
     if len(req.document["requests"]) == 1 and shared.guesses.is_due():
-        # What a query names may have been created since.
+        # Classes, traits and providers in a query may be newer than the snapshot.
         with contextlib.suppress(errors.BadRequest):
             call = _call(req, shared.recent())
             if call.may_guess and (result := guess(call, shared)):
@@ -46,21 +46,21 @@ def create_claims(req: Request) -> list[ClaimResult]:
 
 
 def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
-    """Return what a request asks for.
+    """Return the claim set of a request.
 
     Raises:
-        InvalidField: Its requests contradict each other, or themselves.
-        BadRequest: A query is wrong, or names what does not exist.
+        InvalidField: Requests contradict each other, or themselves.
+        BadRequest: A query is invalid, or names something that does not exist.
     """
     document = req.document
-    nodes = lookup.nodes_named(snapshot, req.database, _trees(document["requests"]))
+    nodes = lookup.nodes_named(snapshot, req.database, _in_tree_values(document["requests"]))
     queries: dict[str, SearchQuery] = {}
     requests = [_request(req, snapshot, nodes, number, queries) for number in range(len(document["requests"]))]
     named = set()
     for number, request in enumerate(requests):
         if request.consumer in named:
             field = f"requests[{number}].consumer"
-            raise InvalidField(Violation(field, "is that of another request, too", "another one in each"))
+            raise InvalidField(Violation(field, "is also the consumer of another request", "a different one in each"))
         named.add(request.consumer)
     return ClaimCall(
         requests=requests,
@@ -74,8 +74,8 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     )
 
 
-def _trees(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the values of ``in_tree`` in the queries of requests; queries that cannot be read are skipped."""
+def _in_tree_values(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the values of ``in_tree`` in the queries of requests, except in invalid queries."""
     for text in {request["query"] for request in requests if isinstance(request["query"], str)}:
         with contextlib.suppress(errors.BadRequest):
             yield from request_query.in_tree_values(schema.query_pairs(text))
@@ -87,7 +87,7 @@ def _trees(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _request(
     req: Request, snapshot: Snapshot, nodes: Mapping[str, str], number: int, queries: dict[str, SearchQuery]
 ) -> ClaimRequest:
-    """Return the request of a number; each query is read once, and kept by its text."""
+    """Return the request with a number; ``queries`` caches parsed queries by text."""
     given = req.document["requests"][number]
     keep, generation = given.get("keep", True), given.get("consumer_generation")
     if not keep and "consumer_generation" not in given:

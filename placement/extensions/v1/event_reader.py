@@ -1,4 +1,4 @@
-"""Reading of events for requests: at once, after a wait, or as a stream of server-sent events (docs: v1-events)."""
+"""Reading of events for requests: at once, by long polling, or as a stream of server-sent events (docs: v1-events)."""
 
 from __future__ import annotations
 
@@ -20,42 +20,46 @@ from placement.index.live import LiveIndex
 
 #: The media type of a stream.
 EVENT_STREAM = "text/event-stream"
-#: Seconds after which a stream ends, so that its thread serves others; clients come again by themselves.  It is less
-#: than worker-reload-mercy and harakiri of etc/uwsgi/placement.ini, after which uWSGI kills the worker.
-LONGEST_STREAM = 75.0
-#: Seconds without an event after which a stream says that it is alive.
+#: Seconds after which a stream ends, so that its thread can serve other requests; clients reconnect on their own.
+#: Shorter than worker-reload-mercy and harakiri in etc/uwsgi/placement.ini, after which uWSGI kills the worker.
+MAX_STREAM_SECONDS = 75.0
+#: Seconds without an event after which a stream sends a keep-alive comment.
 _HEARTBEAT = 15.0
-#: Milliseconds after which a client comes again.
+#: Milliseconds after which a client reconnects.
 _RETRY = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """A reader of events: which of them, and how many at once."""
+    """A reader of the events that match a filter, page by page."""
 
     database: Database
-    #: Has the names of the providers that are there.
+    #: The source of the names of existing providers.
     index: LiveIndex
-    wanted: EventFilter
+    event_filter: EventFilter
     limit: int
 
     def start(self, after: str | None) -> str | None:
-        """Return the mark to begin after, of a parameter that may ask for the newest."""
+        """Return the position to start after; the parameter value ``now`` stands for the newest."""
         return recorder.of(self.database).read(event.newest)[1] if after == schema.NOW else after
 
     def page(self, after: str | None, *, newest_first: bool = False) -> EventPage:
-        """Return the next committed events, with the names of the objects they mention; raises PositionLost."""
-        work = partial(event.page, wanted=self.wanted, limit=self.limit, after=after, newest_first=newest_first)
+        """Return the next committed events, with the names of the objects they mention.
+
+        Raises:
+            PositionLost: Events after the position were removed, or it is not part of this history.
+        """
+        work = partial(event.page, wanted=self.event_filter, limit=self.limit, after=after, newest_first=newest_first)
         try:
             page = recorder.of(self.database).read(work)
         except PositionLost:
             signals.position_lost()
             raise
-        known = names.known(self.database, self.index.current(), page.events) if page.events else {}
-        return page._replace(names=known)
+        known_names = names.known(self.database, self.index.current(), page.events) if page.events else {}
+        return page._replace(names=known_names)
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
-        """Return the next events; if there are none, wait for one, if there is a place among those that wait."""
+        """Return the next events; if there are none, wait for one unless too many requests wait already."""
         until = time.monotonic() + seconds
         page = self.first(after)
         if page.events or not self.watch.enter():
@@ -69,92 +73,99 @@ class EventReader:
         return page
 
     def first(self, after: str | None) -> EventPage:
-        """Return the page with which a request begins to wait; raises PositionLost.
+        """Return the page with which a request starts to wait.
 
-        For one that may not wait it may be as old as what those that wait know.
+        If the request may not wait, the page can be as old as the last poll of the waiting requests.
+
+        Raises:
+            PositionLost: As ``page``.
         """
         page = self._shared(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
         return page or self.page(after)
 
     def next(self, page: EventPage, until: float) -> EventPage:
-        """Return the page after one, for a request that was woken; one without events if its turn does not come.
+        """Return the next page for a request that was woken; without events if its turn does not come in time.
 
         Args:
-            until: How long to wait for the turn, by the monotonic clock.
+            until: The deadline for the turn, by the monotonic clock.
 
         Raises:
-            PositionLost: As of ``page``.
+            PositionLost: As ``page``.
         """
         return self._shared(page.mark, until) or page._replace(events=[])
 
     def _shared(self, after: str | None, until: float) -> EventPage | None:
-        return self.watch.page((self.wanted, self.limit, after), lambda: self.page(after), until)
+        return self.watch.page((self.event_filter, self.limit, after), lambda: self.page(after), until)
 
     @property
     def watch(self) -> EventWatch:
-        """What requests of this process wait with."""
+        """The watch that wakes the waiting requests of this process."""
         return recorder.of(self.database).watch
 
 
 class EventStream:
-    """Server-sent events, in pieces.
+    """Server-sent events, as an iterable of chunks.
 
-    It holds a place among those that wait until it is closed.  Without one it has a page of the events that are there,
-    and ends: so a client that comes again by itself gets all events, only later.
+    A stream occupies a waiting slot until it is closed.  Without a free slot, it sends one page of existing events and
+    ends; a client that reconnects still gets all events, only later.
     """
 
     def __init__(self, event_reader: EventReader, after: str | None) -> None:
-        """Raises PositionLost."""
-        self._following = event_reader
+        """Read the first page.
+
+        Raises:
+            PositionLost: As ``EventReader.page``.
+        """
+        self._reader = event_reader
         self._watch = event_reader.watch
         self._page = event_reader.first(after)
         self._waits = self._watch.enter()
-        self._pieces = self._made()
+        self._chunks = self._generate()
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._pieces
+        return self._chunks
 
     def close(self) -> None:
-        """Give the place back; the server calls it at the end, however the stream has ended."""
-        self._pieces = iter(())
+        """Release the waiting slot.  The server calls this however the stream ends."""
+        self._chunks = iter(())
         if self._waits:
             self._waits = False
             self._watch.leave()
 
-    def _made(self) -> Iterator[bytes]:
-        until = time.monotonic() + LONGEST_STREAM
+    def _generate(self) -> Iterator[bytes]:
+        until = time.monotonic() + MAX_STREAM_SECONDS
         yield b"retry: %d\n\n" % _RETRY
-        said = time.monotonic()
+        last_sent = time.monotonic()
         try:
             while True:
                 if self._page.events:
-                    yield b"".join(_message(one, self._page.names) for one in self._page.events)
-                    said = time.monotonic()
+                    yield b"".join(_message(event, self._page.names) for event in self._page.events)
+                    last_sent = time.monotonic()
                 now = time.monotonic()
-                if now - said >= _HEARTBEAT:
-                    yield _alive(self._page)
-                    said = now
+                if now - last_sent >= _HEARTBEAT:
+                    yield _keep_alive(self._page)
+                    last_sent = now
                 if now > until or not self._waits:
                     break
-                soon = min(until, said + _HEARTBEAT)
-                if self._page.more or self._watch.wait(self._page.number, soon):
-                    self._page = self._following.next(self._page, soon)
+                wake_at = min(until, last_sent + _HEARTBEAT)
+                if self._page.more or self._watch.wait(self._page.number, wake_at):
+                    self._page = self._reader.next(self._page, wake_at)
                 else:
                     self._page = self._page._replace(events=[])
         except errors.Failure:
-            pass  # the status is sent; the client comes again with the position, and is told then
-        yield _alive(self._page)
+            pass  # the status line is sent already; the client reconnects with its position and then gets the error
+        yield _keep_alive(self._page)
 
 
-def _message(one: Event, known: Mapping[str, str]) -> bytes:
-    """Return an event as a message; its JSON has no line breaks."""
+def _message(shown: Event, names: Mapping[str, str]) -> bytes:
+    """Return an event as a message; its JSON contains no line breaks."""
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
-        one.mark.encode(),
-        one.kind.encode(),
-        encode(schema.document(one, known)),
+        shown.mark.encode(),
+        shown.kind.encode(),
+        encode(schema.document(shown, names)),
     )
 
 
-def _alive(page: EventPage) -> bytes:
-    """Return a comment, and the position that was reached without an event; a client keeps it, and shows nothing."""
+def _keep_alive(page: EventPage) -> bytes:
+    """Return a comment and the position reached without an event; clients store the position and show nothing."""
     return b": \nid: %s\n\n" % page.mark.encode()

@@ -1,4 +1,4 @@
-"""What the routes about searches have in common: the query, with its limits and its names."""
+"""Search queries read from requests, with provider names resolved and limits checked."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ _IN_TREE, _RESOURCES = "in_tree", "resources"
 
 
 def from_request(req: Request, snapshot: Snapshot) -> SearchQuery:
-    """Return the query of a request, as ``from_parameters`` reads it and as a claim would search for it."""
+    """Return the query in the parameters of a request, with the traits that a claim would avoid."""
     nodes = lookup.nodes_named(snapshot, req.database, in_tree_values(req.parameters.items()))
     return with_avoided_traits(from_parameters(req.parameters, snapshot, nodes, req.conf), req.conf)
 
 
 def with_avoided_traits(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
-    """Return the query with the traits of ``[placement]avoid_traits``, but for those that it has rules about itself."""
+    """Return the query with the traits in ``[placement]avoid_traits``, except traits that it names in root_required."""
     avoided = frozenset(conf.placement.avoid_traits) - query.root_traits.names
     return dataclasses.replace(query, avoided=avoided) if avoided else query
 
 
 def in_tree_values(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the values of the parameters ``in_tree`` of a query."""
+    """Yield the values of the ``in_tree`` parameters of a query."""
     return (value for name, value in pairs if name.startswith(_IN_TREE))
 
 
 def in_tree_values_of_document(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values of ``in_tree`` in an object of POST /v1/claims."""
+    """Yield the values of ``in_tree`` in a query object of POST /v1/claims."""
     return (group[_IN_TREE] for group in document["groups"].values() if _IN_TREE in group)
 
 
 def from_parameters(
     parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
 ) -> SearchQuery:
-    """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
+    """Return the query in parameters, parsed like GET /allocation_candidates at its newest version.
 
-    ``in_tree`` takes names of providers and nodes, too, and a class is named once in a value of ``resources``.  Whether
-    classes and traits exist is not checked.
+    Unlike there, ``in_tree`` accepts names of providers and nodes, and a value of ``resources`` must not name a class
+    twice.  The existence of classes and traits is not checked.
 
     Args:
-        nodes: The uuids of nodes, by the names that ``in_tree`` has.
+        nodes: The uuids of nodes, by the names in ``in_tree``.
 
     Raises:
-        errors.BadRequest: For the first mistake in the query.
+        BadRequest: The query is invalid; the error describes the first mistake.
     """
     pairs = [
         (name, _uuid(snapshot, nodes, name, value) if name.startswith(_IN_TREE) else value)
@@ -74,10 +74,10 @@ def from_parameters(
 def from_document(
     document: Mapping[str, Any], snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
 ) -> SearchQuery:
-    """Return the query that an object of POST /v1/claims is, which conforms to its schema.
+    """Return the query in a valid query object of POST /v1/claims; otherwise as ``from_parameters``.
 
-    Each string of ``required`` and ``member_of`` is what one value of the parameter is in a query string; so is each
-    list of ``same_subtree``, and that of ``root_required``.
+    Each string in ``required`` and ``member_of`` corresponds to one value of the parameter in a query string, as does
+    each list in ``same_subtree``, and the list ``root_required``.
     """
     described = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
     trees = {
@@ -105,7 +105,7 @@ def from_document(
 
 
 def _check_classes(parameter: str, value: str) -> None:
-    """Raise InvalidField if a value names a class twice; Placement takes its last amount."""
+    """Raise InvalidField if a value names a class twice; GET /allocation_candidates takes the last amount."""
     seen = set()
     for piece in value.split(","):
         name = piece.partition(":")[0]
@@ -115,7 +115,7 @@ def _check_classes(parameter: str, value: str) -> None:
 
 
 def _uuid(snapshot: Snapshot, nodes: Mapping[str, str], parameter: str, ident: str) -> str:
-    """Return the uuid of a provider; a uuid that no provider has is kept, as the search does."""
+    """Return the uuid of a provider; an unknown uuid is kept, and the search finds no tree for it."""
     slot = lookup.find(snapshot, nodes.get(ident, ident))
     if slot is not None:
         return snapshot.provider(slot).uuid

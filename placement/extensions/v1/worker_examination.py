@@ -1,4 +1,4 @@
-"""Examinations by the doctor for requests: of this worker, in a bounded time."""
+"""Examinations of this worker process by the doctor, in bounded time."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from placement.extensions.doctor import checks
 from placement.extensions.doctor.examination import Examination, examine, until
 from placement.http.request import Request
 
-#: Seconds after which no further check begins, and a check ends between two of its statements.
-LONGEST = 10.0
-#: Checks that are made only where they are asked for by their names, and why.
-_LEFT_OUT = {"keystone": "It asks the Identity service, which may take seconds: it is made if it is asked for by name."}
+#: Seconds after which no further check starts, and a running check ends between two of its statements.
+MAX_SECONDS = 10.0
+#: Checks that run only if requested by name, with the reason.
+_ONLY_BY_NAME = {"keystone": "It asks the Identity service, which may take seconds: request it by name to run it."}
 
-
-#: The examinations of all checks that were made last, by database, with the time by the monotonic clock.
+#: The last examination with all checks, and its time by the monotonic clock, by database.
 _RECENT: WeakKeyDictionary[Database, tuple[float, Examination]] = WeakKeyDictionary()
 _EXAMINING = threading.Lock()
 
 
 def recent_examination(req: Request, seconds: float) -> Examination:
-    """Return the findings of all checks, at most this many seconds old; one request at a time runs the checks."""
+    """Return an examination with all checks, at most ``seconds`` old; one request at a time runs the checks."""
     with _EXAMINING:
-        at, found = _RECENT.get(req.database, (-math.inf, None))
-        if found is None or time.monotonic() - at > seconds:
-            found = examine_worker(req)
-            _RECENT[req.database] = time.monotonic(), found
-        return found
+        at, examination = _RECENT.get(req.database, (-math.inf, None))
+        if examination is None or time.monotonic() - at > seconds:
+            examination = examine_worker(req)
+            _RECENT[req.database] = time.monotonic(), examination
+        return examination
 
 
 def examine_worker(req: Request, named: Collection[str] = ()) -> Examination:
-    """Return what the checks of these names, or all, have found."""
+    """Return the examination by the named checks, or by all."""
     subject = Subject(
-        req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + LONGEST)
+        req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + MAX_SECONDS)
     )
-    return examine(subject, checks.of(extension.enabled(req.conf)), named, _LEFT_OUT)
+    return examine(subject, checks.of(extension.enabled(req.conf)), named, _ONLY_BY_NAME)

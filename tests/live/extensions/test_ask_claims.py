@@ -180,7 +180,7 @@ def test_an_end_is_given_moved_and_taken_away(ask):
     done = ask("extend", new(), "1h")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("placement-ask: 404 Not Found: Consumer ")
-    assert done.stderr.endswith(" holds nothing, or the time of its lease is over.\n")
+    assert done.stderr.endswith(" holds nothing, or its lease has expired.\n")
     assert ask("extend", consumer).returncode == 2
 
 

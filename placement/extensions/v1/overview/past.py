@@ -244,7 +244,7 @@ def _positions_since(db: Connection, moment: datetime.datetime, most: int) -> tu
     oldest = db.execute(OLDEST).first()
     newest = db.execute(NEWEST_POSITION).first()
     if oldest is None or newest is None or oldest.at > moment:
-        raise TimeUnknown(begins="no event" if oldest is None else precise(oldest.at))
+        raise TimeUnknown(begins="none" if oldest is None else precise(oldest.at))
     end = newest.position + newest.events
     first = db.execute(_FIRST_AFTER, {"moment": moment}).scalar()
     if first is not None and end - first > most:

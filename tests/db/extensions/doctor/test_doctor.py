@@ -1061,7 +1061,7 @@ def test_an_index_that_differs_is_found(database, world):
 
 
 def test_a_worker_shows_its_findings(database, plant, monkeypatch):
-    monkeypatch.setattr(worker_examination, "LONGEST", 3600.0)
+    monkeypatch.setattr(worker_examination, "MAX_SECONDS", 3600.0)
     call = placement(database, LiveIndex(database))
     answer = call("GET", "/v1/doctor")
     assert (answer.status, answer.body["findings"]) == (200, [])
@@ -1084,7 +1084,7 @@ def test_a_worker_without_a_database_still_looks_at_its_configuration():
 
 
 def test_a_worker_ends_in_time(database, monkeypatch):
-    monkeypatch.setattr(worker_examination, "LONGEST", 0.0)
+    monkeypatch.setattr(worker_examination, "MAX_SECONDS", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
     assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}

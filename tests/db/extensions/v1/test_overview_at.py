@@ -234,7 +234,7 @@ def test_a_time_before_the_history_is_gone(database):
     service, names = placement(database), Names()
     answer = service("GET", "/v1/overview?at=1h")
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
-    assert "no event" in answer.error["detail"]
+    assert "oldest event: none" in answer.error["detail"]
     assert service(*names.fill(provider("host"))).status == 200
     shown(service, at=moment(database))
     before = database.read(leases.now) - datetime.timedelta(hours=1)
