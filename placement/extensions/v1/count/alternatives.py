@@ -24,7 +24,7 @@ _MAX_ALTERNATIVES = 100
 
 
 class Item(NamedTuple):
-    """Equal demands of one placement, each of which any of the providers may supply.
+    """Equal demands of one placement; any of the providers may supply each of them.
 
     Attributes:
         amounts: Amounts by resource class.
@@ -169,7 +169,7 @@ def _kept(domains: _Domains, kept: dict[int, set[int]]) -> _Domains:
 
 
 def _undominated(alternatives: Iterator[_Domains]) -> list[_Domains] | None:
-    """Return the domains that no other domains contain; None if there are too many."""
+    """Return the domains that are not contained in others; None if there are too many."""
     kept: dict[_Domains, list[set[int]]] = {}
     for domains in alternatives:
         if all(domains):

@@ -30,7 +30,7 @@ class DemandKind:
 
     eligible: Eligible
     amounts: Mapping[str, int]
-    #: Whether each of the demands needs a provider that no other isolated demand of the placement uses.
+    #: Whether each demand needs its own provider, not shared with any isolated demand of the placement.
     isolated: bool
     #: Number of these demands in a placement.
     times: int

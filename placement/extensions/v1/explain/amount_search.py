@@ -136,7 +136,7 @@ class AmountSearch:
         largest = self._with_amount(changes, condition, units.most, tree_roots)
         if largest is not None or units.least == units.most:
             return largest or best
-        # If the largest amount does not fit, usually no other does: try the smallest next.
+        # If the largest amount does not fit, usually none fits: try the smallest next.
         known = best is not None and best.changes[condition] == units.least
         least = best if known else self._with_amount(changes, condition, units.least, tree_roots)
         if least is None:

@@ -155,7 +155,7 @@ class _Trees:
     """The first trees that narrowing left, with the providers that fit each group.
 
     Attributes:
-        all_examined: Whether narrowing left no other trees.
+        all_examined: Whether these are all the trees that narrowing left.
     """
 
     def __init__(self, query: SearchQuery, outcome: Outcome, snapshot: Snapshot) -> None:

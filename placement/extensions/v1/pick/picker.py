@@ -35,7 +35,7 @@ class PickRequest:
     #: Amounts that the consumer releases when it gets its place, by provider uuid and class; free only for this
     #: consumer.
     own: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    #: Whether no other consumer of the claim set may be in the same tree.
+    #: Whether the other consumers of the claim set must be in other trees.
     exclusive: bool = False
     #: Whether the place is only searched for: other requests may get the same place.
     dry_run: bool = False
@@ -51,7 +51,7 @@ class Pick(NamedTuple):
 
 
 class Picker:
-    """Picks places in one snapshot, each beside the earlier picks.
+    """Picks places in one snapshot, each at the usage after the earlier picks.
 
     Attributes:
         cut_short: Positions of the requests in the last ``pick`` whose search ran out of budget: they may have a place.
@@ -97,7 +97,7 @@ class Picker:
         self.cut_short: set[int] = set()
 
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
-        """Return a place for each request, or None if nothing fits beside the earlier picks.
+        """Return a place for each request, or None if nothing fits after the earlier picks.
 
         Equal requests are placed together, in the order of the first of each.
         """

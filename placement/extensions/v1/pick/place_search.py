@@ -28,7 +28,7 @@ from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Requirements
 
 #: Refused trees in a row after which the query is narrowed again if usage has changed; doubled each time.  Narrowing
-#: finds at once that a shared pool is used up, which otherwise each of its trees would be tried for.
+#: removes all trees of an exhausted shared pool at once, instead of one by one.
 REFUSED = 32
 #: Ratio of trees to the sample size from which on only a sample is narrowed; number of trees, plus two per pick, that
 #: must remain of the sample.
@@ -135,8 +135,7 @@ class PlaceSearch:
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
-        #: Demands that sharing providers can supply, with these providers and the number of trees that can supply it
-        #: without them.
+        #: Demands that sharing providers can supply, with these providers and the number of trees that do not need them.
         self._shared = [
             (demand, eligible.sharing.slots().tolist(), self._count_of_roots(eligible.local - eligible.sharing))
             for demand, eligible in (demanded if narrowed.eligible else ())
