@@ -135,7 +135,7 @@ class PlaceSearch:
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
-        #: Demands that sharing providers can supply, with these providers and the number of trees that do not need them.
+        #: Demands that sharing providers can supply, with these providers and the number of trees not needing them.
         self._shared = [
             (demand, eligible.sharing.slots().tolist(), self._count_of_roots(eligible.local - eligible.sharing))
             for demand, eligible in (demanded if narrowed.eligible else ())
