@@ -22,7 +22,7 @@ from urllib.parse import parse_qsl
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement import microversion as mv
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.index.build import build
 from placement.index.records import Rows
 from placement.index.snapshot import SHARES, Snapshot

@@ -28,10 +28,10 @@ def be_patient() -> None:
     for limit in LIMITS:
         setattr(*limit)
     if "v1" in extension.installed():
-        from placement.extensions.v1.following import Following
+        from placement.extensions.v1.event_reader import EventReader
 
-        wait = Following.wait
-        Following.wait = lambda self, after, seconds: wait(self, after, 10 * seconds)  # type: ignore[method-assign]
+        wait = EventReader.wait
+        EventReader.wait = lambda self, after, seconds: wait(self, after, 10 * seconds)  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from jepsen.planted.faults import PAUSE, fault
-from placement.extensions.v1 import claiming
+from placement.extensions.v1 import claim_creation
 from placement.extensions.v1.claims import writing
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
@@ -109,12 +109,12 @@ def held_by_another() -> None:
 
 def _change_calls(**changes: Any) -> None:
     """Carry out all calls as if they had said something else."""
-    call = claiming._call
+    call = claim_creation._call
 
     def other(*arguments: Any) -> ClaimCall:
         return dataclasses.replace(call(*arguments), **changes)
 
-    claiming._call = other
+    claim_creation._call = other
 
 
 @fault

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -69,7 +70,7 @@ def replaced() -> list[str]:
 def headings(text: str) -> Iterator[str]:
     """Yield the titles of a page and its sections."""
     lines = text.split("\n")
-    for title, underline in zip(lines, lines[1:], strict=False):
+    for title, underline in itertools.pairwise(lines):
         if title.strip() and re.fullmatch(r'([=\-~^"])\1{3,}', underline) and len(underline) >= len(title.rstrip()):
             yield title
 
@@ -84,16 +85,16 @@ def texts_of_module(module: ast.Module) -> Iterator[tuple[int, str]]:
 @functools.cache
 def texts() -> dict[str, str]:
     """Return headings, docstrings and texts for users, on one line each, by file and line."""
-    found = {}
+    texts = {}
     for pattern in PAGES:
         for path in ROOT.glob(pattern):
             for number, title in enumerate(headings(path.read_text())):
-                found[f"{path.relative_to(ROOT)}, heading {number}"] = title
+                texts[f"{path.relative_to(ROOT)}, heading {number}"] = title
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             for line, text in texts_of_module(ast.parse(path.read_text())):
-                found[f"{path.relative_to(ROOT)}:{line}"] = " ".join(text.split())
-    return found
+                texts[f"{path.relative_to(ROOT)}:{line}"] = " ".join(text.split())
+    return texts
 
 
 def pattern_of(words: str) -> re.Pattern[str]:

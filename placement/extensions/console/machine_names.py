@@ -28,7 +28,7 @@ def trees_of(req: Request) -> Snapshot | None:
 
 def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
     """Return a snapshot in which providers that are machines have the names of these."""
-    return _with_names(snapshot, req.read(nodes.names)) if nodes.tables() else snapshot
+    return _with_names(snapshot, req.read(nodes.names_by_uuid)) if nodes.tables() else snapshot
 
 
 def _with_names(snapshot: Snapshot, known: Mapping[str, str]) -> Snapshot:

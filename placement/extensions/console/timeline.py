@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from placement.extensions.console.machine_names import trees_of
 from placement.extensions.console.views.story import Story, complete, stories
-from placement.extensions.v1.following import Following
+from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.history.event import MARK, EventFilter
 from placement.http.request import Request
 from placement.schemas.declarations import Field, Object, string
@@ -46,7 +46,7 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
     if not req.may(_RULE):
         return None
     after = req.parameters.get("after")
-    page = Following(req.database, req.index, wanted, ROWS).page(after, newest_first=True)
+    page = EventReader(req.database, req.index, wanted, ROWS).page(after, newest_first=True)
     events, mark = complete(page)
     told = stories(events, page.names, trees_of(req), req.now())
     return Timeline(told, mark if page.more else None, after is None)

@@ -1,6 +1,7 @@
-"""The API below /v1: its route table, path -> {method: endpoint}, and its ``Api`` value.
+"""The v1 API: its route table, path -> {method: endpoint}, and its ``Api`` value.
 
-It has no versions: routes, fields and parameters are added; the notes of a release say where one has changed.
+The API is unversioned: it grows by new routes, fields and parameters, and release notes announce any change of existing
+ones.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ TABLE: Table = {
     "/openapi-placement.json": {"GET": openapi.showing(PLACEMENT)},
 }
 
-#: A uuid or a name, which may have slashes and line breaks.
+#: A uuid or a name; names may contain slashes and line breaks.
 PROVIDER = r"[\s\S]+"
 
 V1 = Api(

@@ -1,4 +1,4 @@
-"""The error documents of /v1: each error in one line, with the field that it is about (docs: v1-invalid)."""
+"""Error documents of the v1 API: one line per error, with the field at fault (docs: v1-invalid)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from placement import errors
 from placement.extensions.v1.failures import INVALID_FIELD
 from placement.http.error_list import ErrorList
 
-#: Codes of Placement that say less than the code of a field.
-_OF_QUERIES = (errors.UNDEFINED, errors.QUERY_DUPLICATE_KEY, errors.QUERY_BAD_VALUE, errors.QUERY_MISSING_VALUE)
+#: Codes of Placement that are less specific than ``INVALID_FIELD``.
+_QUERY_CODES = (errors.UNDEFINED, errors.QUERY_DUPLICATE_KEY, errors.QUERY_BAD_VALUE, errors.QUERY_MISSING_VALUE)
 
 
 class ErrorLines(ErrorList):
-    """The form of errors of OpenStack's API guidelines, in which ``detail`` is nothing but the sentence."""
+    """Errors in the form of the OpenStack API guidelines, with a single sentence in ``detail``."""
 
     def _error(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> dict[str, Any]:
         error = super()._error(failure, status, environ)
@@ -24,7 +24,7 @@ class ErrorLines(ErrorList):
             error["field"] = failure.field
         if failure.expected is not None:
             error["expected"] = failure.expected
-            if failure.code in _OF_QUERIES:
+            if failure.code in _QUERY_CODES:
                 error["code"] = INVALID_FIELD
         return error
 

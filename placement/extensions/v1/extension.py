@@ -1,4 +1,4 @@
-"""What the API below /v1 adds to the service."""
+"""The declaration of the v1 API as an extension of the service."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ _PLACEMENT = [
         default=10000,
         min=1,
         max=16000,  # a statement names each consumer twice, and SQLite takes 32,766 parameters
-        help="The largest number of places in one call of POST /v1/claims: requests, each times its count. Consumers "
-        "that places are apart from or together with are added. More are answered with 400.",
+        help="Maximum number of places in one POST /v1/claims: the sum of the counts of its requests, plus the "
+        "consumers in apart_from and together_with. A larger claim set is refused with 400.",
     ),
     cfg.ListOpt(
         "avoid_traits",
         default=["COMPUTE_STATUS_DISABLED"],
-        help="Traits that the root of a tree must not have where the service chooses the place: POST /v1/claims, and "
-        "what GET /v1/explain and /v1/capacity say about it. A query that names such a trait in root_required is read "
-        "as it stands. GET /allocation_candidates is not concerned: nova forbids the trait of disabled hosts itself.",
+        help="Traits that the root of a tree must not have when the service chooses the place: in POST /v1/claims, and "
+        "accordingly in GET /v1/explain and /v1/capacity. A query that names such a trait in root_required follows its "
+        "own rule for it. GET /allocation_candidates ignores this option: nova forbids the trait of disabled hosts "
+        "itself.",
     ),
 ]
 
@@ -39,36 +40,36 @@ _HISTORY = [
     cfg.BoolOpt(
         "enabled",
         default=True,
-        help="Record what each request changes, in the same transaction, for GET /v1/events and /v1/history. Processes "
-        "that have it disabled leave gaps.",
+        help="Record the changes of each request, in the same transaction, for GET /v1/events and /v1/history. "
+        "Processes with a disabled history leave gaps in it.",
     ),
     cfg.IntOpt(
         "retention_days",
         default=30,
         min=1,
-        help="Days after which events and samples of the usage are removed. Workers do so in small steps, as does "
-        "'placement-manage db sweep'.",
+        help="Days after which events and usage samples are removed. Worker processes remove them in small steps, as "
+        "does 'placement-manage db sweep'.",
     ),
     cfg.IntOpt(
         "max_events",
         default=20_000_000,
         min=1000,
-        help="The largest number of events; the oldest are removed before their time if there are more. An event takes "
-        "about 500 bytes; a claim makes one for its consumer and one for each of its providers.",
+        help="Maximum number of events; if there are more, the oldest are removed early. An event takes about 500 "
+        "bytes; a claim records one event for its consumer and one for each of its providers.",
     ),
     cfg.IntOpt(
         "max_undone_events",
         default=100_000,
         min=1000,
-        help="The largest number of events that one request for a past state, GET /v1/overview?at=, undoes. If "
-        "there are more since that time, it is refused. Each takes about ten microseconds.",
+        help="Maximum number of events that one request for a past state, GET /v1/overview?at=, undoes. If more have "
+        "been recorded since that time, the request is refused. Each takes about ten microseconds.",
     ),
     cfg.IntOpt(
         "max_waiting_requests",
         min=0,
-        help="The largest number of requests of one process that wait for events, GET /v1/events with wait or as a "
-        "stream. Others are answered at once. The default is a quarter of the threads of the web server, if their "
-        "number is known, and otherwise 1: 0 is better for a server whose processes have one thread each.",
+        help="Maximum number of requests per process that wait for events: GET /v1/events with wait or as a stream. "
+        "Further requests are answered at once. The default is a quarter of the threads of the web server, or 1 if "
+        "their number is unknown. Set 0 for a server whose processes have one thread each.",
     ),
 ]
 

@@ -1,10 +1,10 @@
-"""Failures that only the API below /v1 has."""
+"""Failures of the v1 API."""
 
 from __future__ import annotations
 
 from placement import errors
 
-#: The code of a value that is not one of those that its field takes.
+#: The code of a value that is invalid in its field.
 INVALID_FIELD = "placement.v1.invalid_field"
 
 
@@ -20,16 +20,16 @@ class UnknownProvider(errors.InvalidCondition):
 
     code = errors.PROVIDER_NOT_FOUND
     violation = errors.Violation(
-        "%(parameter)s", 'names "%(provider)s", which is no provider or node', "the uuid or the name of one"
+        "%(parameter)s", 'names "%(provider)s", which is not a provider or node', "the uuid or the name of one"
     )
     template = f"{violation.field} {violation.problem}"
 
 
 class InvalidField(errors.BadRequest):
-    """A value conforms to the schema, but is not valid in its field: it contradicts another one, or names nothing.
+    """A value conforms to the schema, but is invalid in its field: it contradicts another value, or matches nothing.
 
     Args:
-        violation: What is wrong with it.
+        violation: The field, the problem and the expected value.
     """
 
     code = INVALID_FIELD
@@ -43,47 +43,47 @@ class InvalidField(errors.BadRequest):
 
 
 class PositionLost(errors.Gone):
-    """Events after a position cannot be read without a gap, or the position is none of this history."""
+    """Events after a position cannot be read without a gap, or the position is not part of this history."""
 
     code = "placement.v1.position_lost"
     template = (
         "The history has no such position: events after it were removed, or the database was restored to an earlier "
-        "state. Read the present state anew, and go on from the position that after=now returns."
+        "state. Read the current state, then continue from the position that after=now returns."
     )
 
 
 class TimeUnknown(errors.Gone):
-    """A state is asked for of a time before the oldest event."""
+    """The time of a requested state is before the oldest event."""
 
     code = "placement.v1.time_unknown"
-    template = "The history does not reach back to that time: it begins with %(begins)s."
+    template = "The history does not reach back to that time; its oldest event: %(begins)s."
 
 
 class TooManyChanges(errors.BadRequest):
-    """A state is asked for of a time since which too much has changed."""
+    """Too much has changed since the time of a requested state."""
 
     code = "placement.v1.too_many_changes"
     template = (
-        "There are more than %(most)d events since then, and one request undoes no more. Ask for a later time: that "
-        "of %(reached)s takes a tenth less."
+        "More than %(most)d events have been recorded since that time, the limit for one request. Ask for a later "
+        "time, such as %(reached)s."
     )
 
 
 class NothingKnown(errors.NotFound):
-    """The path names nothing that is there, or of which the history has an event."""
+    """The path names an object that does not exist and has no event in the history."""
 
     code = "placement.v1.nothing_known"
-    template = "No provider, node or consumer %(object)s is there, and the history has no event of one."
+    template = "There is no provider, node or consumer %(object)s, and the history records no event of one."
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 
 
 class NothingHeld(errors.NotFound):
-    """The consumer whose claim is asked for has none, or the time of its lease is over."""
+    """The consumer has no claim, or its lease has expired."""
 
     code = "placement.v1.nothing_held"
-    template = "Consumer %(consumer)s holds nothing, or the time of its lease is over."
+    template = "Consumer %(consumer)s holds nothing, or its lease has expired."
 
 
 class NoRoom(errors.Conflict):
@@ -92,36 +92,35 @@ class NoRoom(errors.Conflict):
 
 
 class Undecided(errors.Conflict):
-    """The search for a place reached its limit before it found one or could rule one out."""
+    """The search for a place reached its limit before it found a place or ruled out all of them."""
 
     code = "placement.v1.undecided"
     template = (
-        "The search was cut short before it found a place; there may be one ([placement]max_search_operations, "
+        "The search reached its limit before it found a place; there may be one ([placement]max_search_operations, "
         "max_search_memory)."
     )
 
 
 class HeldOtherwise(errors.Conflict):
-    """The consumer holds something that was not claimed by an equal request."""
+    """The consumer holds resources that were not claimed by an equal request."""
 
     code = "placement.v1.held_otherwise"
     template = (
-        "Consumer %(consumer)s holds something already, and not for an equal request. To give it another place, send "
+        "Consumer %(consumer)s already holds resources that an equal request did not claim. To replace them, send "
         "keep: false with its generation."
     )
 
 
 class NothingNamed(errors.BadRequest):
-    """A release names neither consumers nor conditions, or both; or it has a limit without conditions."""
+    """A release names neither consumers nor conditions, or both, or has a limit without conditions."""
 
     template = (
-        "A release names either consumers or conditions about them: at least one, and not both.  A limit is only for "
-        "conditions."
+        "A release names either consumers or conditions: at least one, but not both. A limit requires conditions."
     )
 
 
 class NothingPlaced(errors.Conflict):
-    """Another request of an ``all_or_nothing`` call was refused."""
+    """Another request of an ``all_or_nothing`` claim set was refused."""
 
     code = "placement.v1.nothing_placed"
-    template = "Another request of this call was refused, and all of them were to be placed or none."
+    template = "Another request of this claim set was refused; with all_or_nothing, none is placed."

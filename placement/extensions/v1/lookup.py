@@ -1,4 +1,4 @@
-"""What a request names: providers, by uuid or name (docs: v1-names), resource classes and traits."""
+"""Lookup of the providers (docs: v1-names), resource classes and traits that a request names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from placement.uuids import canonical, is_uuid
 def find(snapshot: Snapshot, ident: str) -> int | None:
     """Return the slot of the provider with exactly this uuid, exactly this name, or this uuid in another spelling.
 
-    The first of these that there is goes first: a provider whose name is the uuid of another one is found by its own
-    uuid only.  None if there is none.
+    The first match in this order wins: a provider whose name is the uuid of another provider is found only by its own
+    uuid.  None if no provider matches.
     """
     slot = snapshot.by_uuid.get(ident)
     if slot is None:
@@ -26,26 +26,26 @@ def find(snapshot: Snapshot, ident: str) -> int | None:
 
 
 def provider_or_node(snapshot: Snapshot, database: Database, ident: str) -> int | None:
-    """Return the slot of the provider that ``find`` finds, or else of that of the node with this name."""
+    """Return the slot of the provider that ``find`` returns, or else of the node with this name."""
     return find(snapshot, nodes_named(snapshot, database, [ident]).get(ident, ident))
 
 
 def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -> Mapping[str, str]:
-    """Return the uuids of nodes, by those names that no provider has.
+    """Return the uuids of nodes, by name, for the names that match no provider.
 
     Args:
-        database: Read once, if there are such names.
+        database: Read once if there are such names.
         idents: Uuids and names.
     """
     unknown = [ident for ident in {*idents} if find(snapshot, ident) is None and not is_uuid(ident.strip())]
-    return database.read(nodes.named, unknown) if unknown and nodes.tables() else {}
+    return database.read(nodes.uuids_by_name, unknown) if unknown and nodes.tables() else {}
 
 
 def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     """Return the slot of the provider that a path names.
 
     Raises:
-        NoSuchProvider: There is none (404).
+        NoSuchProvider: There is no such provider or node (404).
     """
     slot = provider_or_node(snapshot, database, ident)
     if slot is None:
@@ -54,10 +54,10 @@ def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
 
 
 def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> int:
-    """Return the slot of the provider that a parameter of the query names.
+    """Return the slot of the provider that a query parameter names.
 
     Raises:
-        UnknownProvider: There is none (400).
+        UnknownProvider: There is no such provider or node (400).
     """
     slot = provider_or_node(snapshot, database, ident)
     if slot is None:
@@ -66,7 +66,7 @@ def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: 
 
 
 def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
-    """Return the name of a resource class that the parameter ``class`` has; None if it is not there.
+    """Return the value of the parameter ``class``; None without the parameter.
 
     Raises:
         UnknownClassInQuery: There is no such class.
@@ -77,7 +77,7 @@ def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
 
 
 def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | None:
-    """Return the name of a trait that the parameter ``trait`` has; None if it is not there.
+    """Return the value of the parameter ``trait``; None without the parameter.
 
     Raises:
         UnknownTraitsInQuery: There is no such trait.

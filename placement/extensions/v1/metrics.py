@@ -1,4 +1,4 @@
-"""Metrics of the history and of those who follow it (docs/observability.rst)."""
+"""Metrics of the history and of its readers (docs/observability.rst)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from placement.metrics.instruments import Instruments, Subscription
 
 
 def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
-    """Create the metrics, and yield what changes them."""
+    """Create the metrics; yield the signals that change them, each with its handler."""
     counter, gauge = instruments.counter, instruments.gauge
-    recorded = counter("events_recorded", "Changes of objects that were recorded in the history", "kind")
-    pruned = counter("events_pruned", "Events that were removed from the history", "cause")
-    ordered = counter("transactions_ordered", "Transactions whose events were given their positions")
-    refused = counter("waits_refused", "Requests that were to wait for events, and had no place to")
-    # Not the requests with 410: for Prometheus the first value of their series would be no increase.
-    lost = counter("positions_lost", "Readers of events who were told that their position is lost")
+    recorded = counter("events_recorded", "Changes of objects recorded in the history", "kind")
+    pruned = counter("events_pruned", "Events removed from the history", "cause")
+    ordered = counter("transactions_ordered", "Transactions whose events got their positions")
+    refused = counter("waits_refused", "Requests answered without waiting for events, because too many were waiting")
+    # The counter of 410 responses does not serve here: Prometheus sees no increase in the first value of a series.
+    lost = counter("positions_lost", "Requests for events after a position that was lost")
     unordered = gauge("transactions_unordered", "Transactions whose events have no position yet", "livemostrecent")
-    waiting = gauge("waiting_requests", "Requests that wait for events", "livesum")
-    # Kept when a process ends: they are about the database.
+    waiting = gauge("waiting_requests", "Requests waiting for events", "livesum")
+    # These values outlive a worker process, since they describe the database.
     events = gauge("history_events", "Events in the history", "mostrecent")
     oldest = gauge("history_oldest_seconds", "Age of the oldest event in the history", "mostrecent")
     for cause in get_args(signals.PruneCause):
         pruned.labels(cause)
-    # After each COMMIT with events, and the library takes long to find the metric for some labels.
+    # Called after each COMMIT with events; looking up a metric by its labels is slow in the library.
     recorded_of = functools.cache(recorded.labels)
 
     def events_recorded(kinds: Mapping[str, int]) -> None:

@@ -1,6 +1,6 @@
-"""The objects of extensions for which a provider stands, such as bare metal nodes, and their names (docs: v1-names).
+"""Names of the objects that extensions represent by providers, such as bare metal nodes (docs: v1-names).
 
-The provider of a node has the node's uuid, and often that uuid as its name.
+The provider of a node has the uuid of the node, and often this uuid as its name.
 """
 
 from __future__ import annotations
@@ -16,68 +16,68 @@ from placement.db.schema.tables import metadata
 from placement.db.writes.transaction import Reading
 from placement.index.snapshot import Snapshot
 
-#: How many uuids one statement names.
-_AT_ONCE = 1000
-#: Members of documents that are sentences.
+#: Uuids or names per statement.
+_BATCH_SIZE = 1000
+#: Members of documents that hold sentences.
 _SENTENCES = ("summary", "text", "detail")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def tables() -> list[sa.Table]:
-    """Return the tables of such objects; each has the columns ``uuid`` and ``name``."""
+    """Return the tables of such objects; each contains the columns ``uuid`` and ``name``."""
     return [table for table in metadata.tables.values() if "objects" in table.info]
 
 
-def named(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
-    """Return the uuids of the nodes with these names, by name."""
+def uuids_by_name(db: Reading, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the uuids of nodes by name."""
     return {row.name: row.uuid for row in _rows(db, "name", names)}
 
 
-def names(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
-    """Return the names of nodes by their uuids.
+def names_by_uuid(db: Reading, uuids: Sequence[str] | None = None) -> Mapping[str, str]:
+    """Return the names of nodes by uuid.
 
     Args:
         db: The connection.
-        uuids: The only ones that are looked for; None for all.
+        uuids: The nodes to look up; None for all.
     """
     return {row.uuid: row.name for row in _rows(db, "uuid", uuids)}
 
 
 def _rows(db: Reading, column: str, values: Sequence[str] | None) -> Iterator[Any]:
-    """Yield the uuid and the name of each node that has a name, and one of the values, if given, in a column."""
+    """Yield the uuid and name of each named node whose column contains one of the values; None for any value."""
     for table in tables():
         query = sa.select(table.c.uuid, table.c.name).where(table.c.name.is_not(None))
         if values is None:
             yield from db.execute(query)
         else:
-            for start in range(0, len(values), _AT_ONCE):
-                yield from db.execute(query.where(table.c[column].in_(values[start : start + _AT_ONCE])))
+            for start in range(0, len(values), _BATCH_SIZE):
+                yield from db.execute(query.where(table.c[column].in_(values[start : start + _BATCH_SIZE])))
 
 
-def among(database: Database, providers: Iterable[tuple[str, str | None]]) -> Mapping[str, str]:
-    """Return the names of the nodes among providers, by uuid.
+def names_of_providers(database: Database, providers: Iterable[tuple[str, str | None]]) -> Mapping[str, str]:
+    """Return the names of the nodes that providers represent, by uuid.
 
     Args:
         database: Read only if one of the providers may be a node.  Raises DatabaseUnavailable or DatabaseBusy.
-        providers: Pairs of a uuid and a name.
+        providers: Pairs of uuid and name.
     """
     nameless = {uuid for uuid, name in providers if name in (None, uuid)}
-    return database.read(names, [*nameless]) if nameless and tables() else {}
+    return database.read(names_by_uuid, [*nameless]) if nameless and tables() else {}
 
 
-def add(database: Database, documents: Iterable[tuple[str, dict[str, Any]]]) -> None:
-    """Add ``node``, its name, to the documents of providers that are nodes.
+def add_names(database: Database, documents: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Add the name of the node, as ``node``, to documents of providers that represent one.
 
     Args:
-        database: As for ``among``.
-        documents: Pairs of the uuid of a provider and an object that has its ``name``.
+        database: As for ``names_of_providers``.
+        documents: Pairs of a provider uuid and an object with its ``name``.
     """
     shown = [*documents]
-    put(shown, among(database, ((uuid, document["name"]) for uuid, document in shown)))
+    insert_names(shown, names_of_providers(database, ((uuid, document["name"]) for uuid, document in shown)))
 
 
-def put(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
-    """Add ``node``, after ``name``, to documents whose uuid has a known name."""
+def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str]) -> None:
+    """Insert ``node`` after ``name`` in documents whose uuid has a known node name."""
     for uuid, document in documents:
         if uuid in known:
             others = {member: document.pop(member) for member in [*document] if member not in ("uuid", "name")}
@@ -85,7 +85,7 @@ def put(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping[str, str
 
 
 def unambiguous(known: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
-    """Return the names of nodes, by uuid, that no provider has: such a name is that of the provider."""
+    """Return the node names, by uuid, that no provider has: a name in common refers to the provider."""
     return {uuid: name for uuid, name in known.items() if name not in snapshot.by_name}
 
 
@@ -93,32 +93,32 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
     """Replace the uuids of nodes by their unambiguous names in the sentences of a document.
 
     Args:
-        database: As for ``among``.
-        snapshot: Has the names of providers.
+        database: As for ``names_of_providers``.
+        snapshot: The names of providers.
         document: Changed in place.
     """
     objects = _objects(document)
     sentences = [(each, name) for each in objects for name in _SENTENCES if isinstance(each.get(name), str)]
     uuids = {uuid for each, name in sentences for uuid in _UUID.findall(each[name])}
     named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
-    known = unambiguous(among(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
+    known = unambiguous(names_of_providers(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
     for each, name in sentences if known else ():
-        each[name] = _UUID.sub(lambda found: known.get(found[0], found[0]), each[name])
+        each[name] = _UUID.sub(lambda match: known.get(match[0], match[0]), each[name])
 
 
 def providers_in(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object in a document that has the ``uuid`` and ``name`` of a provider, as a pair with that uuid."""
+    """Yield each object in a document that contains a ``uuid`` and a ``name``, after the uuid."""
     return ((each["uuid"], each) for each in _objects(document) if "uuid" in each and "name" in each)
 
 
 def providers_of_allocations(documents: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what is held of each provider in documents that may have ``allocations``, after its uuid."""
+    """Yield the allocations by provider in documents that may contain ``allocations``, each after the provider uuid."""
     for document in documents:
         yield from document.get("allocations", {}).items()
 
 
 def _objects(document: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects in a document, each before those in it."""
+    """Yield the objects in a document, outer objects first."""
     if isinstance(document, dict):
         yield document
         document = [*document.values()]

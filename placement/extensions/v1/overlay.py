@@ -1,4 +1,4 @@
-"""The amounts that picks took from the providers of a snapshot, and what they leave of a tree's problem."""
+"""Usage added to a snapshot by picks, and tree problems at that usage."""
 
 from __future__ import annotations
 
@@ -10,101 +10,102 @@ from placement.index.edit import with_used
 from placement.index.snapshot import Snapshot
 from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
 
-#: What a consumer gives up, by slot and resource class.
+#: Amounts that a consumer releases, by slot and resource class.
 Own = Mapping[tuple[int, str], int]
 
 
 class UsageOverlay:
-    """The usage of the providers that picks took something from.
+    """The usage of providers after the picks so far.
 
-    What the picks of one consumer take from one provider is one allocation: its sum has to be within ``max_unit``.
-    ``begin_consumer`` says where the next consumer begins.
+    The amounts that one consumer takes from one provider in several picks form one allocation, whose sum must be within
+    ``max_unit``.  ``begin_consumer`` starts the picks of the next consumer.
 
     Attributes:
-        changes: How many candidates were taken or given back so far.
+        changes: Number of candidates taken or released so far.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        """Begin with the usage in the snapshot."""
+        """Start with the usage in the snapshot."""
         self._base = snapshot
-        #: Some of its inventories, by slot and resource class.
+        #: Inventories read from it, by slot and resource class.
         self._inventories: dict[tuple[int, str], Amounts] = {}
-        #: By slot and resource class: what was taken since.
+        #: Amounts taken since, by slot and resource class.
         self._taken: dict[int, dict[str, int]] = {}
-        #: The same with a newer usage, and the providers of which it is still newer.
-        self._present = snapshot
-        self._newer: set[int] = set()
+        #: The base snapshot plus amounts taken; slots whose usage is not merged into it yet.
+        self._current = snapshot
+        self._unmerged: set[int] = set()
         self.changes = 0
-        #: What the present consumer gives up, and what it was given.
+        #: Amounts that the current consumer releases; amounts that it has taken.
         self._own: Own = {}
-        self._given: dict[tuple[int, str], int] = {}
+        self._taken_by_consumer: dict[tuple[int, str], int] = {}
 
     def begin_consumer(self, own: Own) -> None:
-        """Take what follows for another consumer, who gives up amounts of its own; they are free for it alone."""
+        """Start the picks of the next consumer; the amounts that it releases are free only for this consumer."""
         self._own = own
-        self._given.clear()
+        self._taken_by_consumer.clear()
 
     def take(self, candidate: Candidate, times: int = 1) -> None:
-        """Take the amounts of a candidate; -1 times gives them back."""
+        """Take the amounts of a candidate; -1 releases them."""
         self.changes += 1
-        given = self._given
-        for slot, wanted in candidate.amounts.items():
-            self._newer.add(slot)
+        taken_by_consumer = self._taken_by_consumer
+        for slot, amounts in candidate.amounts.items():
+            self._unmerged.add(slot)
             taken = self._taken.setdefault(slot, {})
-            for name, amount in wanted.items():
+            for name, amount in amounts.items():
                 taken[name] = taken.get(name, 0) + times * amount
-                given[slot, name] = given.get((slot, name), 0) + times * amount
+                taken_by_consumer[slot, name] = taken_by_consumer.get((slot, name), 0) + times * amount
 
-    def _held(self, slot: int, name: str, own: Own) -> Amounts:
-        """Return an inventory with its present usage, less what a consumer gives up."""
-        held = self._inventories.get((slot, name))
-        if held is None:
+    def _inventory(self, slot: int, name: str, own: Own) -> Amounts:
+        """Return an inventory at the current usage, minus the amounts that a consumer releases."""
+        inventory = self._inventories.get((slot, name))
+        if inventory is None:
             column = self._base.column(name)
             assert column is not None, name  # or no provider would be eligible
-            held = self._inventories[slot, name] = column.amounts(slot)
+            inventory = self._inventories[slot, name] = column.amounts(slot)
         taken = self._taken.get(slot, {}).get(name, 0)
-        return held._replace(used=held.used + taken - own.get((slot, name), 0))
+        return inventory._replace(used=inventory.used + taken - own.get((slot, name), 0))
 
-    def _left(self, slot: int, name: str) -> Amounts:
-        """Return the same for the present consumer: what it was given is no part of what it may have any more."""
-        held = self._held(slot, name, self._own)
-        return held._replace(max_unit=held.max_unit - given) if (given := self._given.get((slot, name))) else held
+    def _inventory_for_consumer(self, slot: int, name: str) -> Amounts:
+        """Return the inventory for the current consumer, with max_unit reduced by the amounts that it has taken."""
+        inventory = self._inventory(slot, name, self._own)
+        taken = self._taken_by_consumer.get((slot, name))
+        return inventory._replace(max_unit=inventory.max_unit - taken) if taken else inventory
 
     def snapshot(self, own: Own) -> Snapshot:
-        """Return the snapshot with the present usage, without what a consumer gives up."""
-        if self._newer:
-            held = [(slot, name) for slot in self._newer for name in self._taken[slot]]
-            self._present = with_used(self._present, self._used(held, {}))
-            self._newer.clear()
-        return with_used(self._present, self._used(own, own)) if own else self._present
+        """Return the snapshot at the current usage, minus the amounts that a consumer releases."""
+        if self._unmerged:
+            keys = [(slot, name) for slot in self._unmerged for name in self._taken[slot]]
+            self._current = with_used(self._current, self._used(keys, {}))
+            self._unmerged.clear()
+        return with_used(self._current, self._used(own, own)) if own else self._current
 
-    def _used(self, held: Iterable[tuple[int, str]], own: Own) -> dict[int, dict[int, int]]:
-        """Return the usage of some inventories, less what a consumer gives up, by class id and slot."""
+    def _used(self, keys: Iterable[tuple[int, str]], own: Own) -> dict[int, dict[int, int]]:
+        """Return the usage of inventories, minus the amounts that a consumer releases, by class id and slot."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
-        for slot, name in held:
-            used[self._base.class_ids[name]][slot] = int(self._held(slot, name, own).used)
+        for slot, name in keys:
+            used[self._base.class_ids[name]][slot] = int(self._inventory(slot, name, own).used)
         return used
 
     def rebase(self) -> None:
-        """Begin with the present usage; problems that were made before are not valid any more."""
+        """Make the current usage the base; problems from earlier snapshots become invalid."""
         self._base = self.snapshot({})
         self._taken, self._inventories = {}, {}
 
     def times(self, slot: int, amounts: Mapping[str, int]) -> int:
-        """Return how often the provider can supply the amounts to the present consumer, or more."""
-        return min(self._left(slot, name).available // amount for name, amount in amounts.items())
+        """Return an upper bound of how often the provider can supply the amounts to the current consumer."""
+        return min(self._inventory_for_consumer(slot, name).available // amount for name, amount in amounts.items())
 
     def remaining(self, problem: TreeProblem) -> TreeProblem | None:
-        """Return the problem of a tree with the present usage; None if some demand fits nowhere.
+        """Return the problem of a tree at the current usage; None if some demand fits nowhere.
 
         Args:
-            problem: Made from a snapshot with the same or a smaller usage, without what the consumer gives up.
+            problem: The problem at the same or a smaller usage, minus the amounts that the consumer releases.
         """
         touched = {slot for domain in problem.domains for slot in domain if slot in self._taken}
         if not touched:
             return problem
         requirements = problem.requirements
-        # Equal demands keep having the same domain object.
+        # Equal demands must keep sharing one domain object.
         known: dict[Hashable, tuple[int, ...]] = {}
         domains = []
         for demand, domain in zip(requirements.demands, problem.domains, strict=True):
@@ -118,14 +119,16 @@ class UsageOverlay:
         return problem._replace(domains=tuple(domains), facts=facts)
 
     def _fits(self, slot: int, demand: Demand) -> bool:
-        return all(self._left(slot, name).fits(amount) for name, amount in demand.amounts.items())
+        return all(self._inventory_for_consumer(slot, name).fits(amount) for name, amount in demand.amounts.items())
 
     def _facts(
         self, problem: TreeProblem, requirements: Requirements, touched: set[int]
     ) -> Mapping[int, ProviderFacts]:
-        """Return the facts of the providers of the problem, with what is available of the touched ones."""
+        """Return the facts of the providers in a problem, with the amounts available on the touched ones."""
         facts = {slot: problem.facts[slot] for domain in problem.domains for slot in domain}
         for slot in touched:
-            available = {name: self._left(slot, name).available for name in requirements.summed_classes}
+            available = {
+                name: self._inventory_for_consumer(slot, name).available for name in requirements.summed_classes
+            }
             facts[slot] = facts[slot]._replace(available=available)
         return facts

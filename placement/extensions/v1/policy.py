@@ -1,7 +1,7 @@
-"""The policy rules of the API below /v1 (docs: policy).
+"""Policy rules of the v1 API (docs: policy).
 
-Answers name providers: they are for the callers that may list providers.  Those of the doctor name files and options of
-the host: they are for administrators.
+Responses name providers, so they are for callers that may list providers.  The doctor's findings name files and options
+of the host, so they are for administrators.
 """
 
 from __future__ import annotations
@@ -18,17 +18,22 @@ def _rule(name: str, description: str, method: str, path: str, check: str = ADMI
 RULES = [
     _rule("capacity:show", "Show how many times a request could be placed.", "GET", "/capacity"),
     _rule(
-        "doctor", "Show what is wrong with configuration, database and data.", "GET", "/doctor", check="rule:admin_api"
+        "doctor", "Show the findings about configuration, database and data.", "GET", "/doctor", check="rule:admin_api"
     ),
     _rule("explain", "Explain which candidates a request has, or why it has none.", "GET", "/explain"),
     _rule("overview:show", "Show all providers as trees.", "GET", "/overview"),
-    _rule("providers:show", "Show a provider, its tree, and who holds what in it.", "GET", "/providers/{provider}"),
-    _rule("consumers:list", "List consumers with all that they hold.", "GET", "/consumers"),
-    _rule("events:list", "Follow what was changed, in whose name.", "GET", "/events"),
-    _rule("history:show", "Show what has happened to a provider, a node or a consumer.", "GET", "/history/{object}"),
+    _rule(
+        "providers:show",
+        "Show a provider, its tree, and the consumers with allocations in it.",
+        "GET",
+        "/providers/{provider}",
+    ),
+    _rule("consumers:list", "List consumers with their allocations.", "GET", "/consumers"),
+    _rule("events:list", "List and follow changes, with the user who made each.", "GET", "/events"),
+    _rule("history:show", "Show the changes of a provider, a node or a consumer.", "GET", "/history/{object}"),
     _rule("usage:show", "Show capacity and usage of all providers over time.", "GET", "/usage"),
     _rule("claims:create", "Find places for consumers and claim them.", "POST", "/claims"),
-    _rule("claims:show", "Show what a consumer holds, and when that ends.", "GET", "/claims/{consumer}"),
-    _rule("claims:extend", "Give what a consumer holds another end, or none.", "POST", "/claims/{consumer}/extend"),
-    _rule("claims:delete", "Release all that several consumers hold.", "DELETE", "/claims"),
+    _rule("claims:show", "Show the claim of a consumer and its expiry.", "GET", "/claims/{consumer}"),
+    _rule("claims:extend", "Set or clear the expiry of a claim.", "POST", "/claims/{consumer}/extend"),
+    _rule("claims:delete", "Release the claims of several consumers.", "DELETE", "/claims"),
 ]

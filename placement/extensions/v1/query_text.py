@@ -1,4 +1,4 @@
-"""A search query as a query string: the reverse of ``parse``, at the newest version."""
+"""Search queries written as query strings: the inverse of ``parse``, at the newest version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 
 
 def query_string(query: SearchQuery) -> str:
-    """Return the query string, with ``:``, ``,`` and ``!`` as they are."""
+    """Return the query string, with ``:``, ``,`` and ``!`` unquoted."""
     return text(pairs(query))
 
 
@@ -46,12 +46,12 @@ def group_pairs(group: Group) -> Iterator[Pair]:
 
 
 def resources(suffix: str, amounts: Iterable[tuple[str, int]]) -> Pair:
-    """Return the parameter with these amounts."""
+    """Return the parameter that requests amounts."""
     return f"resources{suffix}", ",".join(f"{name}:{amount}" for name, amount in amounts)
 
 
 def required(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pair]:
-    """Yield the parameters that require and forbid traits: one for single traits, one for each choice of several."""
+    """Yield the parameters that require and forbid traits: one for single traits, one for each set of alternatives."""
     if single := _single_traits((names for names in any_of if len(names) == 1), none_of):
         yield f"required{suffix}", ",".join(single)
     for names in any_of:
@@ -81,10 +81,10 @@ def _one_or_several(names: frozenset[str]) -> str:
 
 
 def in_tree(suffix: str, uuid: str) -> Pair:
-    """Return the parameter that allows one tree only."""
+    """Return the parameter that restricts a group to one tree."""
     return f"in_tree{suffix}", uuid
 
 
 def same_subtree(suffixes: Iterable[str]) -> Pair:
-    """Return the parameter that ties groups to one subtree."""
+    """Return the parameter that restricts groups to one subtree."""
     return "same_subtree", ",".join(sorted(suffixes))

@@ -1,4 +1,4 @@
-"""Instrumentation events of the history and of those who follow it (``placement/signals.py``)."""
+"""Instrumentation signals of the history and of its readers (``placement/signals.py``)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Literal
 
 from placement.signals import Signal
 
-#: A transaction was committed that recorded events: how many of each kind (``history.event.KINDS``).
+#: A transaction with events was committed: number of events by kind (``history.event.KINDS``).
 events_recorded: Signal[[Mapping[str, int]]] = Signal()
 
-#: The option of ``[history]`` because of which events are removed.
+#: The option in ``[history]`` that causes events to be removed.
 PruneCause = Literal["retention_days", "max_events"]
-#: Events were removed from the history: the cause, and how many.
+#: Events were removed from the history: cause, number of events.
 events_pruned: Signal[[PruneCause, int]] = Signal()
 
-#: A worker has measured the history: its events, and the age of the oldest in seconds; both are 0 if it is empty.
+#: A worker process measured the history: number of events, age of the oldest in seconds; both 0 if it is empty.
 history_measured: Signal[[int, float]] = Signal()
 
-#: The number of committed transactions whose events have no position yet has changed to this.
+#: New number of committed transactions whose events have no position yet.
 transactions_unordered: Signal[[int]] = Signal()
 
-#: The events of this many transactions were given their positions.
+#: Events got their positions: number of transactions.
 transactions_ordered: Signal[[int]] = Signal()
 
-#: The number of requests of this process that wait for events has changed to this.
+#: New number of requests of this process that wait for events.
 waiting_changed: Signal[[int]] = Signal()
 
-#: A request that asked to wait for events was answered at once, because too many wait already.
+#: A request to wait for events was answered at once, because too many were waiting.
 wait_refused: Signal[[]] = Signal()
 
-#: A reader of events was told that its position is lost.
+#: A request for events named a position that is lost.
 position_lost: Signal[[]] = Signal()

@@ -59,7 +59,7 @@ def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
 
 def test_errors_that_the_doctor_finds_are_counted_and_the_number_kept_for_a_minute(database_url, monkeypatch):
     clock = Clock(time.monotonic())
-    monkeypatch.setattr("placement.extensions.v1.examining.time", clock)
+    monkeypatch.setattr("placement.extensions.v1.worker_examination.time", clock)
     app = console(database_url)
     uuids = {name: provider(app, name, VCPU=1) for name in ("host", "other")}
     uuids["child"] = provider(app, "child", uuids["host"], VCPU=1)

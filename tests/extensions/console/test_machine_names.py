@@ -120,6 +120,6 @@ def test_sentences_and_what_consumers_hold_name_the_machine(app, rack):
         held = page(app, f"/consumers/{consumer}").text.partition("What it holds")[2]
         assert names(f"</h1>{held}")[uuid] == name
         text = page(app, f"/query?resources=CUSTOM_BM:1&in_tree={uuid}").text
-        assert f"Without in_tree={name} there would be 1 candidate" in text
+        assert f"Without in_tree={name}, there would be 1 candidate" in text
     for consumer in (ONE, TWO):
         send(app, "DELETE", f"/v1/claims?consumer={consumer}")

@@ -111,8 +111,8 @@ def test_an_age_names_a_moment_and_the_future_is_the_present(app, then):
 @pytest.mark.parametrize(
     ("at", "status", "sentence"),
     [
-        ("2001-01-01", 410, "The history does not reach back to that time: it begins with"),
-        ("30d", 410, "The history does not reach back to that time: it begins with"),
+        ("2001-01-01", 410, "The history does not reach back to that time; its oldest event:"),
+        ("30d", 410, "The history does not reach back to that time; its oldest event:"),
         ("yesterday", 400, "a date in UTC, for example"),
         ("2026-02-30", 400, "a date in UTC, for example"),
         ("", 400, "a date in UTC, for example"),

@@ -102,7 +102,7 @@ def test_a_count_is_of_trees_and_a_dry_run_takes_nothing(ask):
 def test_what_fits_nowhere_ends_with_1_and_says_why(ask, more):
     done = ask("claim", "resources=VCPU:9", *OWNER, *more)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "none of the 8 providers that remain can give 9 VCPU" in done.stdout
+    assert "none of the 8 remaining providers can supply 9 VCPU" in done.stdout
     assert ["with", "resources=VCPU:8", "4", "resources=VCPU:8"] in [line.split() for line in done.stdout.splitlines()]
     assert ask("claim", "resources=VCPU:9", "--json", *OWNER, *more).returncode == 1
 
@@ -180,7 +180,7 @@ def test_an_end_is_given_moved_and_taken_away(ask):
     done = ask("extend", new(), "1h")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("placement-ask: 404 Not Found: Consumer ")
-    assert done.stderr.endswith(" holds nothing, or the time of its lease is over.\n")
+    assert done.stderr.endswith(" holds nothing, or its lease has expired.\n")
     assert ask("extend", consumer).returncode == 2
 
 

@@ -83,7 +83,7 @@ def show(req: Request, consumer: str) -> Reply:
 def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
     """Return the names of the providers on which consumers hold something, by uuid; that of its node for a node."""
     named = {held.provider: held.name for holder in holders for held in holder.held.values()}
-    known = nodes.among(req.database, named.items())
+    known = nodes.names_of_providers(req.database, named.items())
     if known:
         known = nodes.unambiguous(known, req.index.current())
     return {uuid: name or uuid for uuid, name in {**named, **known}.items()}

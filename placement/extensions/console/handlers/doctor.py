@@ -5,7 +5,7 @@ from __future__ import annotations
 from placement.extensions.console import pages
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import places
-from placement.extensions.v1.examining import examined
+from placement.extensions.v1.worker_examination import examine_worker
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
@@ -17,7 +17,7 @@ _PLACES = 50
 @endpoint(policy="placement:v1:doctor", negotiates=False)
 def show(req: Request) -> Reply:
     """Show what is wrong with the configuration, the database and its data, as this worker sees it, the worst first."""
-    examination, snapshot = examined(req), named_snapshot(req)
+    examination, snapshot = examine_worker(req), named_snapshot(req)
     return pages.show(
         req,
         "doctor.html",

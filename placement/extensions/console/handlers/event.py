@@ -10,7 +10,7 @@ from placement.extensions.console import pages
 from placement.extensions.console.machine_names import trees_of
 from placement.extensions.console.views.query_form import without_blanks
 from placement.extensions.console.views.story import complete, stories
-from placement.extensions.v1.following import Following
+from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.history.event import KINDS, MARK, EventFilter
 from placement.extensions.v1.schemas import event as schema
 from placement.http.endpoint import endpoint
@@ -79,7 +79,7 @@ def follow(req: Request) -> Reply:
     """Wait for an event after a position, if there is a place among those that wait; show the newest events."""
     given = _given(req)
     wanted = _wanted(req, given)
-    Following(req.database, req.index, wanted, 1).wait(given.pop("position", None), _WAIT)
+    EventReader(req.database, req.index, wanted, 1).wait(given.pop("position", None), _WAIT)
     return pages.show(req, "event_rows.html", **_newest(req, wanted, given))
 
 
@@ -94,11 +94,11 @@ def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
 
 def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[str, Any]:
     """Return what the rows of events show: those before a mark, or the newest."""
-    following = Following(req.database, req.index, wanted, ROWS)
+    reader = EventReader(req.database, req.index, wanted, ROWS)
     # First the position, so that what happens meanwhile is waited for in vain at most.
-    position = following.start(schema.NOW)
+    position = reader.start(schema.NOW)
     after = given.get("after")
-    page = following.page(after, newest_first=True)
+    page = reader.page(after, newest_first=True)
     events, mark = complete(page)
     filters = {name: value for name, value in given.items() if name not in ("after", "position")}
     return {

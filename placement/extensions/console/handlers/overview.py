@@ -11,11 +11,11 @@ from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
 from placement.extensions.console.views.story import Story, complete, stories
 from placement.extensions.console.views.usage_chart import UsageChart
-from placement.extensions.v1.examining import recently_examined
-from placement.extensions.v1.following import Following
+from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.overview import usage_history
 from placement.extensions.v1.schemas import event as event_schema
+from placement.extensions.v1.worker_examination import recent_examination
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, ok
@@ -108,7 +108,7 @@ def list_hosts(req: Request) -> Reply:
 @endpoint(policy="placement:v1:doctor", negotiates=False)
 def show_findings(req: Request) -> Reply:
     """Show how many errors the doctor finds: a part of the page, which asks for it once it is there."""
-    errors = [finding for _, finding in recently_examined(req, _FRESH).findings if finding.severity is Severity.ERROR]
+    errors = [finding for _, finding in recent_examination(req, _FRESH).findings if finding.severity is Severity.ERROR]
     return pages.show(req, "findings.html", found=len(errors))
 
 
@@ -143,5 +143,5 @@ def _changes(req: Request) -> list[Story] | None:
     # Those of all projects.
     if not req.may(event_schema.RULE, {}):
         return None
-    page = Following(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
+    page = EventReader(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
     return stories(complete(page)[0], page.names, named_snapshot(req), req.now())[:_CHANGES]

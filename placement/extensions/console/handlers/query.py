@@ -13,9 +13,9 @@ from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
 from placement.extensions.console.views.dry_run import DryRunAnswer
 from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
-from placement.extensions.v1 import lookup, query_text, searching
+from placement.extensions.v1 import lookup, query_text, request_query
 from placement.extensions.v1.count.count import count
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.explain.sentence import PROPERTIES
 from placement.extensions.v1.pick.picker import Picker, PickRequest
 from placement.extensions.v1.pick.strategy import Preference
@@ -95,8 +95,8 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
     snapshot, query = named_snapshot(req), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
-        named = lookup.nodes_named(snapshot, req.database, searching.trees(pairs))
-        query = searching.parsed(req.parameters, snapshot, named, req.conf)
+        named = lookup.nodes_named(snapshot, req.database, request_query.in_tree_values(pairs))
+        query = request_query.from_parameters(req.parameters, snapshot, named, req.conf)
         existence.check(query, snapshot, req.database)
     except errors.BadRequest as refused:
         explained = None if query is None else _explained(req, query, snapshot)
@@ -163,7 +163,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) 
     """Return how many jobs with this number of copies fit; None if the caller may not know."""
     if not req.may("placement:v1:capacity:show"):
         return None
-    query = searching.avoiding(query, req.conf)
+    query = request_query.with_avoided_traits(query, req.conf)
     return capacity.document(count(query, snapshot, Settings.of(req.conf), copies=copies), _PLACES)
 
 
@@ -171,7 +171,7 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
     if not req.may("placement:v1:explain"):
         return None
-    query = searching.avoiding(query, req.conf)
+    query = request_query.with_avoided_traits(query, req.conf)
     unknown = existence.unknown_traits(query.trait_names, snapshot, req.database)
     return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
 
@@ -181,12 +181,12 @@ def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list
 
     Trees that the service avoids are none that a claim takes: their candidates come last.
     """
-    wanted = dataclasses.replace(searching.avoiding(query, req.conf), limit=None)
+    wanted = dataclasses.replace(request_query.with_avoided_traits(query, req.conf), limit=None)
     picker = Picker(found.snapshot, settings=Settings.of(req.conf), seed=1)
     chosen: tuple[Candidate, ...] = ()
     trees = most
     while trees and not chosen:
-        [pick] = picker.pick([PickRequest(wanted, copies=trees, dry=True)])
+        [pick] = picker.pick([PickRequest(wanted, copies=trees, dry_run=True)])
         chosen = () if pick is None else pick.candidates
         trees //= 2
     return [*chosen, *(each for each in found.candidates if each not in chosen)][:most]

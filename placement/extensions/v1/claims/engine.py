@@ -209,8 +209,8 @@ class Claiming:
                     request.query,
                     request.count,
                     self._own[request.consumer].resources if request.consumer in self._own else {},
-                    listed=request.consumer in listed,
-                    dry=request.dry_run,
+                    exclusive=request.consumer in listed,
+                    dry_run=request.dry_run,
                 )
                 for request in requests
             ]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from placement.extensions.v1.claims.request import ClaimRequest
 from placement.extensions.v1.claims.result import Reason
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.index.snapshot import Snapshot
 from placement.search.find import Settings

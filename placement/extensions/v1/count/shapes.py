@@ -1,4 +1,4 @@
-"""Trees that are equal in all that a query asks, but for what is free: they have the same alternatives."""
+"""Groups of trees that differ only in free capacity, and so have the same alternatives."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Basis, Integers
+from placement.extensions.v1.count.inputs import CountInputs, Integers
 from placement.index.slots import Slots, SlotSet
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.solver.canonical_form import CanonicalForm, canonical_form
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
-#: One operation compares so many providers of trees.
-_AT_ONCE = 20
-#: Operations to compare a tree with others, and for each provider that can supply a demand.
+#: Providers compared per operation.
+_PROVIDERS_PER_OPERATION = 20
+#: Operations to compare a tree with others; operations per provider that can supply a demand.
 _TREE, _PROVIDER = 20, 2
 
 
@@ -24,8 +24,8 @@ class Shape(NamedTuple):
 
     Attributes:
         requirements: The rules of their problems.
-        form: What the trees have in common.
-        roots: Their roots.
+        form: The canonical form of the trees, free capacity aside.
+        roots: The roots of the trees.
         providers: By tree, the slots of the providers that can supply demands, in the order of their numbers in
             ``form``.
     """
@@ -37,38 +37,38 @@ class Shape(NamedTuple):
 
 
 class Shapes:
-    """Makes the problems of trees, and groups trees by shape."""
+    """The problems of trees, and the trees grouped by shape."""
 
-    def __init__(self, basis: Basis, sharing: SlotSet) -> None:
-        """Prepare masks.
+    def __init__(self, inputs: CountInputs, sharing: SlotSet) -> None:
+        """Compute the masks of traits and eligible providers.
 
         Args:
             sharing: The roots of the trees that use sharing providers.
         """
-        self._basis = basis
-        self._snapshot = basis.snapshot
-        self._requirements = basis.requirements
-        self._problems = TreeProblems(basis.narrowed, None, basis.budget)
-        self._sharing = sharing.mask(basis.size)
-        traits = [basis.snapshot.with_trait(name) for name in basis.requirements.named_traits]
-        sets = [*traits, *(each.local for each in dict.fromkeys(basis.narrowed.eligible))]
-        self._masks = [each.mask(basis.size) for each in sets]
+        self._inputs = inputs
+        self._snapshot = inputs.snapshot
+        self._requirements = inputs.requirements
+        self._problems = TreeProblems(inputs.narrowed, None, inputs.budget)
+        self._sharing = sharing.mask(inputs.size)
+        traits = [inputs.snapshot.with_trait(name) for name in inputs.requirements.named_traits]
+        sets = [*traits, *(each.local for each in dict.fromkeys(inputs.narrowed.eligible))]
+        self._masks = [each.mask(inputs.size) for each in sets]
         self._facts: dict[int, ProviderFacts] = {}
 
     def _problem(self, root: int) -> TreeProblem:
-        """Return the problem of one tree if nothing was used: only the largest amount of one consumer is a limit.
+        """Return the problem of one tree as if nothing were used: only max_unit limits the amounts.
 
         Raises:
             Exhausted: The budget is used up.
         """
         problem = self._problems.alone(root)
-        self._basis.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
         if not self._requirements.summed_classes:
             return problem
         for domain in problem.domains:
             for provider in domain:
                 if provider not in self._facts:
-                    largest = {name: self._basis.largest[name].item(provider) for name in self._requirements.total}
+                    largest = {name: self._inputs.largest[name].item(provider) for name in self._requirements.total}
                     self._facts[provider] = problem.facts[provider]._replace(available=largest)
         return problem._replace(facts=self._facts)
 
@@ -80,25 +80,25 @@ class Shapes:
         """
         rules: dict[CanonicalForm, Requirements] = {}
         trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}
-        for members in self._alike(roots):
+        for members in self._equal_groups(roots):
             problem = self._problem(members.item(0, 0))
-            form, providers = canonical_form(problem, self._basis.budget)
+            form, providers = canonical_form(problem, self._inputs.budget)
             if form not in trees:
-                self._basis.budget.hold(form.nbytes)
+                self._inputs.budget.hold(form.nbytes)
                 rules[form], trees[form] = problem.requirements, []
-            places = {slot: place for place, slot in enumerate(members[0].tolist())}
-            if all(provider in places for provider in providers):
-                trees[form].append((members[:, 0], members[:, [places[provider] for provider in providers]]))
+            positions = {slot: position for position, slot in enumerate(members[0].tolist())}
+            if all(provider in positions for provider in providers):
+                trees[form].append((members[:, 0], members[:, [positions[provider] for provider in providers]]))
             else:
                 trees[form].append((members[:, 0], np.array([providers], np.intp)))
-        for form, alike in trees.items():
-            roots_of, providers_of = zip(*alike, strict=True)
+        for form, groups in trees.items():
+            roots_of, providers_of = zip(*groups, strict=True)
             yield Shape(rules[form], form, np.concatenate(roots_of), np.concatenate(providers_of))
 
-    def _alike(self, roots: Slots) -> Iterator[Slots]:
-        """Yield the providers of trees that are equal in what the solver reads; their order is the same in each tree.
+    def _equal_groups(self, roots: Slots) -> Iterator[Slots]:
+        """Yield the providers of trees with equal solver inputs, in the same order for each tree.
 
-        The root is the first provider.  A tree that uses sharing providers is yielded by itself.
+        The root comes first.  A tree that uses sharing providers is yielded alone.
         """
         members: dict[int, list[tuple[int, ...]]] = {}
         for root, shares in zip(roots.tolist(), self._sharing[roots].tolist(), strict=True):
@@ -108,9 +108,9 @@ class Shapes:
                 yield np.array([tree], np.intp)
             else:
                 members.setdefault(len(tree), []).append(tree)
-        for size, several in members.items():
-            self._basis.budget.spend(len(several) * size // _AT_ONCE)
-            slots = np.array(several, np.intp)
+        for size, trees_of_size in members.items():
+            self._inputs.budget.spend(len(trees_of_size) * size // _PROVIDERS_PER_OPERATION)
+            slots = np.array(trees_of_size, np.intp)
             facts = np.ascontiguousarray(self._facts_of(slots))
             rows = facts.view(np.dtype((np.void, facts.itemsize * facts.shape[1]))).ravel()
             inverse = np.unique(rows, return_inverse=True)[1].ravel()
@@ -118,18 +118,18 @@ class Shapes:
             yield from (slots[each] for each in np.split(order, np.bincount(inverse)[:-1].cumsum()))
 
     def _facts_of(self, slots: Slots) -> Integers:
-        """Return what the solver reads of each tree, if nothing was used, as numbers.
+        """Return the solver inputs of each tree as numbers, as if nothing were used.
 
         Args:
-            slots: The providers, by tree and place in it.
+            slots: The providers, by tree and position in it.
         """
         facts: list[Integers] = [mask[slots].astype(np.int64) for mask in self._masks]
         for name in self._requirements.summed_classes:
-            facts.append(np.minimum(self._basis.largest[name][slots], self._requirements.total[name]))
+            facts.append(np.minimum(self._inputs.largest[name][slots], self._requirements.total[name]))
         if self._requirements.same_subtrees or not self._requirements.nested:
-            # By slot; the last one is for the parent of a root, -1.
-            place = np.full(self._basis.size + 1, -1, np.int64)
-            place[slots] = np.arange(slots.shape[1])
+            # By slot; the last element is the parent of roots, -1.
+            position = np.full(self._inputs.size + 1, -1, np.int64)
+            position[slots] = np.arange(slots.shape[1])
             parents = [self._snapshot.provider(slot).parent for slot in slots.ravel().tolist()]
-            facts.append(place[parents].reshape(slots.shape))
+            facts.append(position[parents].reshape(slots.shape))
         return np.concatenate(facts, axis=1)

@@ -1,4 +1,4 @@
-"""Sharing providers: which trees they connect, and a bound for these trees together."""
+"""Sharing providers: the trees they connect, and an upper bound for these trees together."""
 
 from __future__ import annotations
 
@@ -6,79 +6,79 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Basis, Integers, Kind
-from placement.extensions.v1.count.closed import Least, bounds, rule_of
+from placement.extensions.v1.count.inputs import CountInputs, DemandKind, Integers
+from placement.extensions.v1.count.upper_bounds import TightestBound, shortage_rule, upper_bounds
 from placement.index.slots import EMPTY, Slots, SlotSet
 
-#: Operations to find what one sharing provider reaches; the trees that cost one more.
-_REACH, _AT_ONCE = 30, 100
-#: Pairs of a sharing provider and a tree that it reaches: the most in arrays at once; those that one operation makes.
-PAIRS, _PAIRS_AT_ONCE = 300_000, 10
+#: Operations to find the trees that a sharing provider reaches; trees per further operation.
+_REACH, _TREES_PER_OPERATION = 30, 100
+#: Pairs of a sharing provider and a tree that it reaches: pairs held at once; pairs per operation.
+PAIRS, _PAIRS_PER_OPERATION = 300_000, 10
 
 
-class Sharing:
+class SharingProviders:
     """The sharing providers that can supply demands of one query.
 
     Attributes:
-        roots: The roots of the trees that use them, their own included.
+        roots: Roots of the trees that use them, including their own trees.
     """
 
-    def __init__(self, basis: Basis) -> None:
-        """Find the trees.
+    def __init__(self, inputs: CountInputs) -> None:
+        """Find the trees that the providers reach.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        self._basis = basis
-        self._snapshot = snapshot = basis.snapshot
-        found = basis.narrowed.roots
-        providers = SlotSet.union([kind.eligible.sharing for kind in basis.kinds], basis.size)
+        self._inputs = inputs
+        self._snapshot = snapshot = inputs.snapshot
+        eligible_roots = inputs.narrowed.roots
+        providers = SlotSet.union([kind.eligible.sharing for kind in inputs.kinds], inputs.size)
         self._providers = providers.slots()
-        #: By provider, without its own tree unless another provider of that shares its aggregates.
+        #: Roots of the trees that each provider reaches; its own only if another provider there is in its aggregates.
         self._reached: dict[int, SlotSet] = {}
         self.roots = EMPTY
         for slot in self._providers.tolist():
-            basis.budget.spend(_REACH + found.count // _AT_ONCE)
+            inputs.budget.spend(_REACH + eligible_roots.count // _TREES_PER_OPERATION)
             aggregates = snapshot.provider(slot).aggregates
-            members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], basis.size)
-            self._reached[slot] = found & snapshot.forest.roots_of(members)
+            members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], inputs.size)
+            self._reached[slot] = eligible_roots & snapshot.forest.roots_of(members)
             self.roots |= self._reached[slot]
-        self.roots |= found & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), basis.size)
+        self.roots |= eligible_roots & SlotSet.of(np.unique(snapshot.forest.roots(self._providers)), inputs.size)
 
     @property
     def trees_at_once(self) -> int:
-        """The number of trees whose domains are held at once: all sharing providers may reach each of them."""
+        """Maximum number of trees whose domains are held at once, in case all sharing providers reach each tree."""
         return max(1, PAIRS // max(1, len(self._providers)))
 
-    def domain(self, kind: Kind, among: SlotSet) -> tuple[Slots, Slots]:
-        """Return each sharing provider that can supply a kind once for each other tree, and the root of that tree.
+    def domain(self, kind: DemandKind, tree_roots: SlotSet) -> tuple[Slots, Slots]:
+        """Return pairs of a sharing provider that can supply a kind of demand and the root of another tree it reaches.
 
         Args:
-            kind: The demands.
-            among: The roots of the trees that matter.
+            kind: The kind of demand.
+            tree_roots: Roots of the trees to include.
 
         Raises:
             Exhausted: The budget is used up.
         """
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
-            others = (self._reached[slot] & among).slots()
-            self._basis.budget.spend(1 + len(others) // _PAIRS_AT_ONCE)
+            others = (self._reached[slot] & tree_roots).slots()
+            self._inputs.budget.spend(1 + len(others) // _PAIRS_PER_OPERATION)
             others = others[others != self._snapshot.provider(slot).root]
             slots.append(np.full(len(others), slot))
             roots.append(others)
         return np.concatenate(slots), np.concatenate(roots)
 
     def connected(self) -> Iterator[tuple[Slots, Slots]]:
-        """Yield sharing providers, and the roots of trees, that no other sharing provider connects with others.
+        """Yield the connected components: sharing providers, and the roots of the trees that they connect.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        component = np.full(self._basis.size, -1, np.intp)
+        component = np.full(self._inputs.size, -1, np.intp)
         of_provider = {}
         for slot in self._providers.tolist():
-            self._basis.budget.spend(_REACH + self._basis.size // _AT_ONCE)
+            self._inputs.budget.spend(_REACH + self._inputs.size // _TREES_PER_OPERATION)
             used = np.append(self._reached[slot].slots(), self._snapshot.provider(slot).root)
             joined = np.unique(component[used])
             component[np.isin(component, joined[joined >= 0])] = slot
@@ -90,40 +90,40 @@ class Sharing:
             yield np.array(providers, np.intp), roots[component[roots] == name]
 
     def enough(self, count: int, providers: Slots) -> bool:
-        """Whether there is enough for a count, even if any one of the sharing providers had to supply all of it."""
-        for kind in self._basis.kinds:
+        """Whether each sharing provider alone could supply a count, so that the trees do not contend for them."""
+        for kind in self._inputs.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
             for name in kind.amounts:
-                if (self._basis.free[name][slots] < count * self._basis.requirements.total[name]).any():
+                if (self._inputs.free[name][slots] < count * self._inputs.requirements.total[name]).any():
                     return False
         return True
 
-    def bound(self, roots: Slots, each: Integers, providers: Slots) -> Least:
+    def bound(self, roots: Slots, each: Integers, providers: Slots) -> TightestBound:
         """Return an upper bound for trees together, and the rule that it comes from.
 
-        Sharing providers supply what exceeds the local copies of a tree.  So the trees together have at most their
-        local copies of a kind, each limited by its own bound, and all shared copies.
+        Of each kind of demand, the trees together have at most their local copies, each capped by the bound of its
+        tree, and the copies of all sharing providers.
 
         Args:
-            each: An upper bound for each tree alone.
+            each: The upper bound of each tree alone.
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
-        trees = forest.trees_of(SlotSet.of(roots, self._basis.size))
+        trees = forest.trees_of(SlotSet.of(roots, self._inputs.size))
         shared = SlotSet.sparse(providers)
         inside = []
-        for kind in self._basis.kinds:
-            # What shares one kind may supply another one to its own tree only.
+        for kind in self._inputs.kinds:
+            # A provider that shares one kind may supply another kind only to its own tree.
             sharing = kind.eligible.sharing & shared
             inside.append((kind, (kind.eligible.local & trees) - sharing, sharing))
         domains = [(local | sharing).slots() for _, local, sharing in inside]
-        least = bounds(self._basis, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
+        tightest = upper_bounds(self._inputs, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
         for kind, local, sharing in inside:
             slots = local.slots()
             copies = np.bincount(
-                forest.roots(slots), weights=self._basis.copies(kind.amounts, slots), minlength=self._basis.size
+                forest.roots(slots), weights=self._inputs.copies(kind.amounts, slots), minlength=self._inputs.size
             )
             own = np.minimum(copies[roots], kind.times * each).sum()
-            pooled = self._basis.copies(kind.amounts, sharing.slots()).sum()
-            least.limit(rule_of(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
-        return least
+            pooled = self._inputs.copies(kind.amounts, sharing.slots()).sum()
+            tightest.tighten(shortage_rule(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
+        return tightest

@@ -1,17 +1,19 @@
-"""Why does a request not fit, and what would be enough?
+"""Explanations of searches: why a request does not fit, and which change would be enough.
 
-    explanation   the answer: frozen values that know no HTTP
-    explaining    the entry: runs the steps below for one query
-    searching     a search with its own record of what each rule removed
-    equal_trees   trees for which one search is enough
-    conditions    the parts of a query that can be left out or lowered, and the query without them
-    steps         what each rule of narrowing removed, and what combinations ruled out
-    units         which amounts inventories have room for, and what stands in the way of one
-    relaxations   the smallest changes of the query that give candidates
-    near_misses   the trees that these make candidates, and what each lacks
-    mistakes      what is wrong with the query in any state of the cloud
-    sentence      the explanation in two sentences
+    explain            the entry point: runs the steps below for one query
+    explanation        the result: frozen values that know no HTTP
+    recorded_search    a search that records which providers each rule removed
+    equivalent_trees   classes of trees, each with one search for all its members
+    conditions         the parts of a query that can be dropped or lowered, and the query after such a change
+    steps              the effect of each narrowing rule, and of each rule about combinations
+    class_inventories  the amounts that inventories have room for, and the properties that block an amount
+    variations         changed versions of the query, each searched once
+    amount_search      the amounts of a class with which there are candidates
+    combined_changes   changes of two or three conditions together
+    relaxations        the smallest changes of the query that give candidates
+    near_misses        the trees that such a change makes candidates, and what each lacks
+    mistakes           parts of the query that cannot be met at any usage
+    sentence           the explanation in two sentences
 
-It runs the search of ``placement/search`` on one snapshot, for the query and for variations of it.  The search itself
-records no more for it than it always does.
+All of them run on one snapshot and use the search of ``placement/search``, which records nothing extra for them.
 """

@@ -1,7 +1,7 @@
-"""The parts of a query that can be left out or changed one by one, and the query after such a change.
+"""Conditions of a query, each of which can be dropped or changed, and the query after such a change.
 
-Every changed query can be written as text: a group that no longer asks for anything is removed with its requirements,
-and from every same_subtree; group_policy is removed where fewer than two groups with a suffix are left.
+Every changed query is valid as a query string: a group that requests nothing is removed with its requirements and from
+every same_subtree, and group_policy is removed if fewer than two suffixed groups are left.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ from dataclasses import dataclass, field, replace
 from placement.extensions.v1 import query_text as write
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
 
-#: The most groups that an amount is spread over, and the most characters of their suffixes.
-_GROUPS, _SUFFIX = 16, 64
+#: Maximum number of groups that an amount is spread over; maximum length of their suffixes in characters.
+_MAX_GROUPS, _MAX_SUFFIX = 16, 64
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One part of a query."""
 
-    #: That of ``explanation.Relaxation``.
+    #: The kind of the relaxation that changes it (``explanation.Relaxation``).
     kind: str
-    #: The suffix of its group; None if it belongs to none.
+    #: The suffix of its group; None if it belongs to no group.
     suffix: str | None = None
-    #: Traits, aggregates or suffixes; for "amount" the class.
+    #: Traits, aggregates or suffixes; the resource class of an amount.
     names: frozenset[str] = frozenset()
     forbidden: bool = False
-    #: Whether the service added it, and would add it again to a query without it.
+    #: Whether the service added it; it would add it again to a query without it.
     avoided: bool = False
-    #: For "amount".  With another amount it is still the same condition.
+    #: The amount requested.  Conditions that differ only in their amounts are equal.
     amount: int = field(default=0, compare=False)
 
     @property
     def resource_class(self) -> str:
-        """The class of an amount."""
+        """The resource class of an amount."""
         (name,) = self.names
         return name
 
 
-#: Changes of conditions: another amount, or 0 where the condition is left out.
+#: The new amount of each changed condition, or 0 if the condition is dropped.
 Changes = Mapping[Condition, int]
 
 
 def conditions(query: SearchQuery) -> Iterator[Condition]:
-    """Yield the conditions of a query in the order in which they narrow."""
+    """Yield the conditions of a query in narrowing order."""
     yield from _names("root_required", None, query.root_traits)
     for name in sorted(query.avoided):
         yield Condition("root_required", None, frozenset({name}), forbidden=True, avoided=True)
@@ -74,7 +74,7 @@ def _suffixed(groups: Collection[Group]) -> int:
 
 
 def parameter(condition: Condition, query: SearchQuery) -> str:
-    """Return the condition in the words of the query, as ``required1=!HW_X``."""
+    """Return the query parameter of a condition: ``required1=!HW_X``."""
     return write.text(_pairs(condition, query))
 
 
@@ -99,14 +99,14 @@ def _pairs(condition: Condition, query: SearchQuery) -> list[write.Pair]:
 
 
 def group_of(query: SearchQuery, suffix: str) -> Group:
-    """Return the group with this suffix, which the query has."""
+    """Return the group with a suffix; the query must contain it."""
     return next(group for group in query.groups if group.suffix == suffix)
 
 
 def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each change in words, as "with resources=VCPU:4", and the parts of the query that it changes.
+    """Yield a text for each change, "with resources=VCPU:4", and the parts of the query that it changes.
 
-    A group is named in the change that removes it.
+    The change that removes a group names the whole group.
 
     Args:
         unknown: Traits that do not exist.
@@ -121,18 +121,17 @@ def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) ->
         after = with_changes(query, done, unknown)
         left = {group.suffix for group in after.groups} if after is not None else set()
         going = [group for group in before.groups if group.suffix not in left]
-        own = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
-        words = "&".join([*own, *(write.text(write.group_pairs(group)) for group in going)])
-        yield f"without {words}", words
+        own_part = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
+        part = "&".join([*own_part, *(write.text(write.group_pairs(group)) for group in going)])
+        yield f"without {part}", part
         before = after or before
 
 
 def with_changes(query: SearchQuery, changes: Changes, unknown: Collection[str] = ()) -> SearchQuery | None:
-    """Return the query with all of these changes, in any order; None if nothing would be requested.
+    """Return the query with all of these changes; None if it would request nothing.
 
     Args:
-        unknown: Traits that do not exist: they are left out where the query forbids them, or has them as alternatives
-            to others.
+        unknown: Traits that do not exist.  They are dropped where the query forbids them or lists other alternatives.
     """
     changed = query
     for condition, amount in changes.items():
@@ -148,50 +147,52 @@ def _with_change(query: SearchQuery, condition: Condition, amount: int) -> Searc
     match condition.kind:
         case "amount":
             resources = {**group_of(query, suffix).resources, condition.resource_class: amount}
-            return _with_group(query, condition, resources={name: most for name, most in resources.items() if most})
+            return _with_group(query, condition, resources={name: value for name, value in resources.items() if value})
         case "trait":
-            return _with_group(query, condition, traits=_less(group_of(query, suffix).traits, condition))
+            return _with_group(query, condition, traits=_without(group_of(query, suffix).traits, condition))
         case "aggregate":
-            return _with_group(query, condition, aggregates=_less(group_of(query, suffix).aggregates, condition))
+            return _with_group(query, condition, aggregates=_without(group_of(query, suffix).aggregates, condition))
         case "in_tree":
             return _with_group(query, condition, in_tree=None)
         case "root_required" if condition.avoided:
             return replace(query, avoided=query.avoided - names)
         case "root_required":
-            return replace(query, root_traits=_less(query.root_traits, condition))
+            return replace(query, root_traits=_without(query.root_traits, condition))
         case "same_subtree":
-            return replace(query, same_subtrees=tuple(one for one in query.same_subtrees if one != names))
+            return replace(
+                query, same_subtrees=tuple(suffixes for suffixes in query.same_subtrees if suffixes != names)
+            )
         case _:
             return replace(query, isolate=False)
 
 
 def with_aggregate(query: SearchQuery, condition: Condition, aggregate: str) -> SearchQuery:
-    """Return the query with one aggregate, which the group does not name, in place of those of the condition."""
+    """Return the query with an aggregate, new to the group, in place of the condition's aggregates."""
     aggregates = group_of(query, condition.suffix or "").aggregates
-    any_of = tuple(frozenset({aggregate}) if one == condition.names else one for one in aggregates.any_of)
+    any_of = tuple(frozenset({aggregate}) if names == condition.names else names for names in aggregates.any_of)
     return _with_group(query, condition, aggregates=replace(aggregates, any_of=any_of))
 
 
 def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, SearchQuery]]:
-    """Yield queries that divide an amount equally among several groups, if it is the only one of its group.
+    """Yield queries that divide an amount equally among several groups, if its group requests no other class.
 
     Yields:
         The number of groups, from 2 to 16, and the query.
     """
     group = group_of(query, condition.suffix or "")
-    # For aggregates of the unsuffixed group, the root of the tree counts, too.
+    # In the unsuffixed group, the aggregates of the root count too: a suffixed group would have another meaning.
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
-    taken = {one.suffix for one in query.groups}
+    taken = {other.suffix for other in query.groups}
     free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in taken)
-    names = [*itertools.islice(free, _GROUPS)]
-    for number in range(2, _GROUPS + 1):
+    names = [*itertools.islice(free, _MAX_GROUPS)]
+    for number in range(2, _MAX_GROUPS + 1):
         suffixes = names[:number]
-        if condition.amount % number or len(suffixes[-1]) > _SUFFIX:
+        if condition.amount % number or len(suffixes[-1]) > _MAX_SUFFIX:
             continue
-        parts = {condition.resource_class: condition.amount // number}
-        several = tuple(replace(group, suffix=suffix, resources=parts) for suffix in suffixes)
-        groups = tuple(part for one in query.groups for part in (several if one is group else (one,)))
+        resources = {condition.resource_class: condition.amount // number}
+        parts = tuple(replace(group, suffix=suffix, resources=resources) for suffix in suffixes)
+        groups = tuple(part for other in query.groups for part in (parts if other is group else (other,)))
         subtrees = (
             (subtree - {group.suffix}).union(suffixes) if group.suffix in subtree else subtree
             for subtree in query.same_subtrees
@@ -204,10 +205,12 @@ def _existing(traits: NameCondition, unknown: Collection[str]) -> NameCondition:
     return NameCondition(tuple(any_of), traits.none_of.difference(unknown))
 
 
-def _less(names: NameCondition, condition: Condition) -> NameCondition:
+def _without(names: NameCondition, condition: Condition) -> NameCondition:
     if condition.forbidden:
         return replace(names, none_of=names.none_of - condition.names)
-    return replace(names, any_of=tuple(one for one in names.any_of if one != condition.names))
+    return replace(
+        names, any_of=tuple(alternatives for alternatives in names.any_of if alternatives != condition.names)
+    )
 
 
 def _with_group(query: SearchQuery, condition: Condition, **fields: object) -> SearchQuery:
@@ -216,10 +219,10 @@ def _with_group(query: SearchQuery, condition: Condition, **fields: object) -> S
 
 
 def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery | None:
-    """Return the query without parts that no longer mean anything; None if it asks for no amount.
+    """Return the query without the parts that a change made meaningless; None if it requests no amount.
 
     Args:
-        supplied: The suffixes of the groups that asked for amounts before the query was changed.
+        supplied: The suffixes of the groups that requested amounts before the change.
     """
     named = frozenset().union(*query.same_subtrees)
     tied = frozenset().union(*(names for names in query.same_subtrees if len(names) > 1))

@@ -1,6 +1,6 @@
-"""An explanation: what a search found, what each rule removed, and what would be enough.
+"""Explanations: what a search found, what each rule removed, and which changes would be enough.
 
-Providers are slots of ``Explanation.snapshot``.  Texts name providers, and rules in the words of the query.
+Providers are slots of ``Explanation.snapshot``.  Texts refer to providers by name, and to rules by query parameter.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NamedTuple
 from placement.index.snapshot import Snapshot
 from placement.search.query.query import SearchQuery
 
-#: The obstacle where there is no provider at all.
+#: The obstacle in a snapshot without providers.
 NO_PROVIDERS = "no providers"
 
 
 class Extent(NamedTuple):
-    """How many providers there are, and in how many trees."""
+    """A number of providers, and of the trees that contain them."""
 
     providers: int
     trees: int
@@ -25,33 +25,33 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What stands in the way of an amount, at the providers that met the rules before."""
+    """Why an amount does not fit on the providers that met the earlier rules."""
 
     resource_class: str
     amount: int
-    #: For each property of an inventory, at how many providers it stands in the way: "absent" (no inventory), "total",
-    #: "reserved", "used" (for a provider at most one of these three), "max_unit", "min_unit", "step_size".
+    #: Number of providers blocked by each property of their inventory: "absent" (no inventory), "total", "reserved",
+    #: "used" (at most one of these three for a provider), "max_unit", "min_unit", "step_size".
     blocked_by: Mapping[str, int]
-    #: The largest single allocation that a provider has room for, also above ``amount``; 0 if there is no room.
+    #: The largest single allocation that any of them has room for, even above ``amount``; 0 if none has room.
     most: int
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule of narrowing."""
+    """The effect of one narrowing rule."""
 
-    #: The parameter, without suffix; "group" where trees without a provider for a demand are left out.
+    #: The parameter without its suffix; "group" for the rule that removes trees without a provider for a demand.
     rule: str
-    #: The part of the query that the rule comes from: ``resources1=VCPU:4``.
+    #: The part of the query that states the rule: ``resources1=VCPU:4``.
     parameter: str
-    #: The suffix; None for a rule about roots.
+    #: The suffix of the group; None for a rule about roots.
     group: str | None
     before: Extent
     after: Extent
-    #: Some of the providers that the rule removed; roots, where it removes whole trees.
+    #: Some of the providers that the rule removed; roots if it removes whole trees.
     removed: tuple[int, ...]
     amounts: Shortfall | None = None
-    #: Whether the rule is about trees, not about single providers.
+    #: Whether the rule removes whole trees rather than single providers.
     whole_trees: bool = False
     #: Whether the service added the rule.
     avoided: bool = False
@@ -59,9 +59,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A rule that rejected the last combination in trees where each demand can be supplied, but not all together."""
+    """A rule that rejected the last combination in trees that can supply each demand, but not all of them together."""
 
-    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (given up).
+    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (the search gave up).
     rule: str
     parameter: str
     trees: int
@@ -71,12 +71,12 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One condition that a tree does not meet."""
+    """A condition that a tree does not meet."""
 
     parameter: str
-    #: The provider that does not meet it; None if there are several, or if no provider can serve.
+    #: The provider that does not meet it; None if there are several, or if no provider serves the demand.
     provider: int | None
-    #: Amounts, in units of the class; None where the condition has none.
+    #: Amounts, in units of the class; None unless the condition is about an amount.
     needed: int | None
     available: int | None
     text: str
@@ -84,39 +84,39 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """A tree that a small change makes a candidate."""
+    """A tree that has a candidate after a small change of the query."""
 
     root: int
     missing: tuple[Missing, ...]
-    #: The changed query, which has candidates in this tree.
+    #: The changed query, with candidates in this tree.
     query: SearchQuery
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A change of the query that gives candidates, as a search has verified."""
+    """A change of the query that gives candidates, verified by a search."""
 
     #: "amount", "spread", "resource", "trait", "aggregate", "in_tree", "root_required", "group_policy", "same_subtree"
     #: or "several".
     kind: str
     text: str
-    #: The part of the query that is changed.
+    #: The part of the query that changes.
     parameter: str
     query: SearchQuery
     #: The number of candidates after the change; ``limited`` if there may be more.
     found: int
     limited: bool
-    #: How much is changed (docs: v1-explain); the smallest are shown first.
+    #: The size of the change (docs: v1-explain); the smallest are shown first.
     size: float
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A part of the query that cannot be met at any usage, or that means nothing."""
+    """A part of the query that cannot be met at any usage, or that has no meaning."""
 
     #: "resource_class", "trait", "aggregate", "in_tree", "amount" or "same_subtree".
     kind: str
-    #: The name that it is about; for "same_subtree" the part of the query.
+    #: The name at fault; for "same_subtree" the part of the query.
     subject: str
     text: str
     suggestion: str | None = None
@@ -131,12 +131,12 @@ class Explanation:
     #: The number of candidates; ``limited`` if there may be more.
     found: int
     limited: bool
-    #: Whether the budget was enough for all that is explained.
+    #: Whether the budget was enough for every part of the explanation.
     complete: bool
-    #: About how many operations it took.
+    #: Operations spent, approximately.
     operations: int
     summary: str
-    #: The rule that left nothing, with the suffix of its group; None if there are candidates.
+    #: The rule that left no candidate, with the suffix of its group; None if there are candidates.
     obstacle: tuple[str, str | None] | None
     steps: tuple[Step, ...]
     combinations: tuple[Combination, ...]

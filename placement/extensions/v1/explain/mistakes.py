@@ -1,4 +1,4 @@
-"""What is wrong with a query at any usage: unknown names, amounts that are too large, subtrees without a top."""
+"""Mistakes in a query, wrong at any usage: unknown names, excessive amounts, subtrees without a top."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from typing import NamedTuple
 import numpy as np
 
 from placement.extensions.v1 import query_text as write
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, with_changes
 from placement.extensions.v1.explain.explanation import Mistake
-from placement.extensions.v1.explain.searching import Outcome, Searches
-from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.recorded_search import BudgetedSearches, Outcome
 from placement.index.slots import SlotSet, intersection
 from placement.index.snapshot import Snapshot
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
 
-#: How many mistakes are named.
-_NAMED = 20
-#: How many unknown names of a kind get suggestions, and how many each of them gets.
+#: Maximum number of mistakes reported.
+_MAX_MISTAKES = 20
+#: Unknown names of a kind that get suggestions; suggestions per name.
 _MISSPELT, _SUGGESTED = 3, 3
-#: How many known names are looked at, and how many are compared: those with most pairs of letters in common.
+#: Known names examined; names compared: the ones with the most pairs of letters in common.
 _KNOWN, _COMPARED = 5_000, 50
-#: The most letters by which similar names differ in length, and the longest name that gets suggestions.
+#: Maximum difference in length of similar names; maximum length of a name that gets suggestions.
 _LETTERS, _LONGEST = 3, 64
-#: How many same_subtree are looked at, in how many trees, and how many traits of a common ancestor are tried.
+#: Parameters same_subtree examined; trees examined for each; traits of a common ancestor tried.
 _SUBTREES, _TREES, _TRAITS = 5, 50, 3
 
 
 def mistakes(
     query: SearchQuery,
     outcome: Outcome,
-    searches: Searches,
-    amounts: AmountsByClass,
+    searches: BudgetedSearches,
+    amounts: InventoriesByClass,
     unknown_traits: Collection[str],
 ) -> tuple[Mistake, ...]:
-    """Return the mistakes of a query.
+    """Return the mistakes in a query.
 
     Args:
-        outcome: That of its search.
-        unknown_traits: Those of the query that do not exist.
+        outcome: The outcome of its search.
+        unknown_traits: The traits in the query that do not exist.
     """
     snapshot = searches.snapshot
-    found = chain(
+    in_order = chain(
         _of_classes(query, snapshot, amounts),
         _of_traits(query, snapshot, unknown_traits),
         _of_places(query, snapshot),
         _of_amounts(query, amounts),
         _of_subtrees(query, outcome, searches),
     )
-    return tuple(islice(found, _NAMED))
+    return tuple(islice(in_order, _MAX_MISTAKES))
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
 def _similar(name: str, known: Collection[str]) -> str | None:
-    """Return the names that are spelled nearly the same."""
+    """Return the names with a similar spelling, separated by commas."""
     if len(name) > _LONGEST:
         return None
     pairs = {*pairwise(name)}
@@ -70,8 +70,8 @@ def _similar(name: str, known: Collection[str]) -> str | None:
     return ", ".join(difflib.get_close_matches(name, compared, _SUGGESTED)) or None
 
 
-def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass) -> Iterator[Mistake]:
-    wrong = [name for name in sorted(query.resource_classes) if amounts.stocks(name) is None]
+def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByClass) -> Iterator[Mistake]:
+    wrong = [name for name in sorted(query.resource_classes) if amounts.of_class(name) is None]
     known = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
     for number, name in enumerate(wrong):
         exists = name in snapshot.class_ids
@@ -80,7 +80,7 @@ def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: AmountsByClass)
 
 
 def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
-    """Yield the traits that do not exist, and the required ones if no provider has any of the alternatives."""
+    """Yield the traits that do not exist, and the required traits if no provider has any of the alternatives."""
     conditions = (query.root_traits, *(group.traits for group in query.groups))
     wrong = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
     known = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
@@ -90,18 +90,17 @@ def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str])
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
-    """Yield the required aggregates if no provider is in any of the alternatives, and the trees that do not exist."""
+    """Yield the required aggregates if no provider is in any alternative, and the trees that do not exist."""
     conditions = (group.aggregates for group in query.groups)
     for names in _without_any(conditions, snapshot.in_aggregate):
-        aggregates = f"the aggregate {min(names)}" if len(names) == 1 else " or ".join(sorted(names))
-        yield Mistake("aggregate", min(names), f"No provider is in {aggregates}.")
+        yield Mistake("aggregate", min(names), f"No provider is in the aggregate {' or '.join(sorted(names))}.")
     for uuid in dict.fromkeys(group.in_tree for group in query.groups):
         if uuid is not None and uuid not in snapshot.by_uuid:
             yield Mistake("in_tree", uuid, f"There is no provider {uuid}.")
 
 
 def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str], SlotSet]) -> Iterator[frozenset[str]]:
-    """Yield each set of alternatives, once, if no provider has any of them."""
+    """Yield, once, each set of alternatives without a provider for any of them."""
     for names in dict.fromkeys(names for condition in conditions for names in condition.any_of):
         if not any(map(providers, names)):
             yield names
@@ -110,53 +109,53 @@ def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str],
 # --- amounts ---------------------------------------------------------------------------------------------------------
 
 
-def _of_amounts(query: SearchQuery, amounts: AmountsByClass) -> Iterator[Mistake]:
+def _of_amounts(query: SearchQuery, amounts: InventoriesByClass) -> Iterator[Mistake]:
     """Yield the demands that no provider could supply even if nothing were used."""
-    for group in query.groups[:_NAMED]:
+    for group in query.groups[:_MAX_MISTAKES]:
         able: list[SlotSet] = []
         for name, amount in group.resources.items():
-            stocks = amounts.stocks(name)
-            if stocks is None:
+            inventories = amounts.of_class(name)
+            if inventories is None:
                 continue
-            most = int(stocks.ever.max())
-            if amount > most:
-                yield _too_much(group.suffix, name, amount, most)
+            largest = int(inventories.ever.max())
+            if amount > largest:
+                yield _too_much(group.suffix, name, amount, largest)
             else:
-                able.append(SlotSet.sparse(stocks.slots[stocks.ever >= amount]))
+                able.append(SlotSet.sparse(inventories.slots[inventories.ever >= amount]))
         if len(able) == len(group.resources) > 1 and group.suffix != UNSUFFIXED and not intersection(able):
-            words = write.text([write.resources(group.suffix, group.resources.items())])
-            yield Mistake("amount", words, f"No single provider could ever give {words}.")
+            part = write.text([write.resources(group.suffix, group.resources.items())])
+            yield Mistake("amount", part, f"No single provider could ever supply {part}.")
 
 
-def _too_much(suffix: str, resource_class: str, amount: int, most: int) -> Mistake:
-    words, enough = (write.text([write.resources(suffix, [(resource_class, number)])]) for number in (amount, most))
-    text = f"No provider could ever give {words}: the most {resource_class} that an inventory allows is {most:,}."
-    return Mistake("amount", words, text, enough if most else None)
+def _too_much(suffix: str, resource_class: str, amount: int, largest: int) -> Mistake:
+    part, enough = (write.text([write.resources(suffix, [(resource_class, number)])]) for number in (amount, largest))
+    text = f"No provider could ever supply {part}: the most {resource_class} that any inventory allows is {largest:,}."
+    return Mistake("amount", part, text, enough if largest else None)
 
 
 # --- subtrees --------------------------------------------------------------------------------------------------------
 
 
-def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: Searches) -> Iterator[Mistake]:
+def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: BudgetedSearches) -> Iterator[Mistake]:
     if outcome.found or not outcome.roots:
         return
     trees = _Trees(query, outcome, searches.snapshot)
     for suffixes in islice(query.same_subtrees, _SUBTREES):
         if len(suffixes) > 1 and not trees.some_above(suffixes):
-            words = write.text([write.same_subtree(suffixes)])
-            where = "any tree" if trees.all_looked_at else f"any of {_TREES} trees"
+            part = write.text([write.same_subtree(suffixes)])
+            where = "any tree" if trees.all_examined else f"any of the {_TREES} trees examined"
             text = (
-                f"In {words} no provider of one group is at or above those of the others in {where}; "
-                "a group without resources can stand for their common ancestor."
+                f"{part} is not met in {where}: no provider that fits one group is at or above providers that fit "
+                "the others. A group without resources can represent their common ancestor."
             )
-            yield Mistake("same_subtree", words, text, _ancestor_group(query, suffixes, searches))
+            yield Mistake("same_subtree", part, text, _ancestor_group(query, suffixes, searches))
 
 
 class _Trees:
-    """The first trees that narrowing left, with the providers that fit each group there.
+    """The first trees that narrowing left, with the providers that fit each group.
 
     Attributes:
-        all_looked_at: Whether narrowing left only these.
+        all_examined: Whether these are all the trees that narrowing left.
     """
 
     def __init__(self, query: SearchQuery, outcome: Outcome, snapshot: Snapshot) -> None:
@@ -166,7 +165,7 @@ class _Trees:
             group.suffix: eligible for group, eligible in zip(_demands(query), outcome.narrowed.eligible, strict=True)
         }
         self._roots = outcome.narrowed.roots.slots()[:_TREES].tolist()
-        self.all_looked_at = outcome.narrowed.roots.count <= _TREES
+        self.all_examined = outcome.narrowed.roots.count <= _TREES
         self._known: dict[str, list[_Fitting]] = {}
 
     @cached_property
@@ -174,16 +173,17 @@ class _Trees:
         return [SlotSet.sparse(np.array(self._snapshot.forest.tree(root), np.intp)) for root in self._roots]
 
     def some_above(self, suffixes: frozenset[str]) -> bool:
-        """Whether in some tree a provider that fits one group is at or above one for each of the others."""
+        """Whether, in some tree, a provider that fits one group is at or above a provider for each other group."""
         if self._roots and any(self._eligible[suffix].sharing for suffix in suffixes):
             return True
         return any(
-            frozenset.intersection(*(one.above for one in fitting)) & frozenset().union(*(one.slots for one in fitting))
+            frozenset.intersection(*(providers.above for providers in fitting))
+            & frozenset().union(*(providers.slots for providers in fitting))
             for fitting in zip(*map(self._fitting, sorted(suffixes)), strict=True)
         )
 
     def _fitting(self, suffix: str) -> list[_Fitting]:
-        """Return the providers of each tree that fit a group."""
+        """Return the providers that fit a group, by tree."""
         if suffix not in self._known:
             self._known[suffix] = [self._of_tree(suffix, tree) for tree in self._trees]
         return self._known[suffix]
@@ -194,10 +194,10 @@ class _Trees:
 
 
 class _Fitting(NamedTuple):
-    """The providers of a tree that fit a group."""
+    """The providers of one tree that fit a group."""
 
     slots: frozenset[int]
-    #: These and all their ancestors.
+    #: These providers and all their ancestors.
     above: frozenset[int]
 
 
@@ -207,8 +207,8 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
         yield from [group] * (len(group.resources) if group.suffix == UNSUFFIXED else 1)
 
 
-def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Searches) -> str | None:
-    """Return parameters that add a group for the common ancestor and give candidates; None if no trait helps."""
+def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
+    """Return parameters that add a group for the common ancestor and give candidates; None if no trait does."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None
@@ -228,7 +228,7 @@ def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Sear
     suffix = _unused_suffix(query)
     for trait in sorted(traits, key=lambda name: (-traits[name], snapshot.with_trait(name).count, name))[:_TRAITS]:
         group = Group(suffix, traits=NameCondition((frozenset({trait}),)))
-        subtrees = tuple(one | {suffix} if one == suffixes else one for one in query.same_subtrees)
+        subtrees = tuple(names | {suffix} if names == suffixes else names for names in query.same_subtrees)
         changed = replace(query, groups=(*query.groups, group), same_subtrees=subtrees)
         if searches.run(changed, 1).found:
             return write.text([*write.group_pairs(group), write.same_subtree(suffixes | {suffix})])

@@ -1,7 +1,7 @@
-"""The trees that the smallest changes make candidates, and what each of them lacks (docs: v1-explain).
+"""Trees that have candidates after the smallest changes, and what each of them lacks (docs: v1-explain).
 
-What is missing is measured on the candidate that a search for the changed query has found in the tree: its providers
-are those that do not meet the conditions that were changed.
+The lack is measured on the candidate that the search for the changed query found in the tree: its providers are the
+ones that do not meet the changed conditions.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition
 from placement.extensions.v1.explain.explanation import Missing, NearMiss
-from placement.extensions.v1.explain.relaxations import Relaxing
-from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.relaxations import RelaxationSearch
 from placement.extensions.v1.explain.variations import QueryChange
 from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES, Snapshot
@@ -21,43 +21,43 @@ from placement.search.narrow.narrowing import roots_served
 from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 
-#: How many near misses are returned.
+#: Maximum number of near misses.
 RETURNED = 3
 
 
 def near_misses(
-    changes: Sequence[QueryChange], relaxing: Relaxing, snapshot: Snapshot, amounts: AmountsByClass
+    changes: Sequence[QueryChange], relaxation_search: RelaxationSearch, snapshot: Snapshot, amounts: InventoriesByClass
 ) -> tuple[NearMiss, ...]:
-    """Return up to three trees, in the order of the smallest change that is enough for each.
+    """Return up to three trees, ordered by the size of the smallest change that is enough for each.
 
     Args:
-        changes: Those that give candidates.
+        changes: The changes that give candidates.
     """
-    found: list[NearMiss] = []
+    nearest: list[NearMiss] = []
     waiting = list(changes)
     taken: set[int] = set()
-    while waiting and len(found) < RETURNED:
+    while waiting and len(nearest) < RETURNED:
         size = min(change.size for change in waiting)
-        nearest = [change for change in waiting if change.size == size]
+        smallest = [change for change in waiting if change.size == size]
         waiting = [change for change in waiting if change.size != size]
         trees: dict[int, tuple[QueryChange, Candidate]] = {}
-        for change in nearest:
+        for change in smallest:
             for root, candidate in _trees(change):
                 if root not in taken:
                     trees.setdefault(root, (change, candidate))
-        for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: RETURNED - len(found)]:
+        for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: RETURNED - len(nearest)]:
             change, candidate = trees[root]
             missing = tuple(_Lacks(snapshot, amounts, root, candidate).of(change))
-            found.append(NearMiss(root, missing, change.query))
+            nearest.append(NearMiss(root, missing, change.query))
             taken.add(root)
-        if len(found) < RETURNED:
+        if len(nearest) < RETURNED:
             excluded = SlotSet.of(np.array(sorted(taken), np.intp), snapshot.size)
-            waiting += relaxing.beyond(nearest, excluded)
-    return tuple(found)
+            waiting += relaxation_search.beyond(smallest, excluded)
+    return tuple(nearest)
 
 
 def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
-    """Yield the roots of trees, each with a candidate of a changed query in that tree."""
+    """Yield the roots of the trees with candidates of a changed query, each with one of the candidates."""
     narrowed = change.outcome.narrowed
     assert narrowed is not None
     for candidate in change.outcome.candidates:
@@ -67,78 +67,78 @@ def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
 
 
 class _Lacks:
-    """Says what a tree lacks for a candidate of a changed query."""
+    """The changed conditions that a tree does not meet, measured on a candidate of the changed query."""
 
-    def __init__(self, snapshot: Snapshot, amounts: AmountsByClass, root: int, candidate: Candidate) -> None:
+    def __init__(self, snapshot: Snapshot, amounts: InventoriesByClass, root: int, candidate: Candidate) -> None:
         self._snapshot = snapshot
         self._amounts = amounts
         self._root = root
         self._candidate = candidate
 
     def of(self, change: QueryChange) -> Iterator[Missing]:
-        """Yield the conditions that were changed."""
-        for condition, words in zip(change.conditions, change.parameters, strict=True):
+        """Yield what is missing for each changed condition."""
+        for condition, part in zip(change.conditions, change.parameters, strict=True):
             if change.kind == "spread":
-                yield self._of_spreading(condition, words, change.query)
+                yield self._of_spreading(condition, part, change.query)
             elif condition.kind == "amount":
-                yield self._of_amount(condition, words, change.query)
+                yield self._of_amount(condition, part, change.query)
             else:
-                provider, text = self._of_rule(condition, words)
-                yield Missing(words, provider, None, None, text)
+                provider, text = self._of_rule(condition, part)
+                yield Missing(part, provider, None, None, text)
 
     def _name(self, slot: int) -> str:
         provider = self._snapshot.provider(slot)
         return provider.name or provider.uuid
 
-    def _of_spreading(self, condition: Condition, words: str, query: SearchQuery) -> Missing:
+    def _of_spreading(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
         available = max(self._room(slot, name, needed) for slot in self._usable())
         text = f"no provider that {self._name(self._root)} can use has room for {needed:,} {name}"
         if available < needed:
-            return Missing(words, None, needed, available, f"{text}: the most is {available:,}")
-        part = min(group.resources[name] for group in query.groups if name in group.resources)
-        return Missing(words, None, needed, part, f"{text} beside the rest of the request")
+            return Missing(part, None, needed, available, f"{text}: the most is {available:,}")
+        supplied = min(group.resources[name] for group in query.groups if name in group.resources)
+        return Missing(part, None, needed, supplied, f"{text} alongside the rest of the request")
 
-    def _of_amount(self, condition: Condition, words: str, query: SearchQuery) -> Missing:
+    def _of_amount(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
         slot, given = self._supplying(condition, query)
         if slot is None:
-            return Missing(words, None, needed, 0, self._without_room(name, needed, words))
+            return Missing(part, None, needed, 0, self._without_room(name, needed, part))
         available = self._room(slot, name, needed)
         text = f"{self._name(slot)} has room for {min(available, given):,} of {needed:,} {name}"
         if given > needed:
-            text = f"{self._name(slot)} gives {name} in units that allow {given:,}, not {needed:,}"
+            text = f"{self._name(slot)} allocates {name} in units that allow {given:,}, not {needed:,}"
         elif available > given:
-            text += " beside the rest of the request"
-        return Missing(words, slot, needed, min(available, given), text)
+            text += " alongside the rest of the request"
+        return Missing(part, slot, needed, min(available, given), text)
 
     def _usable(self) -> list[int]:
-        """Return the providers of the tree, and those that share with it."""
+        """Return the providers of the tree, and the providers that share with it."""
         snapshot, tree = self._snapshot, self._snapshot.forest.tree(self._root)
         aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in tree))
         inside = SlotSet.union([*map(snapshot.in_aggregate, aggregates)], snapshot.size)
         return [*tree, *(snapshot.with_trait(SHARES) & inside).slots().tolist()]
 
-    def _without_room(self, resource_class: str, amount: int, words: str) -> str:
-        """Return why a tree can give the request nothing of a class."""
+    def _without_room(self, resource_class: str, amount: int, part: str) -> str:
+        """Return why no provider can supply any amount of a class to the request."""
         usable = self._usable()
         names, provider = self._snapshot.class_names, self._snapshot.provider
         if not any(names[class_id] == resource_class for slot in usable for class_id in provider(slot).classes):
             return f"no provider that {self._name(self._root)} can use has {resource_class}"
         if any(self._room(slot, resource_class, amount) for slot in usable):
-            return self._no_provider_meets(words)
+            return self._no_provider_meets(part)
         return f"no provider that {self._name(self._root)} can use has room for any {resource_class}"
 
-    def _no_provider_meets(self, words: str) -> str:
-        return f"no provider that {self._name(self._root)} can use meets {words} together with the rest of the request"
+    def _no_provider_meets(self, part: str) -> str:
+        return f"no provider that {self._name(self._root)} can use meets {part} together with the rest of the request"
 
     def _room(self, slot: int, resource_class: str, amount: int) -> int:
         """Return the largest allocation up to an amount that a provider has room for."""
-        stocks = self._amounts.stocks(resource_class)
-        return 0 if stocks is None else int(stocks.at(slot).largest(amount).max(initial=0))
+        inventories = self._amounts.of_class(resource_class)
+        return 0 if inventories is None else int(inventories.at(slot).largest(amount).max(initial=0))
 
     def _supplying(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
-        """Return the provider of an amount in the candidate, and how much it gives; None if the class was left out."""
+        """Return the provider of an amount in the candidate, and the amount; None if the class was dropped."""
         name = condition.resource_class
         given = {group.suffix: group.resources.get(name, 0) for group in query.groups}
         amount = given.pop(condition.suffix or "", 0)
@@ -153,8 +153,8 @@ class _Lacks:
     def _used(self, condition: Condition) -> tuple[int, ...]:
         return self._candidate.mappings.get(condition.suffix or "", ())
 
-    def _of_rule(self, condition: Condition, words: str) -> tuple[int | None, str]:
-        """Return the provider that does not meet a condition, or None if several do not, and a sentence."""
+    def _of_rule(self, condition: Condition, part: str) -> tuple[int | None, str]:
+        """Return the provider that does not meet a condition, or None if there are several, and a sentence."""
         names = " or ".join(sorted(condition.names))
         if condition.kind == "root_required":
             return (
@@ -164,10 +164,13 @@ class _Lacks:
         if condition.kind == "group_policy":
             return None, "there are not enough different providers for the groups"
         if condition.kind == "same_subtree":
-            return None, "no provider that serves one of these groups is at or above those of the others"
+            return (
+                None,
+                "no provider that serves one of these groups is at or above the providers that serve the others",
+            )
         used, provider = self._used(condition), self._snapshot.provider
-        if not used:  # the group was left out with its last condition
-            return None, self._left_out(condition, words)
+        if not used:  # the group was removed with its last condition
+            return None, self._of_removed_group(condition, part)
         if condition.kind == "in_tree":
             return _only(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
@@ -184,19 +187,19 @@ class _Lacks:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
         return _only(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
 
-    def _left_out(self, condition: Condition, words: str) -> str:
-        """Return why no provider meets a condition of a group that was left out."""
+    def _of_removed_group(self, condition: Condition, part: str) -> str:
+        """Return why no provider meets a condition of a removed group."""
         traits = (self._snapshot.provider(slot).traits for slot in self._usable())
         if condition.kind == "trait" and not condition.forbidden and not any(map(condition.names.intersection, traits)):
             return f"no provider that {self._name(self._root)} can use has {' or '.join(sorted(condition.names))}"
-        return self._no_provider_meets(words)
+        return self._no_provider_meets(part)
 
     def _names(self, slots: Sequence[int], last: str = "and") -> str:
         *first, end = map(self._name, slots)
         return f"{', '.join(first)} {last} {end}" if first else end
 
     def _none_of(self, slots: Sequence[int], positive: str, negative: str) -> str:
-        """Return the sentence that none of some providers is or has something."""
+        """Return a clause saying that a predicate holds for none of the providers."""
         if len(slots) == 1:
             return f"{self._name(slots[0])} {negative}"
         if len(slots) == 2:
@@ -205,5 +208,5 @@ class _Lacks:
 
 
 def _only(slots: Sequence[int]) -> int | None:
-    """Return the only one; None if there are several."""
+    """Return the only slot; None if there are several."""
     return slots[0] if len(slots) == 1 else None

@@ -1,4 +1,4 @@
-"""The smallest changes of a query that give candidates: each is searched before it is offered (docs: v1-explain)."""
+"""The smallest changes of a query that give candidates, each verified by a search (docs: v1-explain)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from placement.extensions.v1 import query_text as write
+from placement.extensions.v1.explain.amount_search import AmountSearch
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
+from placement.extensions.v1.explain.combined_changes import combined_changes
 from placement.extensions.v1.explain.conditions import (
     Condition,
     group_of,
@@ -13,44 +16,40 @@ from placement.extensions.v1.explain.conditions import (
     spread,
     with_aggregate,
 )
-from placement.extensions.v1.explain.lowering import Lowering
-from placement.extensions.v1.explain.searching import Outcome
-from placement.extensions.v1.explain.several import several
-from placement.extensions.v1.explain.units import AmountsByClass
+from placement.extensions.v1.explain.recorded_search import Outcome
 from placement.extensions.v1.explain.variations import QueryChange, Tried, Variations, interchangeable
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 
-#: The most changes that are offered.
+#: Maximum number of changes offered.
 OFFERED = 20
-#: The size of leaving out a class: more than that of leaving out another condition.
+#: Size of dropping a class: more than the size of dropping another condition.
 _RESOURCE = 1.5
-#: The size of spreading an amount, for each group.
+#: Size of spreading an amount, per group.
 _SPREAD = 0.01
-#: How many other aggregates are tried.
-_AGGREGATES = 3
+#: Other aggregates tried per condition.
+_OTHER_AGGREGATES = 3
 
 
-class Relaxing:
-    """Tries changes of one query that has no candidate."""
+class RelaxationSearch:
+    """A search for the smallest changes of a query without candidates."""
 
-    def __init__(self, variations: Variations, amounts: AmountsByClass) -> None:
-        """Begin with the query."""
+    def __init__(self, variations: Variations, amounts: InventoriesByClass) -> None:
         self._variations = variations
         self._query = variations.query
         self._searches = variations.searches
-        self._lowering = Lowering(variations, amounts)
+        self._amount_search = AmountSearch(variations, amounts)
 
     def changes(self) -> list[QueryChange]:
-        """Return the changes of one condition that give candidates, or else of two or three, the smallest first.
+        """Return the changes of one condition that give candidates, or else of two or three; the smallest first.
 
-        Whether all conditions were tried is recorded in ``searches.complete``.
+        ``searches.complete`` records whether all conditions were tried.
         """
         promising = self._variations.promising(Tried({}, self._query, self._variations.outcome))
         changes = [change for condition in promising for change in self._of(condition)]
-        # If some were not tried, one of them may be enough.
+        # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
-            changes = several(self._variations, self._lowering)
+            changes = combined_changes(self._variations, self._amount_search)
         different: dict[object, QueryChange] = {}
         for change in changes:
             different.setdefault(interchangeable(change.query), change)
@@ -67,7 +66,7 @@ class Relaxing:
             return
         if condition.kind == "aggregate" and not condition.forbidden:
             yield from self._of_other_aggregates(condition, dropped.outcome)
-        # To have a host enabled changes nothing in the request.
+        # Enabling a host leaves the request unchanged, so its size is 0.
         yield self._variations.change(condition.kind, dropped, 0 if condition.avoided else 1)
 
     def _with(
@@ -77,55 +76,55 @@ class Relaxing:
         return QueryChange((condition,), kind, (f"with {text}",), (words,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:
-        """Yield changes to other aggregates: those of the candidates without the condition that give some."""
+        """Yield changes to other aggregates that give candidates, taken from the candidates without the condition."""
         provider = self._searches.snapshot.provider
         suffix = condition.suffix or ""
-        inside: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for candidate in dropped.candidates:
             used = candidate.mappings.get(suffix, ())
             roots = {provider(slot).root for slot in used} if suffix == UNSUFFIXED else set()
-            inside.update(frozenset().union(*(provider(slot).aggregates for slot in {*used, *roots})))
-        known = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
-        others = sorted(inside.keys() - known, key=lambda name: (-inside[name], name))
-        for aggregate in others[:_AGGREGATES]:
+            counts.update(frozenset().union(*(provider(slot).aggregates for slot in {*used, *roots})))
+        required = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
+        others = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
+        for aggregate in others[:_OTHER_AGGREGATES]:
             query = self._variations.existing(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.found:
                 text = write.text(write.member_of(suffix, (frozenset({aggregate}),), ()))
                 yield self._with(condition, "aggregate", text, query, 1, outcome)
 
-    def _of_amount(self, condition: Condition, among: SlotSet | None = None) -> Iterator[QueryChange]:
+    def _of_amount(self, condition: Condition, tree_roots: SlotSet | None = None) -> Iterator[QueryChange]:
         """Yield the changes of an amount that give candidates.
 
         Args:
-            among: The roots of the trees to look at; None for all.
+            tree_roots: Roots of the trees to search; None for all.
         """
-        dropped = self._variations.tried({condition: 0}, among)
-        if dropped is not None and not dropped.outcome.found and self._lowering.is_looser_without(condition):
+        dropped = self._variations.tried({condition: 0}, tree_roots)
+        if dropped is not None and not dropped.outcome.found and self._amount_search.is_looser_without(condition):
             return
-        roots = self._lowering.roots(condition, dropped, among)
-        found = [*self._of_spreading(condition, roots)]
-        stocks = self._lowering.reachable(condition, roots)
-        if stocks is not None:
-            lower = self._lowering.largest({}, condition, stocks, roots)
-            higher = self._lowering.higher(condition, stocks, roots)
-            found += [
+        roots = self._amount_search.roots(condition, dropped, tree_roots)
+        changes = [*self._of_spreading(condition, roots)]
+        inventories = self._amount_search.reachable(condition, roots)
+        if inventories is not None:
+            lower = self._amount_search.largest({}, condition, inventories, roots)
+            higher = self._amount_search.higher(condition, inventories, roots)
+            changes += [
                 self._variations.change("amount", tried, _part(condition, tried.changes[condition]))
                 for tried in (lower, higher)
                 if tried is not None
             ]
-        yield from found
-        if not found and dropped is not None and dropped.outcome.found:
+        yield from changes
+        if not changes and dropped is not None and dropped.outcome.found:
             yield self._variations.change("resource", dropped, _RESOURCE)
 
-    def _of_spreading(self, condition: Condition, among: SlotSet | None) -> Iterator[QueryChange]:
-        """Yield the change that divides the amount among the fewest groups that give candidates."""
-        stocks = self._lowering.stocks(condition)
-        if stocks is None or not stocks.may_add_up(condition.amount, self._searches.snapshot, among):
+    def _of_spreading(self, condition: Condition, tree_roots: SlotSet | None) -> Iterator[QueryChange]:
+        """Yield the change that divides the amount among the smallest number of groups that gives candidates."""
+        inventories = self._amount_search.inventories(condition)
+        if inventories is None or not inventories.may_add_up(condition.amount, self._searches.snapshot, tree_roots):
             return
         for number, changed in spread(self._query, condition):
             query = self._variations.existing(changed)
-            outcome = self._variations.search(query, among)
+            outcome = self._variations.search(query, tree_roots)
             if outcome.found:
                 part = f"{condition.resource_class}:{condition.amount // number}"
                 text = f"{parameter(condition, self._query)} as {number} groups of {part}"
@@ -133,21 +132,21 @@ class Relaxing:
                 return
 
     def beyond(self, changes: Collection[QueryChange], taken: SlotSet) -> Iterator[QueryChange]:
-        """Yield the smallest change of each amount that is enough for some tree that is not taken.
+        """Yield the smallest change of each amount that is enough for a tree outside ``taken``.
 
         Args:
-            changes: Those that were found for other trees.
-            taken: Roots.
+            changes: The changes found for other trees.
+            taken: Roots of trees.
         """
-        among = self._searches.snapshot.forest.all_roots - taken
+        tree_roots = self._searches.snapshot.forest.all_roots - taken
         for condition in dict.fromkeys(
             change.conditions[0] for change in changes if change.kind in ("amount", "spread")
         ):
-            found = [*self._of_amount(condition, among)]
-            if found:
-                yield min(found, key=lambda change: change.size)
+            changes_of_amount = [*self._of_amount(condition, tree_roots)]
+            if changes_of_amount:
+                yield min(changes_of_amount, key=lambda change: change.size)
 
 
 def _part(condition: Condition, amount: int) -> float:
-    """Return the change of an amount as a part of the greater one."""
+    """Return the relative change of an amount: the difference divided by the larger amount."""
     return abs(amount - condition.amount) / max(amount, condition.amount)

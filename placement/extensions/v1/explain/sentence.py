@@ -1,4 +1,4 @@
-"""An explanation in two sentences: what is in the way, and what would be enough (docs: explain-sentences)."""
+"""An explanation in two sentences: the obstacle, and the smallest change that helps (docs: explain-sentences)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from placement.extensions.v1.explain.explanation import Combination, Mistake, Re
 from placement.search.solver.constraints import Isolation, RequiredTraits, SameSubtree
 from placement.search.solver.work_limit import WORK_LIMIT
 
-NO_PROVIDERS = "There is no provider at all."
+NO_PROVIDERS = "There are no providers."
 
-#: How an inventory stands in the way of an amount: the words after "1", and after a greater number.
+#: Why an inventory cannot supply an amount: the predicate for one inventory, and for several.
 PROPERTIES = {
     "total": ("is too small", "are too small"),
     "reserved": ("has too much reserved", "have too much reserved"),
-    "used": ("has too little free", "have too little free"),
+    "used": ("has too little free capacity", "have too little free capacity"),
     "max_unit": ("has a max_unit below this amount", "have a max_unit below this amount"),
     "min_unit": ("has a min_unit above this amount", "have a min_unit above this amount"),
     "step_size": (
@@ -23,16 +23,16 @@ PROPERTIES = {
         "have a step_size that does not divide this amount",
     ),
 }
-#: Why demands are not supplied together, by the rule; the field is the part of the query.
+#: Why demands cannot be supplied together, by rule; ``{}`` is the part of the query.
 TOGETHER = {
     Isolation.name: "there are not enough different providers for {}",
-    SameSubtree.name: "{} needs a provider of one group at or above those of the others",
+    SameSubtree.name: "{} requires the provider of one group to be at or above the providers of the others",
     "resources": "no provider has room for {} together",
-    RequiredTraits.name: "the providers that fit do not have the traits of {} between them",
+    RequiredTraits.name: "the providers that fit do not have all traits of {} between them",
 }
 
 
-#: The kinds of mistakes about names that no provider has.
+#: Kinds of mistakes about a name that matches no provider.
 _UNMET = ("resource_class", "trait", "aggregate", "in_tree")
 
 
@@ -51,39 +51,39 @@ def of_obstacle(
     """Return the sentences for a query without candidates.
 
     Args:
-        stopped_at: The step that left nothing; None if combining did.
-        complete: Whether all changes were tried.
+        stopped_at: The step that left no provider or tree; None if only combining the demands failed.
+        complete: Whether all changes were tried within the budget.
     """
     about = stopped_at.parameter if stopped_at is not None else ""
     unmet = _unmet(about, mistakes)
     if unmet is not None:
         reason = unmet.text.removesuffix(".")
-        mistakes = [one for one in mistakes if one is not unmet]
+        mistakes = [mistake for mistake in mistakes if mistake is not unmet]
     else:
         reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
     # A mistake in the obstacle itself comes first.
-    nearest = sorted(mistakes, key=lambda one: one.subject not in about)
+    nearest = sorted(mistakes, key=lambda mistake: mistake.subject not in about)
     return f"{reason}. {_enough(relaxations, nearest, complete)}"
 
 
 def _unmet(parameter: str, mistakes: Sequence[Mistake]) -> Mistake | None:
-    """Return the mistake about a name that a parameter requires; None if it forbids names or offers alternatives."""
+    """Return the mistake about a name that the parameter requires; None if it forbids names or lists alternatives."""
     if "!" in parameter or "in:" in parameter:
         return None
     names = re.findall(r"[\w-]+", parameter)
-    return next((one for one in mistakes if one.kind in _UNMET and one.subject in names), None)
+    return next((mistake for mistake in mistakes if mistake.kind in _UNMET and mistake.subject in names), None)
 
 
 def _of_step(step: Step) -> str:
     if step.avoided:
         count = step.before.trees
-        avoided = "the one tree that remains" if count == 1 else f"all {count:,} trees that remain"
+        avoided = "the only remaining tree" if count == 1 else f"all {count:,} remaining trees"
         return f"The service avoids {avoided}, as if the request had {step.parameter}"
     if step.amounts is not None:
         return _of_amount(step.before.providers, step.amounts)
     if step.rule == "group":
         trees = step.before.trees
-        where = "the one tree that remains" if trees == 1 else f"any of the {trees:,} trees that remain"
+        where = "the only remaining tree" if trees == 1 else f"any of the {trees:,} remaining trees"
         return f"No provider can supply {step.parameter} in {where}"
     number, noun = (step.before.trees, "tree") if step.whole_trees else (step.before.providers, "provider")
     return _none(number, noun, f"meets {step.parameter}", f"does not meet {step.parameter}")
@@ -91,46 +91,48 @@ def _of_step(step: Step) -> str:
 
 def _of_amount(providers: int, amounts: Shortfall) -> str:
     name, amount = amounts.resource_class, f"{amounts.amount:,} {amounts.resource_class}"
-    having = {why: count for why, count in amounts.blocked_by.items() if why != "absent"}
-    if not having:
+    blocked_by = {why: count for why, count in amounts.blocked_by.items() if why != "absent"}
+    if not blocked_by:
         return _none(providers, "provider", f"has any {name}", f"has no {name}")
-    # Most trees have providers without the class, which explains nothing: the reason is at the others.
-    why, count = max(having.items(), key=lambda item: item[1])
-    subject = "it" if providers == 1 else f"{count:,}"
-    reason = f"{subject} {PROPERTIES[why][count != 1]}"
+    # Most trees have providers without the class, which explains nothing: the reason lies with the others.
+    why, count = max(blocked_by.items(), key=lambda item: item[1])
+    lone = providers == 1
+    reason = f"{'it' if lone else f'{count:,}'} {PROPERTIES[why][count != 1]}"
     if not amounts.most:
-        reason += ", and none has any room at present" if providers != 1 else ", and it has no room at present"
+        predicate = " and has no room" if lone else ", and none has room"
+        reason += f"{predicate} for any {name} at present"
     elif amounts.most < amounts.amount:
-        reason += f", and the most that {'it' if providers == 1 else 'one'} can give is {amounts.most:,}"
-    return f"{_none(providers, 'provider', f'can give {amount}', f'cannot give {amount}')}: {reason}"
+        limit = " and can supply at most" if lone else ", and none can supply more than"
+        reason += f"{limit} {amounts.most:,}"
+    return f"{_none(providers, 'provider', f'can supply {amount}', f'cannot supply {amount}')}: {reason}"
 
 
 def _none(number: int, noun: str, positive: str, negative: str) -> str:
-    """Return the clause for a rule that all of the remaining providers, or trees, fail."""
+    """Return the clause for a rule that no remaining provider or tree meets."""
     return (
-        f"The one {noun} that remains {negative}"
+        f"The only remaining {noun} {negative}"
         if number == 1
-        else f"None of the {number:,} {noun}s that remain {positive}"
+        else f"None of the {number:,} remaining {noun}s {positive}"
     )
 
 
 def _of_combinations(combinations: Sequence[Combination]) -> str:
     if not combinations or combinations[0].rule == WORK_LIMIT:
-        return "The search ended before it was known for every tree whether it has a candidate"
+        return "The search ended before it could rule out every tree"
     first = combinations[0]
-    where = "In the one tree that remains" if first.trees == 1 else f"In {first.trees:,} trees"
-    return f"{where} each part of the request has a provider, but {TOGETHER[first.rule].format(first.parameter)}"
+    where = "In the only remaining tree" if first.trees == 1 else f"In {first.trees:,} trees"
+    return f"{where}, each part of the request has a provider, but {TOGETHER[first.rule].format(first.parameter)}"
 
 
 def _enough(relaxations: Sequence[Relaxation], mistakes: Sequence[Mistake], complete: bool) -> str:
     if relaxations:
         first = relaxations[0]
-        return f"{first.text[0].upper()}{first.text[1:]} there would be {_candidates(first.found, first.limited)}."
+        return f"{first.text[0].upper()}{first.text[1:]}, there would be {_candidates(first.found, first.limited)}."
     if mistakes:
         return mistakes[0].text
     if complete:
-        return "No change of up to three conditions that was tried would be enough."
-    return "No change that would be enough was found before the search ended."
+        return "None of the changes tried (up to three conditions at once) would be enough."
+    return "The search ended before it found a change that would be enough."
 
 
 def _candidates(found: int, limited: bool) -> str:

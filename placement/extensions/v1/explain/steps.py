@@ -1,4 +1,4 @@
-"""What each rule of a search removed, in the words of the query."""
+"""The effect of each rule of a search, with the part of the query that states the rule."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from placement.extensions.v1 import query_text as write
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
-from placement.extensions.v1.explain.units import AmountsByClass
 from placement.extensions.v1.explain.variations import QueryChange
 from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
@@ -18,15 +18,15 @@ from placement.search.query.query import UNSUFFIXED, SearchQuery
 from placement.search.refusals import Refusal, Refusals
 from placement.search.solver.constraints import NotOnlyShared, RequiredTraits, SummedAmounts
 
-#: How many of the removed providers are named.
-NAMED = 5
+#: Removed providers listed per step.
+LISTED = 5
 
 
-def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: AmountsByClass) -> tuple[Step, ...]:
-    """Return the rules in the order in which they were applied.
+def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: InventoriesByClass) -> tuple[Step, ...]:
+    """Return the narrowing rules in the order of their application.
 
-    Equal groups are narrowed once: the steps have the suffix of the first one.  A sharing provider counts only while it
-    shares with a tree that remains, or is in one.
+    Equal groups are narrowed once; their steps carry the suffix of the first one.  A sharing provider counts only while
+    it shares with a remaining tree, or is part of one.
     """
     remaining = _Remaining(snapshot, query.avoided)
     applied: list[Step] = []
@@ -35,7 +35,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: A
             continue
         step = _step(query, refusal, remaining, amounts)
         if step.rule == "group" and refusal.suffix == UNSUFFIXED:
-            # Each class of this group has a provider of its own; its amount was the step before.
+            # Each class of this group is a demand; the preceding step is about its amount.
             step = replace(step, parameter=applied[-1].parameter)
         applied.append(step)
         if refusal.whole_trees:
@@ -44,26 +44,26 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: A
 
 
 class _Remaining:
-    """Counts the providers that can still supply a tree."""
+    """The providers that can supply a remaining tree."""
 
     def __init__(self, snapshot: Snapshot, avoided: Iterable[str]) -> None:
         self._snapshot = snapshot
         self._forest = snapshot.forest
         self._sharing = snapshot.with_trait(SHARES)
         roots = snapshot.forest.all_roots & SlotSet.union([*map(snapshot.with_trait, avoided)], snapshot.size)
-        #: The providers of trees that the service avoids.
+        #: Providers of the trees that the service avoids.
         self.avoided = snapshot.forest.trees_of(roots) if roots else EMPTY
-        #: The roots of the trees that remain; None while all do.
+        #: Roots of the remaining trees; None while all trees remain.
         self._roots: SlotSet | None = None
-        #: What can supply these trees; None until it is asked for.
+        #: The providers that can supply these trees; computed on first use.
         self._supplying: SlotSet | None = None
 
     def keep(self, roots: SlotSet) -> None:
-        """Go on with these trees only."""
+        """Keep only the trees with these roots."""
         self._roots, self._supplying = roots, None
 
     def of(self, providers: SlotSet) -> SlotSet:
-        """Return those of the providers that can supply a tree that remains."""
+        """Return the providers in a set that can supply a remaining tree."""
         if self._roots is None:
             return providers
         if self._supplying is None:
@@ -77,13 +77,13 @@ class _Remaining:
         return any(inside(aggregate) & members for aggregate in self._snapshot.provider(slot).aggregates)
 
     def extent(self, members: SlotSet, *, whole_trees: bool) -> Extent:
-        """Return the extent of a set of providers, or of the trees that have these roots."""
+        """Return the extent of a set of providers, or of the trees with these roots."""
         if whole_trees:
             return Extent(self._forest.trees_of(members).count, members.count)
         return Extent(members.count, self._forest.roots_of(members).count)
 
 
-def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: AmountsByClass) -> Step:
+def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: InventoriesByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
     before, after, whole_trees = refusal.before, refusal.after, refusal.whole_trees
     if not whole_trees:
@@ -91,14 +91,14 @@ def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: 
     shortfall = None
     if resource_class:
         amount = group_of(query, refusal.suffix or "").resources[resource_class]
-        shortfall = amounts.in_the_way(resource_class, amount, before, after, remaining.avoided)
+        shortfall = amounts.shortfall(resource_class, amount, before, after, remaining.avoided)
     return Step(
         rule=rule,
         parameter=_step_parameter(query, refusal),
         group=refusal.suffix,
         before=remaining.extent(before, whole_trees=whole_trees),
         after=remaining.extent(after, whole_trees=whole_trees),
-        removed=tuple((before - after).slots()[:NAMED].tolist()),
+        removed=tuple((before - after).slots()[:LISTED].tolist()),
         amounts=shortfall,
         whole_trees=whole_trees,
         avoided=rule == "root_required" and bool(query.avoided) and refusal.names == query.avoided,
@@ -106,7 +106,7 @@ def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: 
 
 
 def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
-    """Return the part of the query that a refusal of narrowing comes from."""
+    """Return the part of the query that a narrowing refusal comes from."""
     rule, _, resource_class = refusal.rule.partition(":")
     suffix = refusal.suffix or ""
     any_of, none_of = (refusal.names, ()) if isinstance(refusal.names, tuple) else ((), refusal.names)
@@ -127,12 +127,12 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
 
 
 def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange]) -> tuple[Combination, ...]:
-    """Return what ruled out the trees where each demand could be supplied by itself.
+    """Return the rules that ruled out trees in which each demand can be supplied on its own.
 
-    Rules come first if changing them is known to give candidates, then those that ruled out most trees.
+    Rules whose change is known to give candidates come first, then the rules that ruled out the most trees.
 
     Args:
-        changes: Those that give candidates.
+        changes: The changes that give candidates.
     """
     changed = {_rule_between(condition) for change in changes for condition in change.conditions}
     trees = {name: count for name, count in refusals.combining.items() if name != NotOnlyShared.name}
@@ -148,7 +148,7 @@ def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[Query
 
 
 def _rule_between(condition: Condition) -> str:
-    """Return the name of the constraint that the condition is a part of; of no constraint if it is a part of none."""
+    """Return the name of the constraint that a condition is part of, or the kind of the condition."""
     match condition.kind:
         case "amount":
             return SummedAmounts.name_for(condition.resource_class)
@@ -159,7 +159,7 @@ def _rule_between(condition: Condition) -> str:
 
 
 def _combination_parameter(query: SearchQuery, constraint: str) -> str:
-    """Return the part of the query that a constraint of the solver comes from; empty for those that have none."""
+    """Return the part of the query that a solver constraint comes from; empty for a constraint without one."""
     rule, _, resource_class = constraint.partition(":")
     pairs: list[write.Pair] = []
     match rule:

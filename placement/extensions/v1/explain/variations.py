@@ -1,4 +1,4 @@
-"""Changed versions of a query that has no candidate, each searched once; and which changes can make a difference."""
+"""Changed versions of a query without candidates, each searched once."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from placement.extensions.v1.explain.conditions import (
     with_changes,
 )
 from placement.extensions.v1.explain.explanation import Relaxation
-from placement.extensions.v1.explain.searching import Outcome, Searches
+from placement.extensions.v1.explain.recorded_search import BudgetedSearches, Outcome
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
-#: How many candidates are counted.
+#: Maximum number of candidates counted per variation.
 COUNTED = 100
-#: The most conditions that are tried.
-_TRIED = 40
+#: Maximum number of conditions tried after a search.
+_MAX_TRIED = 40
 
 
 @dataclass(frozen=True, slots=True)
 class QueryChange:
-    """A change of some conditions with which there are candidates."""
+    """A change of one or more conditions that gives candidates."""
 
     conditions: tuple[Condition, ...]
-    #: That of ``explanation.Relaxation``.
+    #: The kind of the relaxation (``explanation.Relaxation``).
     kind: str
-    #: Of each condition: "without required=HW_X", "with resources=VCPU:4".
+    #: The text of each condition: "without required=HW_X", "with resources=VCPU:4".
     texts: tuple[str, ...]
-    #: The parts of the query that are changed.
+    #: The parts of the query that change.
     parameters: tuple[str, ...]
     query: SearchQuery
     size: float
@@ -44,15 +44,15 @@ class QueryChange:
 
     @property
     def relaxation(self) -> Relaxation:
-        """The change as it is shown."""
+        """The change as shown to users."""
         found = min(self.outcome.found, self.query.limit or COUNTED)
         limited = found == self.query.limit or self.outcome.limited or not self.outcome.complete
-        words = "&".join(dict.fromkeys(self.parameters))
-        return Relaxation(self.kind, _joined(self.texts), words, self.query, found, limited, self.size)
+        parameters = "&".join(dict.fromkeys(self.parameters))
+        return Relaxation(self.kind, _joined(self.texts), parameters, self.query, found, limited, self.size)
 
 
 class Tried(NamedTuple):
-    """A changed query and what a search for it found."""
+    """A changed query and the outcome of its search."""
 
     changes: Changes
     query: SearchQuery
@@ -63,81 +63,80 @@ class Variations:
     """Searches for changed versions of one query.
 
     Attributes:
-        query: The query itself.
-        outcome: That of its search.
-        searches: What the variations are searched with.
-        unknown_traits: Those of the query that do not exist.
+        query: The original query.
+        outcome: The outcome of its search.
+        searches: The budget and the searches of all variations.
+        unknown_traits: The traits in the query that do not exist.
     """
 
     def __init__(
-        self, query: SearchQuery, outcome: Outcome, searches: Searches, unknown_traits: Collection[str]
+        self, query: SearchQuery, outcome: Outcome, searches: BudgetedSearches, unknown_traits: Collection[str]
     ) -> None:
-        """Begin with the query."""
         self.query = query
         self.outcome = outcome
         self.searches = searches
         self.unknown_traits = unknown_traits
         self._order = {condition: number for number, condition in enumerate(conditions(query))}
-        #: Outcomes by what is searched for.
+        #: Outcomes by query; interchangeable queries share a key.
         self._known: dict[object, Outcome] = {}
 
     def places(self, changed: Collection[Condition]) -> list[int]:
-        """Return the places of conditions in the query, ascending."""
-        return sorted(self._order[one] for one in changed)
+        """Return the positions of conditions in the query, ascending."""
+        return sorted(self._order[condition] for condition in changed)
 
     def ordered(self, changed: Collection[Condition]) -> list[Condition]:
-        """Return conditions in the order of the query."""
+        """Return conditions in query order."""
         return sorted(changed, key=self._order.__getitem__)
 
-    def search(self, query: SearchQuery, among: SlotSet | None = None) -> Outcome:
-        """Return the outcome of a search; queries in which equal groups have changed places have the same.
+    def search(self, query: SearchQuery, tree_roots: SlotSet | None = None) -> Outcome:
+        """Return the outcome of a search; queries that differ only in the order of equal groups share it.
 
         Args:
-            among: The roots of the trees to look at; None for all.
+            tree_roots: Roots of the trees to search; None for all.
         """
-        if among is not None:
-            return self.searches.run(query, COUNTED, among)
-        # Candidates name the groups by their suffixes.
+        if tree_roots is not None:
+            return self.searches.run(query, COUNTED, tree_roots)
+        # Candidates refer to groups by suffix.
         key = interchangeable(query), frozenset(group.suffix for group in query.groups)
         if key not in self._known:
             self._known[key] = self.searches.run(query, COUNTED)
         return self._known[key]
 
-    def tried(self, changes: Changes, among: SlotSet | None = None) -> Tried | None:
-        """Return the outcome of the query with these changes; None if it would request nothing."""
+    def tried(self, changes: Changes, tree_roots: SlotSet | None = None) -> Tried | None:
+        """Return the changed query with the outcome of its search; None if it would request nothing."""
         query = with_changes(self.query, changes, self.unknown_traits)
-        return None if query is None else Tried(changes, query, self.search(query, among))
+        return None if query is None else Tried(changes, query, self.search(query, tree_roots))
 
     def existing(self, query: SearchQuery) -> SearchQuery:
-        """Return a query without the traits that do not exist, if it can do without: what is searched can be sent."""
+        """Return a query without traits that do not exist, where it does not depend on them, so that it can be sent."""
         return with_changes(query, {}, self.unknown_traits) or query
 
     def change(self, kind: str, tried: Tried, size: float) -> QueryChange:
-        """Return a change that was tried, as it is shown."""
-        changes = {one: tried.changes[one] for one in self.ordered(tried.changes)}
-        texts, words = zip(*described(self.query, changes, self.unknown_traits), strict=True)
-        return QueryChange(tuple(changes), kind, texts, words, tried.query, size, tried.outcome)
+        """Return a tried change with its texts."""
+        changes = {condition: tried.changes[condition] for condition in self.ordered(tried.changes)}
+        texts, parts = zip(*described(self.query, changes, self.unknown_traits), strict=True)
+        return QueryChange(tuple(changes), kind, texts, parts, tried.query, size, tried.outcome)
 
     def promising(self, tried: Tried) -> list[Condition]:
-        """Return the conditions whose change could make a difference after those that were changed.
+        """Return the conditions whose change could make a difference in addition to the tried changes.
 
-        Their rules removed something in the search, or trees were left to combine.
+        Either their rules removed something in the search, or trees were left to combine.
         """
         narrowing = tried.outcome.refusals.narrowing
-        removed = {(one.rule, one.suffix) for one in narrowing if one.before.count != one.after.count}
+        removed = {(step.rule, step.suffix) for step in narrowing if step.before.count != step.after.count}
         combined = bool(tried.outcome.roots)
         promising = [
-            one
-            for one in self._order
-            if one not in tried.changes and _may_matter(one, tried.query, removed, combined=combined)
+            condition
+            for condition in self._order
+            if condition not in tried.changes and _may_matter(condition, tried.query, removed, combined=combined)
         ]
-        self.searches.complete &= len(promising) <= _TRIED
-        # Amounts take the most searches.
-        return self.ordered(sorted(promising, key=lambda one: one.kind == "amount")[:_TRIED])
+        self.searches.complete &= len(promising) <= _MAX_TRIED
+        # Amounts take the most searches, so they come last.
+        return self.ordered(sorted(promising, key=lambda condition: condition.kind == "amount")[:_MAX_TRIED])
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """Return changes as one text: "with A and B, without C"."""
+    """Return change texts joined into one: "with A and B, without C"."""
     parts = []
     for preposition in ("with ", "without "):
         changed = [text.removeprefix(preposition) for text in texts if text.startswith(preposition)]
@@ -146,8 +145,8 @@ def _joined(texts: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def narrowed_as(query: SearchQuery) -> dict[str, str]:
-    """Return, for each suffix, that of the first group which is equal: the one whose rules are recorded."""
+def recorded_suffixes(query: SearchQuery) -> dict[str, str]:
+    """Return, for each suffix, the suffix of the first equal group: narrowing records the rules under that one."""
     first: dict[object, str] = {}
     return {
         group.suffix: group.suffix if group.suffix == UNSUFFIXED else first.setdefault(_rules(group), group.suffix)
@@ -159,16 +158,16 @@ def _rules(group: Group) -> object:
     return frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree
 
 
-def interchangeable(query: SearchQuery, beside: Mapping[str, object] = MappingProxyType({})) -> object:
-    """Return a value that is equal for queries that differ only in suffixes that no same_subtree names.
+def interchangeable(query: SearchQuery, extra: Mapping[str, object] = MappingProxyType({})) -> object:
+    """Return a key shared by queries that differ only in suffixes outside of every same_subtree.
 
     Args:
-        beside: For each suffix, what else has to be equal.
+        extra: Further values by suffix that must be equal too.
     """
     subtrees = frozenset(names for names in query.same_subtrees if len(names) > 1)
     named = frozenset().union(*subtrees, {UNSUFFIXED})
     groups = Counter(
-        (_rules(group), group.suffix if group.suffix in named else None, beside.get(group.suffix))
+        (_rules(group), group.suffix if group.suffix in named else None, extra.get(group.suffix))
         for group in query.groups
     )
     return frozenset(groups.items()), query.isolate, subtrees, query.root_traits, query.avoided
@@ -177,13 +176,13 @@ def interchangeable(query: SearchQuery, beside: Mapping[str, object] = MappingPr
 def _may_matter(
     condition: Condition, query: SearchQuery, removed: Collection[tuple[str, str | None]], *, combined: bool
 ) -> bool:
-    """Whether changing a condition, alone or with others, can change what a search finds.
+    """Whether changing a condition, alone or with others, can change the outcome of a search.
 
     Args:
-        removed: The rules that removed anything, each with its suffix.
-        combined: Whether some trees were left to combine.
+        removed: The rules that removed providers or trees, each with its suffix.
+        combined: Whether trees were left to combine.
     """
-    first = narrowed_as(query)
+    first = recorded_suffixes(query)
     narrowing = {suffix for _, suffix in removed}
     if condition.kind == "group_policy":
         return combined and query.isolate
@@ -200,13 +199,13 @@ def _may_matter(
     if may_go:
         return combined or any(first[suffix] in narrowing for suffix in _tied(query, concerned))
     if condition.suffix == UNSUFFIXED and condition.kind in ("trait", "aggregate"):
-        # These also decide which sharing providers help, and which providers combine.
+        # These conditions also decide which sharing providers and which combinations are usable.
         return True
     rule = {"trait": "required", "aggregate": "member_of"}.get(condition.kind, condition.kind)
     return (rule, first[condition.suffix or ""]) in removed
 
 
 def _tied(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:
-    """Return the suffixes and those that a same_subtree ties to them, directly or through others."""
-    found = suffixes.union(*(names for names in query.same_subtrees if names & suffixes))
-    return found if found == suffixes else _tied(query, found)
+    """Return the suffixes and all others that a same_subtree connects to them, directly or indirectly."""
+    tied = suffixes.union(*(names for names in query.same_subtrees if names & suffixes))
+    return tied if tied == suffixes else _tied(query, tied)

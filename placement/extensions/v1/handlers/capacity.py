@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placement.extensions.v1 import nodes, searching
+from placement.extensions.v1 import nodes, request_query
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.schemas import capacity as schema
 from placement.http.endpoint import endpoint
@@ -16,7 +16,7 @@ from placement.search.query import existence, parse
 def show(req: Request) -> Reply:
     """Show how many times a request could be placed, one after another."""
     snapshot = req.index.current()
-    query = searching.query_of(req, snapshot)
+    query = request_query.from_request(req, snapshot)
     existence.check(query, snapshot, req.database)
     until = req.parameters.get("until")
     counted = count(
@@ -29,5 +29,5 @@ def show(req: Request) -> Reply:
     req.log_search(counted.count, counted.obstacle)
     limit = schema.DEFAULT_LIMIT if query.limit is None else query.limit
     document = schema.document(counted, limit)
-    nodes.add(req.database, nodes.providers_in(document["roots"]))
+    nodes.add_names(req.database, nodes.providers_in(document["roots"]))
     return ok(document, modified=NOW)

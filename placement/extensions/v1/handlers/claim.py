@@ -7,7 +7,7 @@ from typing import Any
 
 from placement import errors
 from placement.db.writes.transaction import Collision, Transaction
-from placement.extensions.v1 import claiming, nodes
+from placement.extensions.v1 import claim_creation, nodes
 from placement.extensions.v1.claims.claim_record import held_claim, held_claims
 from placement.extensions.v1.failures import NothingHeld
 from placement.extensions.v1.schemas import claim as schema
@@ -32,7 +32,7 @@ _MAX_SEARCH_AGE = 60
 )
 def create(req: Request) -> Reply:
     """Find places for consumers and claim them."""
-    results = claiming.carry_out(req)
+    results = claim_creation.create_claims(req)
     document = schema.results(results)
     _add_nodes(req, document["results"])
     with contextlib.suppress(errors.Failure):
@@ -101,4 +101,4 @@ def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
 def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
     """Add the names of nodes, unless they cannot be read: the claims are already written."""
     with contextlib.suppress(errors.Failure):
-        nodes.add(req.database, nodes.providers_of_allocations(documents))
+        nodes.add_names(req.database, nodes.providers_of_allocations(documents))

@@ -26,5 +26,5 @@ def list_consumers(req: Request) -> Reply:
     limit, after = consumers_of_page(req)
     page = req.read(lambda db: consumer_pages.page(db, wanted, limit, after))
     documents = [schema.document(holder) for holder in page.holders]
-    nodes.add(req.database, nodes.providers_of_allocations(documents))
+    nodes.add_names(req.database, nodes.providers_of_allocations(documents))
     return ok({"consumers": documents, "next": next_page(req, "/consumers", page.next)}, modified=NOW)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from placement.extensions.doctor.document import document
-from placement.extensions.v1.examining import examined
 from placement.extensions.v1.schemas import doctor as schema
+from placement.extensions.v1.worker_examination import examine_worker
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
@@ -13,4 +13,4 @@ from placement.http.response import NOW, Reply, ok
 @endpoint(policy="placement:v1:doctor", query=schema.SHOW, replies=schema.REPLIES)
 def show(req: Request) -> Reply:
     """Show problems of the configuration, the database and its data, as this worker process finds them."""
-    return ok(document(examined(req, req.parameters.all("check")), schema.MAX_PLACES), modified=NOW)
+    return ok(document(examine_worker(req, req.parameters.all("check")), schema.MAX_PLACES), modified=NOW)

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from placement.errors import Violation
+from placement.extensions.v1.event_reader import EVENT_STREAM, EventReader, EventStream
 from placement.extensions.v1.failures import InvalidField
-from placement.extensions.v1.following import EVENT_STREAM, Following, Stream
 from placement.extensions.v1.history.event import MARK
 from placement.extensions.v1.schemas import event as schema
 from placement.http.endpoint import endpoint, preferred_type
@@ -31,20 +31,20 @@ def _project(req: Request) -> dict[str, Any]:
 def list_events(req: Request) -> Reply:
     """List the events that meet every condition, in order; wait for them, or stream them."""
     parameters = req.parameters
-    following = Following(
+    event_reader = EventReader(
         req.database,
         req.index,
         schema.event_filter(req, parameters),
         int(parameters.get("limit", schema.DEFAULT_EVENTS)),
     )
-    after = following.start(_last_event(req) or parameters.get("after"))
+    after = event_reader.start(_last_event(req) or parameters.get("after"))
     if preferred_type(req.environ.get("HTTP_ACCEPT"), (EVENT_STREAM,)) == EVENT_STREAM:
-        reply = stream(Stream(following, after), EVENT_STREAM)
+        reply = stream(EventStream(event_reader, after), EVENT_STREAM)
         # Disable the buffering of nginx, which would delay events.
         reply.headers["x-accel-buffering"] = "no"
     else:
         seconds = int(parameters.get("wait", 0))
-        page = following.wait(after, seconds) if seconds else following.page(after)
+        page = event_reader.wait(after, seconds) if seconds else event_reader.page(after)
         reply = ok({"events": [schema.document(event, page.names) for event in page.events], "position": page.mark})
     reply.modified = NOW
     return reply

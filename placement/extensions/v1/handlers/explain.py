@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from placement.extensions.v1 import nodes, searching
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1 import nodes, request_query
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.schemas import explanation as schema
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -16,11 +16,11 @@ from placement.search.query.existence import unknown_traits
 def show(req: Request) -> Reply:
     """Explain which candidates a query has, or why it has none and what would be enough."""
     snapshot = req.index.current()
-    query = searching.query_of(req, snapshot)
+    query = request_query.from_request(req, snapshot)
     unknown = unknown_traits(query.trait_names, snapshot, req.database)
     explained = explain(query, snapshot, Settings.of(req.conf), unknown)
     req.log_search(explained.found, explained.obstacle[0] if explained.obstacle else "")
     document = schema.document(explained)
-    nodes.add(req.database, nodes.providers_in(document))
+    nodes.add_names(req.database, nodes.providers_in(document))
     nodes.name_in_texts(req.database, snapshot, document)
     return ok(document, modified=NOW)

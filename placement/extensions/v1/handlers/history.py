@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.failures import NothingKnown
-from placement.extensions.v1.following import Following
 from placement.extensions.v1.history import subject
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.schemas import event as schema
@@ -24,7 +24,7 @@ def show(req: Request, object: str) -> Reply:  # noqa: A002, a name in the route
 
     is_present = req.read(lambda db: subject.is_present(db, uuid))
     uuids = schema.uuids_in_scope(req.index.current(), uuid, req.parameters)
-    page = Following(req.database, req.index, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
+    page = EventReader(req.database, req.index, EventFilter(uuids=uuids), limit).page(after, newest_first=newest_first)
     if not (is_present or page.events or after or page.more):
         raise NothingKnown(object=object)
     following = next_page(req, f"/history/{uuid}", page.mark if page.more else None)

@@ -42,5 +42,5 @@ def show(req: Request, provider: str) -> Reply:
         "holders": schema.holders(page.holders, frozenset(members.values())),
         "next": next_page(req, path, page.next),
     }
-    nodes.add(req.database, nodes.providers_in(document))
+    nodes.add_names(req.database, nodes.providers_in(document))
     return ok(document, modified=NOW)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from placement.extensions.v1.bulk_release import release_matching, release_named
 from placement.extensions.v1.failures import NothingNamed
-from placement.extensions.v1.releasing import release_matching, release_named
 from placement.extensions.v1.schemas import release as schema
 from placement.extensions.v1.schemas.consumer import consumer_filter
 from placement.extensions.v1.schemas.scope import check_only

@@ -37,7 +37,7 @@ def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> di
             unnamed.append(uuid)
         else:
             names[uuid] = name
-    return {**names, **nodes.among(database, ((uuid, None) for uuid in unnamed))}
+    return {**names, **nodes.names_of_providers(database, ((uuid, None) for uuid in unnamed))}
 
 
 def mentioned(event: Event) -> Iterator[str]:

@@ -33,7 +33,7 @@ def find(database: Database, snapshot: Snapshot, ident: str) -> str | None:
         return snapshot.provider(slot).uuid
 
     def work(db: Reading) -> str | None:
-        return nodes.named(db, [ident]).get(ident) or named(db, ident) or _as_written(db, ident)
+        return nodes.uuids_by_name(db, [ident]).get(ident) or named(db, ident) or _as_written(db, ident)
 
     return recorder.of(database).read(work)
 

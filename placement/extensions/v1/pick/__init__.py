@@ -1,16 +1,16 @@
-"""Choosing places: not which candidates there are, but which one each of many consumers takes.
+"""Choice of places: the candidate that each of many consumers takes.
 
-Several consumers are placed one after the other in one snapshot; each sees what those before it took.  The order in
-which trees are tried is that of a strategy, and the candidates of a tree are those of the solver.
+Consumers are placed one after the other in one snapshot, and each sees the usage of the consumers before it.  A
+strategy orders the trees; the solver yields the candidates of a tree.
 
-    strategy    which trees are preferred
-    sample      which trees are looked at, and how much of each is used, of the classes that a query asks for
-    tree_queue  the trees, the preferred one first: of all, or of the domains in turn
-    overlay     the amounts that earlier picks took, and a tree's problem without them
-    combination several candidates that fit together
-    places      the search for the places of one query
-    allowance   the operations that all searches of a call have together
-    picker      the entry: requests of different queries, rules between consumers, all consumers in one tree
+    strategy      which trees are preferred
+    sample        the trees considered, and the used share of each for the classes of a query
+    tree_queue    the trees in order of preference: of all trees, or of the domains in turn
+    overlay       the amounts that earlier picks took, and the problem of a tree without them
+    combination   several candidates that fit together
+    place_search  the search for the places of one query
+    allowance     the operations that all searches of a request share
+    picker        the entry point: requests with different queries, rules between consumers, all consumers in one tree
 
-A pick is advice as a candidate is: the claim decides from the database.
+A pick, like a candidate, is only advice: the claim decides in the database.
 """

@@ -1,66 +1,66 @@
-"""What the searches of one call may take together, in operations of a budget.
+"""The operations that all searches for one claim set share.
 
-A call has up to thousands of requests, its rounds search again for those that lost their places, and what is refused is
-explained.  Each of these searches is bounded by a budget of its own; this bounds their sum.  The cost of a place that
-is found is small beside that of writing it, so it is hardly counted.
+A claim set contains up to thousands of requests, its rounds search again for requests that lost their places, and
+refusals are explained.  Each of these searches has its own budget; the allowance bounds their sum.  Finding a place
+costs little compared with writing it, so searches that find one are charged only for the excess.
 """
 
 from __future__ import annotations
 
 from placement.search.budget import Budget
 
-#: This many operations are kept for each request that comes after others have used up those for all requests together,
-#: and this many for all of these together.
+#: Operations reserved per request, for requests whose predecessors used up the common operations; operations reserved
+#: for all requests together.
 OPERATIONS_PER_REQUEST, _RESERVED = 5_000, 125_000
-#: A request that gets its place is not charged for the first of its operations: writing the place costs about as much.
+#: Operations not charged to a request that gets a place: writing the place costs about as much.
 OPERATIONS_PER_PLACE = 1_000
-#: What is kept for explanations, beside what the searches have left; without so much nothing is explained.
+#: Operations reserved for explanations; operations that must be left for the next explanation.
 _EXPLAINING, _EXPLANATION = 125_000, 100_000
 
 
 class Allowance:
-    """The operations that a call has left."""
+    """The operations left for a claim set."""
 
     def __init__(self, operations: int, requests: int) -> None:
-        """Begin a call.
+        """Divide the operations into common and reserved ones.
 
         Args:
-            operations: Those of one search, which are for all requests together.
-            requests: How many these are.
+            operations: Operations of one search, shared by all requests.
+            requests: Number of requests.
         """
         self._reserved = min(OPERATIONS_PER_REQUEST * requests, _RESERVED)
         self._spare = max(operations - self._reserved, 0)
         self._explaining = _EXPLAINING
-        self._lent = 0
+        self._granted = 0
 
-    def lend(self, budget: Budget) -> bool:
-        """Give a budget the operations for one request; return False, and record the shortage, if there are none."""
-        budget.operations = self._lent = self._spare + min(self._reserved, OPERATIONS_PER_REQUEST)
-        if self._lent <= 0:
+    def grant(self, budget: Budget) -> bool:
+        """Set the operations of a budget for one request; record a shortage and return False if none are left."""
+        budget.operations = self._granted = self._spare + min(self._reserved, OPERATIONS_PER_REQUEST)
+        if self._granted <= 0:
             budget.fall_short("operations")
-        return self._lent > 0
+        return self._granted > 0
 
-    def take_back(self, budget: Budget, *, placed: bool) -> None:
-        """Take back what a request has left of its operations.
+    def charge(self, budget: Budget, *, placed: bool) -> None:
+        """Charge the operations that a request has spent since ``grant``.
 
         Args:
-            placed: Whether it has got a place that will be written.
+            placed: Whether the request got a place that will be written.
         """
-        self._take(max(self._lent - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
+        self._spend(max(self._granted - max(budget.operations, 0) - (OPERATIONS_PER_PLACE if placed else 0), 0))
 
     def for_explanation(self) -> int:
-        """Return the operations that the next explanation may take; 0 if nothing is to be explained."""
+        """Return the operations for the next explanation; 0 if too few are left to explain anything."""
         left = self._spare + self._reserved + self._explaining
         return left if left >= _EXPLANATION else 0
 
     def explained(self, operations: int) -> None:
-        """Count the operations of an explanation."""
-        kept = min(operations, self._explaining)
-        self._explaining -= kept
-        self._take(operations - kept)
+        """Charge the operations of an explanation, first to those reserved for explanations."""
+        from_reserve = min(operations, self._explaining)
+        self._explaining -= from_reserve
+        self._spend(operations - from_reserve)
 
-    def _take(self, operations: int) -> None:
-        """Count operations: first of those for all requests together, then of those that are kept for each."""
-        common = min(operations, self._spare)
-        self._spare -= common
-        self._reserved = max(self._reserved - (operations - common), 0)
+    def _spend(self, operations: int) -> None:
+        """Charge operations, first to the common ones, then to the reserved ones."""
+        from_spare = min(operations, self._spare)
+        self._spare -= from_spare
+        self._reserved = max(self._reserved - (operations - from_spare), 0)

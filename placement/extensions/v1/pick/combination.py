@@ -1,8 +1,8 @@
-"""Several candidates that fit together: the copies of one consumer, or all consumers of a call in one tree.
+"""Backtracking search for candidates that fit together: the copies of one consumer, or several consumers in one tree.
 
-Depth first, with two refinements.  A state that had no continuation is recorded as a no-good and not entered again; it
-is what was taken of the providers that later choices can need, and these are few.  And a choice that took nothing of
-them is not replaced: what follows it does not depend on it.
+Two refinements reduce the search.  A state without a continuation is recorded as a no-good and not entered again; a
+state consists of the amounts taken from contended providers, which are few.  And a choice that took nothing from a
+contended provider is not replaced, because later choices do not depend on it (backjumping).
 """
 
 from __future__ import annotations
@@ -15,46 +15,46 @@ from placement.extensions.v1.overlay import UsageOverlay
 from placement.search.budget import Budget
 from placement.search.solver.problem import Candidate
 
-#: Operations of one choice; bytes of a state, and of each amount in it.
+#: Operations per choice; bytes per state; bytes per amount in a state.
 _CHOICE, _STATE, _AMOUNT = 5, 200, 150
 
 
 class TreeCandidate(NamedTuple):
-    """A candidate of a tree."""
+    """A candidate in one tree."""
 
     root: int
     candidate: Candidate
-    #: Of the tree, where later choices may use later trees only.
+    #: The position of the tree, if later choices may use only later trees.
     position: int = 0
 
 
-#: Returns the candidates for the next place, given the choices so far.
+#: A function that returns the candidates for the next place, given the choices so far.
 Alternatives = Callable[[list[TreeCandidate]], Iterator[TreeCandidate]]
 
 
 def combination(
     count: int, alternatives: Alternatives, contended: Callable[[int], bool], overlay: UsageOverlay, budget: Budget
 ) -> list[TreeCandidate] | None:
-    """Return the first sequence of choices that fit together; their amounts stay taken.
+    """Return the first sequence of choices that fit together; their amounts stay in the overlay.
 
     Args:
-        count: How many choices.
-        alternatives: Asked for each place, and again after earlier choices were replaced.
+        count: Number of choices.
+        alternatives: Called for each place, and again after an earlier choice was replaced.
         contended: Whether several choices may use the provider in a slot.
 
     Returns:
-        None if there is no such sequence; nothing is taken then.
+        None if there is no such sequence; the overlay is then unchanged.
 
     Raises:
-        Exhausted: The budget is used up; nothing is taken.
+        Exhausted: The budget is used up; the overlay is unchanged.
     """
     search = _Search(contended, overlay, budget)
     try:
-        found = search.run(count, alternatives)
+        complete = search.run(count, alternatives)
     except BaseException:
         search.undo_all()
         raise
-    return search.choices if found else None
+    return search.choices if complete else None
 
 
 class _Search:
@@ -63,13 +63,13 @@ class _Search:
         self._overlay = overlay
         self._budget = budget
         self.choices: list[TreeCandidate] = []
-        #: By slot and class, of contended providers.
+        #: Amounts taken from contended providers, by slot and class.
         self._amounts: Counter[tuple[int, str]] = Counter()
-        #: The first position for each state: from later ones there are fewer trees to go on with.
+        #: The first position reached in each state: later positions leave fewer trees, so they fail too.
         self._no_goods: dict[Hashable, int] = {}
 
     def run(self, count: int, alternatives: Alternatives) -> bool:
-        """Whether there is a sequence; it is in ``choices``."""
+        """Find a sequence and store it in ``choices``; return False if there is none."""
         levels = [alternatives(self.choices)]
         while levels:
             choice = next(levels[-1], None)
@@ -108,22 +108,22 @@ class _Search:
         self._count(choice, 1)
 
     def _undo(self) -> bool:
-        """Undo the last choice; return whether another in its place could be better."""
+        """Undo the last choice; return whether replacing it could help."""
         choice = self.choices.pop()
         self._overlay.take(choice.candidate, -1)
         return self._count(choice, -1)
 
     def _count(self, choice: TreeCandidate, times: int) -> bool:
-        """Count what the choice takes of contended providers; return whether it takes any."""
-        some = False
+        """Record the amounts a choice takes from contended providers; return whether it takes any."""
+        contends = False
         for slot, amounts in choice.candidate.amounts.items():
             if self._contended(slot):
-                some = True
+                contends = True
                 for name, amount in amounts.items():
                     self._amounts[slot, name] += times * amount
                     if not self._amounts[slot, name]:
                         del self._amounts[slot, name]
-        return some
+        return contends
 
     def undo_all(self) -> None:
         while self.choices:

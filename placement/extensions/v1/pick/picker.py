@@ -1,4 +1,4 @@
-"""The entry to picking: requests of different queries, one after the other, and the rules between their consumers."""
+"""The entry point: places for requests with different queries, and the rules between their consumers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from placement.extensions.v1.overlay import Own, UsageOverlay
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
-from placement.extensions.v1.pick.places import Area, Places
+from placement.extensions.v1.pick.place_search import Area, PlaceSearch
 from placement.extensions.v1.pick.strategy import Strategy
 from placement.extensions.v1.pick.tree_queue import Tally
 from placement.index.slots import EMPTY, SlotSet, intersection
@@ -27,34 +27,34 @@ from placement.search.solver.problem import Candidate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PickRequest:
-    """What one consumer needs."""
+    """The requirements of one consumer."""
 
     query: SearchQuery
-    #: How many candidates, each of another tree.
+    #: Number of candidates, each in a different tree.
     copies: int = 1
-    #: What the consumer gives up when it gets its place, by provider uuid and class: free for it, and for no other.
+    #: Amounts that the consumer releases when it gets its place, by provider uuid and class; free only for this
+    #: consumer.
     own: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    #: Whether no other consumer of the call may be in the same tree.
-    listed: bool = False
-    #: Whether the place is only looked for: others may be given the same.
-    dry: bool = False
+    #: Whether the other consumers of the claim set must be in other trees.
+    exclusive: bool = False
+    #: Whether the place is only searched for: other requests may get the same place.
+    dry_run: bool = False
 
 
 class Pick(NamedTuple):
     """The place of one consumer."""
 
-    #: By slots of the snapshot; one for each copy.
+    #: One candidate per copy, by slots of the snapshot.
     candidates: tuple[Candidate, ...]
-    #: The roots of the trees that they were found for.
+    #: The root of the tree of each candidate.
     roots: tuple[int, ...]
 
 
 class Picker:
-    """Picks places in one snapshot, and remembers what it gave.
+    """Picks places in one snapshot, each at the usage after the earlier picks.
 
     Attributes:
-        cut_short: The positions of the requests of the last call that have no place because the budget was used up:
-            there may be one.
+        cut_short: Positions of the requests in the last ``pick`` whose search ran out of budget: they may have a place.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class Picker:
         seed: int | None = None,
         allowance: Allowance | None = None,
     ) -> None:
-        """Begin without picks.
+        """Start without picks.
 
         Args:
-            strategy: None: spread.
-            settings: Bounds of the search.
+            strategy: The order of the trees; None for spread.
+            settings: The limits of the search.
             avoid: Roots of trees in which no consumer is placed.
-            occupied: Roots of trees that no listed consumer is placed in: others of the call have places there.
-            within: Roots of the only trees; None: all.
-            join: Whether all requests of a call are placed in one tree.
+            occupied: Roots of trees in which no exclusive consumer is placed, since others of the claim set are there.
+            within: Roots of the only trees to use; None for all.
+            join: Whether ``pick`` places all requests in one tree.
             seed: Makes picks repeatable.
-            allowance: The operations of the call; None: those of the settings, for each call of ``pick``.
+            allowance: The operations of the claim set; None for the operations of the settings in each ``pick``.
         """
         self._snapshot = snapshot
         self._overlay = UsageOverlay(snapshot)
@@ -90,27 +90,26 @@ class Picker:
         self._join = join
         self._random = random.Random(seed)
         self._tally = Tally()
-        #: The trees that listed consumers must avoid, and those that the others must.
-        self._with_any, self._with_listed = {*avoid, *occupied}, set(avoid)
-        self._given = allowance
+        #: Roots of the trees that exclusive consumers must avoid; roots that all other consumers must avoid.
+        self._with_any, self._with_exclusive = {*avoid, *occupied}, set(avoid)
+        self._given_allowance = allowance
         self._allowance = allowance or Allowance(0, 0)
         self.cut_short: set[int] = set()
 
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
-        """Return a place for each request; None if nothing fits beside what was picked before.
+        """Return a place for each request, or None if nothing fits after the earlier picks.
 
         Equal requests are placed together, in the order of the first of each.
         """
         self.cut_short = set()
-        self._allowance = self._given or Allowance(self._settings.operations, len(requests))
-        return self._pick_joined(requests) if self._join else self._pick_each(requests)
+        self._allowance = self._given_allowance or Allowance(self._settings.operations, len(requests))
+        return self._pick_in_one_tree(requests) if self._join else self._pick_each(requests)
 
     def _pick_each(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
-        """Return a place for each request."""
         picks: list[Pick | None] = [None] * len(requests)
-        for positions in _alike(requests):
+        for positions in _by_query(requests):
             self._overlay.rebase()
-            shared: dict[bool, Places] = {}
+            shared: dict[bool, PlaceSearch] = {}
             number = sum(requests[position].copies for position in positions)
             for position in positions:
                 budget, choices = self._search(requests[position], shared, number)
@@ -121,58 +120,58 @@ class Picker:
         return picks
 
     def _search(
-        self, request: PickRequest, shared: dict[bool, Places], number: int
+        self, request: PickRequest, shared: dict[bool, PlaceSearch], number: int
     ) -> tuple[Budget, list[TreeCandidate] | None]:
-        """Return candidates for a request, None if there are none, and the budget of the search.
+        """Return the budget of the search, and the candidates for a request or None.
 
         Args:
-            shared: Where requests with an equal query, who give up nothing, find their places: listed ones and others.
-            number: How many trees these need.
+            shared: The place searches of requests with equal queries that release nothing, by ``exclusive``.
+            number: Number of trees that these requests need.
         """
         own = self._own(request)
-        places = None if own else shared.get(request.listed)
-        budget = Budget(memory=self._settings.memory) if places is None else places.budget
+        search = None if own else shared.get(request.exclusive)
+        budget = Budget(memory=self._settings.memory) if search is None else search.budget
         choices = None
-        if self._allowance.lend(budget):
+        if self._allowance.grant(budget):
             with contextlib.suppress(Exhausted):
-                if places is None:
-                    places = self._places(request, own, request.copies if own else number, budget)
+                if search is None:
+                    search = self._place_search(request, own, request.copies if own else number, budget)
                 if not own:
-                    shared[request.listed] = places
-                choices = places.pick(request.copies, request.dry)
-            self._allowance.take_back(budget, placed=choices is not None and not request.dry)
+                    shared[request.exclusive] = search
+                choices = search.pick(request.copies, request.dry_run)
+            self._allowance.charge(budget, placed=choices is not None and not request.dry_run)
         return budget, choices
 
-    def _pick_joined(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
-        """Place all requests in one tree, or none."""
-        nowhere: list[Pick | None] = [None] * len(requests)
-        apart = len(requests) > 1 and any(request.listed for request in requests)
-        if apart or any(request.copies > 1 for request in requests) or not requests:
-            return nowhere
+    def _pick_in_one_tree(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
+        """Return places for all requests in one tree, or for none of them."""
+        no_places: list[Pick | None] = [None] * len(requests)
+        separate = len(requests) > 1 and any(request.exclusive for request in requests)
+        if separate or any(request.copies > 1 for request in requests) or not requests:
+            return no_places
         self._overlay.rebase()
         budget = Budget(memory=self._settings.memory)
         choices = None
-        if self._allowance.lend(budget):
+        if self._allowance.grant(budget):
             with contextlib.suppress(Exhausted):
-                places: dict[Hashable, Places] = {}
+                searches: dict[Hashable, PlaceSearch] = {}
                 keys: list[Hashable] = []
                 for request in requests:
                     own = self._own(request)
                     keys.append((_key(request.query), frozenset(own.items())))
-                    if keys[-1] not in places:
-                        places[keys[-1]] = self._places(request, own, 1, budget)
-                choices = _joined([places[key] for key in keys], self._overlay, budget)
-            self._allowance.take_back(budget, placed=choices is not None)
+                    if keys[-1] not in searches:
+                        searches[keys[-1]] = self._place_search(request, own, 1, budget)
+                choices = _place_together([searches[key] for key in keys], self._overlay, budget)
+            self._allowance.charge(budget, placed=choices is not None)
         if choices is None:
             self.cut_short = set(range(len(requests))) if budget.shortage else set()
-            return nowhere
+            return no_places
         for request, choice in zip(requests, choices, strict=True):
-            if request.dry:
+            if request.dry_run:
                 self._overlay.take(choice.candidate, -1)
         return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
 
-    def _places(self, request: PickRequest, own: Own, number: int, budget: Budget) -> Places:
-        return Places(
+    def _place_search(self, request: PickRequest, own: Own, number: int, budget: Budget) -> PlaceSearch:
+        return PlaceSearch(
             request.query,
             own,
             self._overlay,
@@ -185,10 +184,10 @@ class Picker:
         )
 
     def _area(self, request: PickRequest) -> Area:
-        return Area(self._within, self._with_any if request.listed else self._with_listed)
+        return Area(self._within, self._with_any if request.exclusive else self._with_exclusive)
 
     def _own(self, request: PickRequest) -> Own:
-        """Return what the consumer gives up where it could be picked, by slot and resource class."""
+        """Return the amounts that the consumer releases in trees it may use, by slot and resource class."""
         own: dict[tuple[int, str], int] = {}
         if not request.own:
             return own
@@ -205,56 +204,58 @@ class Picker:
         return own
 
     def _picked(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:
-        """Remember and return the place of a consumer."""
+        """Record and return the place of a consumer."""
         pick = Pick(tuple([choice.candidate for choice in choices]), tuple([choice.root for choice in choices]))
-        if not request.dry:
+        if not request.dry_run:
             self._with_any.update(pick.roots)
-            if request.listed:
-                self._with_listed.update(pick.roots)
+            if request.exclusive:
+                self._with_exclusive.update(pick.roots)
         return pick
 
 
-def _alike(requests: Sequence[PickRequest]) -> Iterable[list[int]]:
-    """Return the positions of requests with equal queries, in the order of the first of each."""
-    alike: dict[Hashable, list[int]] = {}
+def _by_query(requests: Sequence[PickRequest]) -> Iterable[list[int]]:
+    """Return the positions of requests grouped by equal queries, in the order of their first requests."""
+    by_query: dict[Hashable, list[int]] = {}
     for position, request in enumerate(requests):
-        alike.setdefault(_key(request.query), []).append(position)
-    return alike.values()
+        by_query.setdefault(_key(request.query), []).append(position)
+    return by_query.values()
 
 
 def _key(query: SearchQuery) -> Hashable:
-    """Return what queries have in common that find the same places."""
+    """Return a key shared by queries that find the same places."""
     return query.canonical, query.avoided, query.nested
 
 
 # --- one tree for all ------------------------------------------------------------------------------------------------
 
 
-def _joined(places: Sequence[Places], overlay: UsageOverlay, budget: Budget) -> list[TreeCandidate] | None:
-    """Return a candidate for each request, all of one tree, whose amounts stay taken; None if no tree has room.
+def _place_together(
+    searches: Sequence[PlaceSearch], overlay: UsageOverlay, budget: Budget
+) -> list[TreeCandidate] | None:
+    """Return a candidate for each request, all in one tree, or None; the amounts stay in the overlay.
 
     Args:
-        places: Those of each request.
+        searches: The place search of each request.
 
     Raises:
-        Exhausted: The budget is used up; nothing is taken.
+        Exhausted: The budget is used up; the overlay is unchanged.
     """
-    for each in places:
-        each.look_everywhere()
-    queue = places[0].queue(_with_room(places, intersection(each.roots for each in places)))
+    for each in searches:
+        each.narrow_all_trees()
+    queue = searches[0].queue(_with_room(searches, intersection(each.roots for each in searches)))
     while (root := queue.pop()) is not None:
-        choices = combination(len(places), _alternatives(root, places), lambda _: True, overlay, budget)
+        choices = combination(len(searches), _alternatives(root, searches), lambda _: True, overlay, budget)
         if choices is not None:
             return choices
     return None
 
 
-def _with_room(places: Sequence[Places], roots: SlotSet) -> SlotSet:
-    """Return those of the roots whose trees have room for the sum of what is asked for, as far as that is known."""
-    snapshot = places[0].snapshot
+def _with_room(searches: Sequence[PlaceSearch], roots: SlotSet) -> SlotSet:
+    """Return the roots of the trees with free capacity for the sum of the requests, as far as that is known."""
+    snapshot = searches[0].snapshot
     total: Counter[str] = Counter()
-    for each in places:
-        if each.may_borrow or each.gives_up:
+    for each in searches:
+        if each.may_use_sharing or each.releases:
             return roots
         total.update(each.total)
     for name, amount in total.items():
@@ -267,12 +268,12 @@ def _with_room(places: Sequence[Places], roots: SlotSet) -> SlotSet:
     return roots
 
 
-def _alternatives(root: int, places: Sequence[Places]) -> Alternatives:
+def _alternatives(root: int, searches: Sequence[PlaceSearch]) -> Alternatives:
     """Return the candidates in one tree for each consumer in turn."""
 
     def alternatives(choices: list[TreeCandidate]) -> Iterator[TreeCandidate]:
-        next_places = places[len(choices)]
-        next_places.begin_consumer()
-        return (TreeCandidate(root, one) for one in next_places.candidates(root))
+        next_search = searches[len(choices)]
+        next_search.begin_consumer()
+        return (TreeCandidate(root, candidate) for candidate in next_search.candidates(root))
 
     return alternatives

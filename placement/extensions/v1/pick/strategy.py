@@ -1,4 +1,4 @@
-"""Which trees are preferred."""
+"""Strategies: the order in which trees are preferred."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 
-#: Names of the kinds of domains that are not the beginning of a trait.
+#: Kinds of domains other than trait prefixes.
 ROOT, AGGREGATE = "root", "aggregate"
 
 
@@ -18,7 +18,7 @@ DomainsOf = Callable[[int], frozenset[str]]
 
 
 class Preference(StrEnum):
-    """Which of the trees that have room is taken first."""
+    """The preference among trees with room."""
 
     SPREAD = "spread"
     PACK = "pack"
@@ -26,7 +26,7 @@ class Preference(StrEnum):
 
     @property
     def words(self) -> str:
-        """What it prefers, for people."""
+        """The preferred trees, as a phrase for users."""
         return _WORDS[self]
 
 
@@ -38,20 +38,20 @@ _WORDS = {
 
 
 class Strategy(NamedTuple):
-    """A preference, and perhaps domains that get equally many picks, as far as there is room."""
+    """A preference, and optionally domains that share the picks evenly as far as there is room."""
 
     preference: Preference = Preference.SPREAD
-    #: ``ROOT``, each tree is a domain; ``AGGREGATE``, those of its root; else the beginning of names of traits of the
-    #: root.  None: no domains.
+    #: ``ROOT``: each tree is a domain.  ``AGGREGATE``: the aggregates of the root.  Otherwise a prefix: the traits of
+    #: the root whose names begin with it.  None: no domains.
     spread_over: str | None = None
 
     @property
     def may_sample(self) -> bool:
-        """Whether any large sample of the trees is as good as all of them."""
+        """Whether a large random sample serves as well as all trees."""
         return self.preference != Preference.PACK and self.spread_over in (None, ROOT)
 
     def domains(self, snapshot: Snapshot) -> DomainsOf:
-        """Return a function from the root of a tree to the domains that the tree is in: aggregates or traits."""
+        """Return a function that maps the root of a tree to the domains of the tree: aggregates or traits."""
         prefix = self.spread_over
         assert prefix is not None
         if prefix == AGGREGATE:
@@ -64,7 +64,7 @@ class Strategy(NamedTuple):
         return lambda root: with_prefix(snapshot.provider(root).traits)
 
     def members(self, snapshot: Snapshot) -> list[SlotSet]:
-        """Return the providers of each domain that is an aggregate or a trait."""
+        """Return the providers in each domain that is an aggregate or a trait."""
         prefix = self.spread_over
         if prefix is None or prefix == ROOT:
             return []

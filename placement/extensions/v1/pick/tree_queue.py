@@ -1,7 +1,7 @@
-"""The trees that may serve a query, the preferred one first.
+"""A priority queue of the trees that may serve a query.
 
-Trees are compared by used shares in steps of 1/32, and equal ones are in random order.  Many workers that look at the
-same snapshot therefore seldom take the same tree.
+Trees are compared by used share in steps of 1/32, with ties in random order.  Many worker processes with the same
+snapshot therefore seldom take the same tree.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from placement.index.slots import SlotSet
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.problem import Candidate
 
-#: Steps of the used share.
+#: Steps of the used share between 0 and 1.
 _STEPS = 32
-#: What the steps of a used share are multiplied with: the least is preferred.
+#: Factors of the steps of a used share; the smallest product is preferred.
 _SIGNS = {Preference.SPREAD: 1, Preference.PACK: -1, Preference.RANDOM: 0}
-#: More than the difference of the ``first`` of any two entries.
+#: Weight of one pick in the order of the heaps: more than the difference of ``first`` of any two entries.
 _PICK = 1000.0
-#: More than any number of picks.
+#: Weight of a heap without domains: more than any number of picks.
 _NO_DOMAIN = 1e15
 
 
 @dataclass(slots=True)
 class Tally:
-    """How many picks there were so far, by the root of the tree and by domain."""
+    """The number of picks so far, by root and by domain."""
 
     trees: Counter[int] = field(default_factory=Counter)
     domains: Counter[str] = field(default_factory=Counter)
 
 
 class TreeQueue:
-    """A priority queue of trees."""
+    """A priority queue of trees; the order follows a strategy."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class TreeQueue:
         picks: int,
         generator: np.random.Generator,
     ) -> None:
-        """Begin with all of the trees.
+        """Start with all trees in the queue.
 
         Args:
-            roots: Those of ``narrowed``, or some of them.
-            tally: Counts the picks; other queues may count there, too.
-            picks: How many trees are probably asked for.
-            generator: Of what is left to chance.
+            roots: The roots of ``narrowed``, or a subset.
+            tally: The picks so far; other queues may share it.
+            picks: Expected number of picks.
+            generator: The random generator for samples and ties.
         """
         self._sign = _SIGNS[strategy.preference]
         self._over_trees = strategy.spread_over == ROOT
@@ -68,29 +68,29 @@ class TreeQueue:
         self._heaps: OneHeap | EvenHeaps = OneHeap()
         if strategy.spread_over is not None and not self._over_trees:
             self._heaps = EvenHeaps(strategy.domains(narrowed.snapshot), tally.domains)
-        #: By root: the steps of its used share, and where its usage is.
+        #: Steps of the used share, by root; usage of the sample and index of the tree in it, by root.
         self._steps: dict[int, int] = {}
         self._usage: dict[int, tuple[TreeUsage, int]] = {}
         #: The ``chance`` of the last entry.
         self._last = 0.0
 
     def pop(self) -> int | None:
-        """Remove and return the preferred tree; None if there is no other."""
+        """Remove and return the preferred tree; None if the queue is empty."""
         while (entry := self._heaps.pop()) is None:
-            if not self._look_at_more():
+            if not self._add_sample():
                 return None
         self._last = entry.chance
         return entry.root
 
     def push(self, root: int) -> None:
-        """Put back a tree that was popped."""
-        # The least of exponentially distributed numbers is each of them with the same probability, whenever it was
-        # drawn, since the distribution has no memory.
+        """Put a popped tree back."""
+        # Each of several exponentially distributed numbers is equally likely to be the smallest, no matter when it was
+        # drawn, since the distribution is memoryless.
         chance = self._last + self._generator.exponential()
         self._heaps.push(self._entry(root, self._steps[root], chance))
 
     def count(self, root: int, candidate: Candidate) -> None:
-        """Count a pick in a tree that was popped."""
+        """Count a pick in a popped tree."""
         self._tally.trees[root] += 1
         self._heaps.count(root)
         if root in self._usage:
@@ -103,8 +103,8 @@ class TreeQueue:
             return Entry(by_picks, by_use, chance, root)
         return Entry(by_use, self._sign * by_picks, chance, root)
 
-    def _look_at_more(self) -> bool:
-        """Put trees that were not looked at into the queue; return False if there are none."""
+    def _add_sample(self) -> bool:
+        """Add the next sample to the queue; return False if there is none."""
         sample = self._samples.next()
         if sample is None:
             return False
@@ -123,62 +123,62 @@ class TreeQueue:
 
 
 class Entry(NamedTuple):
-    """A tree; the least one is popped first."""
+    """A tree in the queue; the smallest entry is popped first."""
 
-    #: What the strategy compares first and second.
+    #: The first and second criterion of the strategy.
     first: int
     second: int
-    #: Decides between equal ones; positive.
+    #: Breaks ties; positive.
     chance: float
     root: int
 
 
 class OneHeap:
-    """The least entry first."""
+    """A heap of entries, the smallest first."""
 
     def __init__(self) -> None:
         self._heap: list[Entry] = []
 
     def add(self, entries: Iterable[Entry]) -> None:
-        """Put many entries into the queue."""
+        """Add many entries."""
         self._heap.extend(entries)
         heapify(self._heap)
 
     def push(self, entry: Entry) -> None:
-        """Put an entry of a tree that was popped into the queue."""
+        """Add the entry of a popped tree."""
         heappush(self._heap, entry)
 
     def pop(self) -> Entry | None:
-        """Remove and return the next entry; None if there is none."""
+        """Remove and return the smallest entry; None if the heap is empty."""
         return heappop(self._heap) if self._heap else None
 
     def count(self, root: int) -> None:
-        """Count a pick in a tree: for this order all that matters is in the entries."""
+        """Count a pick in a tree; this order depends only on the entries."""
 
 
 class EvenHeaps:
-    """Trees of the domains with the fewest picks first, and of these the least entry.
+    """Heaps of entries, one for each set of domains: the domains with the fewest picks first.
 
-    A tree may be in several domains, such as a rack and a zone.  Then it is their sum that counts: it is what the sum
-    of the squares of the numbers of picks grows by, and that is least where picks are even.  Trees without a domain are
-    last.  The methods are those of ``OneHeap``.
+    A tree may be in several domains, such as a rack and a zone; then the sum of their picks counts.  A pick increases
+    the sum of the squares of the numbers of picks by about twice this sum, and the squares are minimal if picks are
+    even.  Trees without a domain come last.  The methods are the same as in ``OneHeap``.
     """
 
     def __init__(self, domains_of: DomainsOf, picks: Counter[str]) -> None:
-        """Begin with an empty queue.
+        """Start with an empty queue.
 
         Args:
-            domains_of: Returns the domains of a tree.
-            picks: By domain; picks are counted here.
+            domains_of: A function that returns the domains of a tree.
+            picks: The number of picks by domain; updated by ``count``.
         """
         self._domains_of = domains_of
         self._counted = picks
-        #: One heap for each set of domains.
+        #: Index of the heap of each set of domains.
         self._numbers: dict[frozenset[str], int] = {}
         self._heaps: list[list[Entry]] = []
-        #: By domain: the heaps of its trees.
+        #: Indexes of the heaps with trees in a domain, by domain.
         self._of_domain: defaultdict[str, list[int]] = defaultdict(list)
-        #: By heap: picks in its domains, times ``_PICK``; and the rank of its least entry, infinite if it is empty.
+        #: By heap: picks in its domains, times ``_PICK``; rank of its smallest entry, infinite if it is empty.
         self._picks: npt.NDArray[np.float64] = np.empty(0)
         self._least: npt.NDArray[np.float64] = np.empty(0)
 
@@ -192,7 +192,8 @@ class EvenHeaps:
                     self._of_domain[domain].append(number)
             self._heaps[number].append(entry)
         picks = [
-            sum(self._counted[one] for one in domains) * _PICK if domains else _NO_DOMAIN for domains in self._numbers
+            sum(self._counted[domain] for domain in domains) * _PICK if domains else _NO_DOMAIN
+            for domains in self._numbers
         ]
         self._picks, self._least = np.array(picks), np.empty(len(picks))
         for number, heap in enumerate(self._heaps):

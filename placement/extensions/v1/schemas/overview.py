@@ -134,5 +134,5 @@ def pieces(
 def _members(shown: list[dict[str, Any]], known: Mapping[str, str]) -> bytes:
     """Return the encoded documents without the brackets of an array."""
     if known:
-        nodes.put(nodes.providers_in(shown), known)
+        nodes.insert_names(nodes.providers_in(shown), known)
     return encode(shown)[1:-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from placement.extensions.v1.releasing import Released
+from placement.extensions.v1.bulk_release import ReleaseResult
 from placement.extensions.v1.schemas import numeral
 from placement.extensions.v1.schemas.consumer import CONDITIONS
 from placement.extensions.v1.schemas.scope import ONLY
@@ -42,6 +42,6 @@ REPLIES = success.ok(
 )
 
 
-def document(released: Released) -> dict[str, Any]:
+def document(released: ReleaseResult) -> dict[str, Any]:
     """Return the document of a release."""
     return {"released": released.released, "missing": released.missing, "complete": released.complete}

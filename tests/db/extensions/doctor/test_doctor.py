@@ -36,7 +36,7 @@ from placement.db.writes import notes as event_rows
 from placement.extensions.doctor import checks, mending, server, signals
 from placement.extensions.doctor import database as database_checks
 from placement.extensions.doctor.examination import OutOfTimeError, examine, lacking, until
-from placement.extensions.v1 import examining
+from placement.extensions.v1 import worker_examination
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
 from tests import children, closed, made, received, servers, web
@@ -1061,7 +1061,7 @@ def test_an_index_that_differs_is_found(database, world):
 
 
 def test_a_worker_shows_its_findings(database, plant, monkeypatch):
-    monkeypatch.setattr(examining, "LONGEST", 3600.0)
+    monkeypatch.setattr(worker_examination, "MAX_SECONDS", 3600.0)
     call = placement(database, LiveIndex(database))
     answer = call("GET", "/v1/doctor")
     assert (answer.status, answer.body["findings"]) == (200, [])
@@ -1084,7 +1084,7 @@ def test_a_worker_without_a_database_still_looks_at_its_configuration():
 
 
 def test_a_worker_ends_in_time(database, monkeypatch):
-    monkeypatch.setattr(examining, "LONGEST", 0.0)
+    monkeypatch.setattr(worker_examination, "MAX_SECONDS", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
     assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}

@@ -14,8 +14,8 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.writes import notes as events_of
+from placement.extensions.v1.event_reader import EventReader, EventStream
 from placement.extensions.v1.failures import PositionLost
-from placement.extensions.v1.following import Following, Stream
 from placement.extensions.v1.history import event, subject, watch
 from placement.extensions.v1.history.event import EventFilter
 from placement.extensions.v1.history.tables import event_order, events
@@ -202,7 +202,7 @@ def test_what_events_mention_is_named_in_a_stream(database):
     service = placement(database)
     for name in ("host", "other"):
         assert service("POST", "/resource_providers", 39, {"uuid": key(len(name)), "name": name}).status == 200
-    with contextlib.closing(Stream(Following(database, LiveIndex(database), ALL, 100), None)) as stream:
+    with contextlib.closing(EventStream(EventReader(database, LiveIndex(database), ALL, 100), None)) as stream:
         pieces = iter(stream)
         next(pieces)
         messages = re.findall(rb"^data: (.*)", next(pieces), re.MULTILINE)
@@ -265,7 +265,7 @@ def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypat
     wanted = EventFilter(kinds=("consumer",))
     reached = read(database, wanted)
     assert (reached.number, reached.more) == (2, True)
-    with contextlib.closing(Stream(Following(database, LiveIndex(database), wanted, 100), None)) as stream:
+    with contextlib.closing(EventStream(EventReader(database, LiveIndex(database), wanted, 100), None)) as stream:
         pieces = iter(stream)
         assert next(pieces).startswith(b"retry")
         with planted(database, Plan(1, [faults.lose] * fails, for_ever=True)):
@@ -286,17 +286,17 @@ def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the
 ):
     monkeypatch.setattr(database.recorder.watch, "max_waiting", 0)
     chain(database, key(1), 2)
-    following = Following(database, LiveIndex(database), ALL, 100)
-    some = following.wait(None, 60)
-    nothing = following.wait(some.mark, 60)
+    reader = EventReader(database, LiveIndex(database), ALL, 100)
+    some = reader.wait(None, 60)
+    nothing = reader.wait(some.mark, 60)
     assert ([one.uuid for one in some.events], nothing.events) == ([key(1)] * 2, [])
     with planted(database, Plan(1, [faults.lose], for_ever=True)):
-        assert [following.wait(None, 60), following.wait(some.mark, 60)] == [some, nothing]
-        with contextlib.closing(Stream(following, some.mark)) as stream:
+        assert [reader.wait(None, 60), reader.wait(some.mark, 60)] == [some, nothing]
+        with contextlib.closing(EventStream(reader, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
         for asked in (
-            lambda: following.page(some.mark),
-            lambda: Following(database, LiveIndex(database), ALL, 99).wait(some.mark, 60),
+            lambda: reader.page(some.mark),
+            lambda: EventReader(database, LiveIndex(database), ALL, 99).wait(some.mark, 60),
         ):
             with pytest.raises(errors.Failure):
                 asked()
@@ -306,27 +306,27 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
     watch = database.recorder.watch
     monkeypatch.setattr(watch, "max_waiting", 1)
     chain(database, key(1), 1)
-    following = Following(database, LiveIndex(database), ALL, 100)
-    mark = following.wait(None, 60).mark
+    reader = EventReader(database, LiveIndex(database), ALL, 100)
+    mark = reader.wait(None, 60).mark
     assert watch.enter()
-    nothing = following.wait(mark, 60)
+    nothing = reader.wait(mark, 60)
     chain(database, key(2), 1)
     assert watch.wait(nothing.number, time.monotonic() + PATIENCE)
-    assert [one.uuid for one in following.wait(mark, 60).events] == [key(2)]
+    assert [one.uuid for one in reader.wait(mark, 60).events] == [key(2)]
     watch.leave()
 
 
 def test_requests_that_were_woken_read_in_turn(database):
     chain(database, key(1), 1)
-    following = Following(database, LiveIndex(database), ALL, 100)
-    page = following.first(event.START_MARK)
+    reader = EventReader(database, LiveIndex(database), ALL, 100)
+    page = reader.first(event.START_MARK)
     woken = page._replace(number=0, mark=event.START_MARK)
-    assert following.next(woken, time.monotonic() + PATIENCE) == page
-    with following.watch._turn:
-        assert following.next(woken, time.monotonic()).events == []
+    assert reader.next(woken, time.monotonic() + PATIENCE) == page
+    with reader.watch._turn:
+        assert reader.next(woken, time.monotonic()).events == []
     with planted(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
-        following.next(page, time.monotonic() + PATIENCE)
-    assert following.next(woken, time.monotonic() + PATIENCE) == page, "the turn was given back"
+        reader.next(page, time.monotonic() + PATIENCE)
+    assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was given back"
 
 
 # --- what is lost ----------------------------------------------------------------------------------------------------

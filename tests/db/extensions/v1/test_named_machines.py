@@ -97,7 +97,7 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
     explained = service("GET", f"/v1/explain?{query}").body
     refused = service("POST", "/v1/claims", body={"requests": [{**CLAIM["requests"][0], "query": query}]})
     for summary in (explained["summary"], refused.body["results"][0]["explanation"]["summary"]):
-        assert summary.endswith("Without in_tree=other there would be 1 candidate.")
+        assert summary.endswith("Without in_tree=other, there would be 1 candidate.")
     assert uuid not in refused.body["errors"][0]["detail"]
 
 
@@ -138,23 +138,23 @@ def test_a_provider_goes_before_a_node_of_the_same_name(database):
 def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     Nodes(database).node("machine")
     service = placement(database)
-    read = nodes.names
+    read = nodes.names_by_uuid
 
     def names(*given):
         with planted(database, Plan(1, [faults.lose], for_ever=True)):
             return read(*given)
 
-    monkeypatch.setattr(nodes, "names", names)
+    monkeypatch.setattr(nodes, "names_by_uuid", names)
     done = service("POST", "/v1/claims", body=CLAIM)
     assert (done.status, done.body["claimed"]) == (200, 1)
 
 
 def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
-    monkeypatch.setattr(nodes, "_AT_ONCE", 2)
+    monkeypatch.setattr(nodes, "_BATCH_SIZE", 2)
     machines = Nodes(database)
     created = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     seen = []
     with sql_hooks.statements(database.reading_engine, seen.append):
-        assert database.read(nodes.names, [*created, key(1)]) == created
+        assert database.read(nodes.names_by_uuid, [*created, key(1)]) == created
     assert {statement.partition(" IN ")[2].count(",") + 1 for statement in seen} == {2}, seen
-    assert database.read(nodes.names) == created
+    assert database.read(nodes.names_by_uuid) == created

@@ -234,7 +234,7 @@ def test_a_time_before_the_history_is_gone(database):
     service, names = placement(database), Names()
     answer = service("GET", "/v1/overview?at=1h")
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
-    assert "no event" in answer.error["detail"]
+    assert "oldest event: none" in answer.error["detail"]
     assert service(*names.fill(provider("host"))).status == 200
     shown(service, at=moment(database))
     before = database.read(leases.now) - datetime.timedelta(hours=1)
@@ -303,7 +303,7 @@ def test_too_many_changes_are_refused_before_anything_is_read(database):
         assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
         assert not [statement for statement in seen if "resource_providers" in statement]
         # The time that the sentence names is not refused.
-        [reached] = re.findall(r"that of (\S+Z) takes", answer.error["detail"])
+        [reached] = re.findall(r"such as (\S+Z)\.", answer.error["detail"])
         assert shown(service, at=reached).keys() >= {names["host"], names["second"], names["third"]}
 
 

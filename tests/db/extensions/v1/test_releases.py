@@ -8,7 +8,7 @@ import pytest
 
 from placement import errors
 from placement.db.writes import retry
-from placement.extensions.v1.releasing import release_matching, release_named
+from placement.extensions.v1.bulk_release import release_matching, release_named
 from placement.objects.claims import consumer_pages, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet

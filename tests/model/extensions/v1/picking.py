@@ -61,7 +61,7 @@ class Pickers(Clients):
     @rule(
         wanted=WANTED,
         moved=st.booleans(),
-        dry=DRY,
+        dry_run=DRY,
         conditions=CONDITIONS,
         strategy=STRATEGY,
         at_once=AT_ONCE,
@@ -76,7 +76,7 @@ class Pickers(Clients):
             consumer = self.uuid("c", number)
             known = self.model.consumers.get(consumer)
             move = {"keep": False, "consumer_generation": known.generation} if known and moved else {}
-            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry=place == dry))
+            wishes.append(self._wish(consumer, shape, count, owner, type_, move, dry_run=place == dry))
         self._claim(wishes, conditions, {"strategy": strategy, "all_or_nothing": at_once, **end}, tried=tried)
 
     @rule(

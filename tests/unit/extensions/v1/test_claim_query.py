@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placement import errors
 from placement import microversion as mv
-from placement.extensions.v1 import searching
+from placement.extensions.v1 import request_query
 from placement.extensions.v1.schemas import claim as schema
 from placement.search.query.parse import TOO_MUCH
 from placement.search.query.query import Group
@@ -25,11 +25,11 @@ A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-00000000
 def parsed(given_query):
     snapshot, conf = World().snapshot(), made.configuration()
     if isinstance(given_query, str):
-        return searching.parsed(schema.query_parameters(given_query), snapshot, {}, conf)
+        return request_query.from_parameters(schema.query_parameters(given_query), snapshot, {}, conf)
     body = {"requests": [{"consumer": A, "consumer_type": "JOB", "project_id": "p", "user_id": "u"}]}
     body["requests"][0]["query"] = given_query
     valid = schema.CREATE.validate(body, mv.LATEST)["requests"][0]["query"]
-    return searching.of_document(valid, snapshot, {}, conf)
+    return request_query.from_document(valid, snapshot, {}, conf)
 
 
 def group(**fields):

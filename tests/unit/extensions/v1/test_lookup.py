@@ -76,5 +76,5 @@ def test_a_new_name_is_found_in_the_next_snapshot(snapshot):
 def test_a_provider_that_does_not_exist_is_named_in_the_failure(snapshot):
     with pytest.raises(NoSuchProvider, match='There is no provider or node "nothing"'):
         lookup.of_path(snapshot, made.empty(), "nothing")
-    with pytest.raises(UnknownProvider, match='root names "nothing", which is no provider or node'):
+    with pytest.raises(UnknownProvider, match='root names "nothing", which is not a provider or node'):
         lookup.of_parameter(snapshot, made.empty(), "root", "nothing")

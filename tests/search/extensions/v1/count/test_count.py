@@ -13,12 +13,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placement.extensions.v1.count import sharing, trees
-from placement.extensions.v1.count.blocks import Block, Item
+from placement.extensions.v1.count import shape_counter, sharing
+from placement.extensions.v1.count.alternatives import Block, Item
 from placement.extensions.v1.count.count import Count, count
-from placement.extensions.v1.count.dealing import Range, deal
-from placement.extensions.v1.count.dynamic import narrow
-from placement.extensions.v1.count.sharing import Sharing
+from placement.extensions.v1.count.dynamic_program import tighten
+from placement.extensions.v1.count.greedy import CountRange, greedy_count
+from placement.extensions.v1.count.sharing import SharingProviders
 from placement.search.budget import Budget
 from placement.search.find import Settings, find
 from placement.search.query.query import Group, NameCondition, SearchQuery
@@ -133,10 +133,10 @@ def compare_on_devices(totals: list[tuple[int, ...]], amounts: list[tuple[int, .
         for times in range(sum(map(sum, totals)) + 2)
     ]
     most = fits.index(False) - 1
-    dealt = deal(block, free, np.full(2, 99))
+    dealt = greedy_count(block, free, np.full(2, 99))
     assert (dealt.low <= most).all()
     assert (dealt.high >= most).all()
-    solved = narrow(block, free, Range(np.zeros(2, np.int64), np.full(2, len(fits))), Budget())
+    solved = tighten(block, free, CountRange(np.zeros(2, np.int64), np.full(2, len(fits))), Budget())
     assert [solved.low.tolist(), solved.high.tolist()] == [[most] * 2] * 2
 
 
@@ -165,7 +165,7 @@ def test_a_count_between_two_numbers_says_so(monkeypatch: pytest.MonkeyPatch) ->
     """Without any effort to try all ways, what was dealt is below the bound."""
     world, query = gpus(5, 4, 6), SearchQuery((group("1", PGPU=2), group("2", PGPU=3)), isolate=True)
     everything = count(query, world.snapshot())
-    monkeypatch.setattr(trees, "EFFORT", 10**9)
+    monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
     some = count(query, world.snapshot())
     assert some.at_most is not None
     assert some.count <= everything.count <= some.at_most
@@ -207,7 +207,7 @@ def test_an_isolated_demand_and_another_take_no_more_of_a_provider_than_it_gives
 
 def test_something_fits_even_if_no_order_of_dealing_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five, three and two are ten, and so are four, three and three; greedily, five and four are together."""
-    monkeypatch.setattr(trees, "EFFORT", 10**9)
+    monkeypatch.setattr(shape_counter, "EFFORT", 10**9)
     query = SearchQuery(tuple(group(str(number), PGPU=amount) for number, amount in enumerate((5, 4, 3, 3, 3, 2))))
     assert count(query, gpus(10, 10).snapshot()).count == 1
 
@@ -566,14 +566,14 @@ def test_many_pools_of_many_hosts_are_counted_some_trees_at_once(monkeypatch: py
     assert (everything.count, everything.exact) == (410, True)
     lengths: list[int] = []
 
-    def domain(self: Sharing, *which: Any) -> Any:
+    def domain(self: SharingProviders, *which: Any) -> Any:
         slots, roots = pairs(self, *which)
         lengths.append(len(slots))
         return slots, roots
 
-    pairs = Sharing.domain
+    pairs = SharingProviders.domain
     monkeypatch.setattr(sharing, "PAIRS", 400)
-    monkeypatch.setattr(Sharing, "domain", domain)
+    monkeypatch.setattr(SharingProviders, "domain", domain)
     assert count(QUERY, snapshot) == everything
     assert sum(lengths) >= 41 * 50
     assert max(lengths) <= 400

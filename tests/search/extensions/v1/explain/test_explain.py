@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.world import Stock, World
 
@@ -98,7 +98,7 @@ def test_a_provider_that_gives_more_only_is_named_with_its_units() -> None:
     world.host("host", DISK_GB=4)
     world.host("child", parent="host", VCPU=Stock(4, min_unit=2))
     assert near_misses(world, SearchQuery((Group("", {"VCPU": 1}),))) == {
-        "host": ["child gives VCPU in units that allow 2, not 1"]
+        "host": ["child allocates VCPU in units that allow 2, not 1"]
     }
 
 
@@ -120,7 +120,7 @@ def test_an_amount_that_a_provider_could_give_alone_is_lowered_beside_the_others
     groups = (Group("_1", {"A": 3}), Group("_2", {"A": 3}), Group("_3", {"B": 1}))
     query = SearchQuery(groups, same_subtrees=(frozenset({"_2", "_3"}),))
     assert texts(world, query) == ["with resources_1=A:1", "with resources_2=A:1"]
-    assert near_misses(world, query) == {"host": ["host has room for 1 of 3 A beside the rest of the request"]}
+    assert near_misses(world, query) == {"host": ["host has room for 1 of 3 A alongside the rest of the request"]}
     (near,) = explain(query, world.snapshot()).near_misses
     assert near.missing[0].available == 1
 
@@ -180,7 +180,7 @@ def test_each_kind_of_condition_has_a_text() -> None:
     ]
     assert said(replace(gpu, aggregates=name("A"))) == [("gpu is not in A", 1)]
     assert said(gpu, nic, same_subtrees=(frozenset({"_g", "_n"}),)) == [
-        ("no provider that serves one of these groups is at or above those of the others", None)
+        ("no provider that serves one of these groups is at or above the providers that serve the others", None)
     ]
     assert said(gpu, Group("_h", {"PGPU": 1}), isolate=True)[0] == (
         "no provider that host can use meets resources_g=PGPU:1 together with the rest of the request",

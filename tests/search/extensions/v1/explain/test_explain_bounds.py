@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from placement import microversion
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.index.snapshot import Snapshot
 from placement.schemas.document import Parameters
 from placement.search.query import parse
@@ -95,7 +95,7 @@ class Ancestries(Snapshot):
         return super().ancestry(slot)
 
 
-@pytest.mark.parametrize(("trees", "where"), [(50, "any tree"), (60, "any of 50 trees")])
+@pytest.mark.parametrize(("trees", "where"), [(50, "any tree"), (60, "any of the 50 trees examined")])
 def test_subtrees_are_looked_at_in_few_trees_and_each_group_once(trees: int, where: str) -> None:
     world = World()
     for number in range(trees):

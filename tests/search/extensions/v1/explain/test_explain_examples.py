@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from placement import microversion
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.explain.explanation import Explanation
 from placement.extensions.v1.query_text import query_string
 from placement.schemas.document import Parameters
@@ -113,7 +113,7 @@ def test_a_tree_whose_candidates_another_has_too_is_counted_under_its_own_obstac
 
 def test_an_empty_cloud_has_no_provider() -> None:
     explanation = explained(World(), Group("", {"A": 1}))
-    assert (explanation.obstacle, explanation.summary) == (("no providers", None), "There is no provider at all.")
+    assert (explanation.obstacle, explanation.summary) == (("no providers", None), "There are no providers.")
     assert explanation.complete
 
 
@@ -240,7 +240,7 @@ def test_an_amount_that_has_room_alone_is_spread_beside_the_others() -> None:
     explanation = explained(world, Group("_1", {"A": 4}), Group("_2", {"A": 4}))
     assert texts(explanation)[0] == "with resources_1=A:4 as 4 groups of A:1"
     assert [(lack.available, lack.text) for lack in explanation.near_misses[0].missing] == [
-        (1, "no provider that h1 can use has room for 4 A beside the rest of the request")
+        (1, "no provider that h1 can use has room for 4 A alongside the rest of the request")
     ]
 
 
@@ -326,7 +326,7 @@ def test_a_host_that_the_service_avoids_is_the_nearest_and_does_not_count_as_the
         ["h1 has room for 4 of 5 A"],
     ]
     explanation = explained(world, Group("", {"A": 8}), avoided=frozenset({"DISABLED"}))
-    assert "the most that one can give is 4. With resources=A:4 " in explanation.summary
+    assert "and none can supply more than 4. With resources=A:4, " in explanation.summary
 
 
 def test_alternatives_and_forbidden_names_that_do_not_exist_are_not_the_reason() -> None:
@@ -334,7 +334,7 @@ def test_alternatives_and_forbidden_names_that_do_not_exist_are_not_the_reason()
     world.host("h1", A=4, traits=["OLD"])
     group = Group("", {"A": 1}, NameCondition((), frozenset({"OLD", "NEVER"})))
     explanation = explain(SearchQuery((group,)), world.snapshot(), None, ["NEVER"])
-    assert explanation.summary.startswith("The one provider that remains does not meet required=!NEVER,!OLD. ")
+    assert explanation.summary.startswith("The only remaining provider does not meet required=!NEVER,!OLD. ")
 
 
 def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> None:
@@ -343,14 +343,14 @@ def test_a_host_that_the_service_avoids_is_a_near_miss_but_no_relaxation() -> No
     world.host("h2", A=1, traits=["DISABLED"])
     explanation = explained(world, Group("", {"A": 1}), avoided=frozenset({"DISABLED"}))
     assert explanation.relaxations == ()
-    assert explanation.summary.startswith("The service avoids all 2 trees that remain")
+    assert explanation.summary.startswith("The service avoids all 2 remaining trees")
     assert [lack.text for lack in explanation.near_misses[0].missing] == ["the root h1 has DISABLED"]
     # Nor is it a near miss where more has to be changed.
     explanation = explained(world, Group("", {"A": 2}), avoided=frozenset({"DISABLED"}))
     assert (explanation.relaxations, explanation.near_misses) == ((), ())
     world.host("child", parent="h1", traits=["T0"])
     explanation = explained(world, Group("", {"A": 1}), avoided=frozenset({"DISABLED"}), root_traits=traits("T0"))
-    assert explanation.summary.startswith("None of the 2 trees that remain meets root_required=T0.")
+    assert explanation.summary.startswith("None of the 2 remaining trees meets root_required=T0.")
 
 
 def test_a_group_goes_together_with_one_that_a_same_subtree_ties_to_it() -> None:
@@ -403,7 +403,7 @@ def test_three_conditions_are_changed_together_where_no_two_are_enough() -> None
     world.host("h1", A=Stock(4, used=2), B=Stock(3, used=2))
     world.host("elsewhere", traits=["T0", "T1"])
     summary = explained(world, Group("_1", {"A": 3, "B": 2}, traits("T0", "T1"))).summary
-    assert summary.endswith("No change of up to three conditions that was tried would be enough.")
+    assert summary.endswith("None of the changes tried (up to three conditions at once) would be enough.")
 
 
 def test_an_amount_that_a_pool_shares_is_lowered() -> None:

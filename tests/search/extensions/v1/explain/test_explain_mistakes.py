@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.explain.explanation import Explanation
-from placement.extensions.v1.explain.searching import Searches
+from placement.extensions.v1.explain.recorded_search import BudgetedSearches
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests import strategies
 from tests.search.narrowing_oracle import Narrowing
@@ -77,7 +77,7 @@ def test_the_largest_amount_is_suggested() -> None:
     (mistake,) = explained(world, Group("1", {"VCPU": 5})).mistakes
     assert mistake.suggestion == "resources1=VCPU:4"
     assert mistake.text == (
-        "No provider could ever give resources1=VCPU:5: the most VCPU that an inventory allows is 4."
+        "No provider could ever supply resources1=VCPU:5: the most VCPU that any inventory allows is 4."
     )
 
 
@@ -86,7 +86,7 @@ def test_amounts_that_no_provider_has_together() -> None:
     world.host("cn0", VCPU=4)
     world.host("cn1", DISK_GB=4)
     (mistake,) = explained(world, Group("1", {"VCPU": 1, "DISK_GB": 1})).mistakes
-    assert mistake.text == "No single provider could ever give resources1=VCPU:1,DISK_GB:1."
+    assert mistake.text == "No single provider could ever supply resources1=VCPU:1,DISK_GB:1."
     assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
 
 
@@ -273,7 +273,7 @@ def some_above(world: World, query: SearchQuery, suffixes: frozenset[str], root:
 def test_what_the_budget_ends_is_not_complete() -> None:
     world = numa_hosts()
     groups = tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(5))
-    searches = Searches(world.snapshot(), 1, 1)
+    searches = BudgetedSearches(world.snapshot(), 1, 1)
     assert not searches.run(SearchQuery(groups, isolate=True), 1).found
     assert not searches.complete
 

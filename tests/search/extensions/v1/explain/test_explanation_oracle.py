@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.extensions.v1.query_text import query_string
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search import oracle

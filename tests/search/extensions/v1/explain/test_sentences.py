@@ -1,4 +1,4 @@
-"""Each sentence of an explanation, with a cloud that it is about; the table of docs/extensions/explain.rst has all."""
+"""Each sentence of an explanation, with a cloud that it describes; docs/extensions/explain.rst lists all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placement.extensions.v1.explain import sentence
-from placement.extensions.v1.explain.explaining import explain
+from placement.extensions.v1.explain.explain import explain
 from placement.search.find import Settings
 from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.search.test_combine import EVEN
@@ -21,7 +21,7 @@ CASES: dict[str, Callable[[], str]] = {}
 
 
 def case(means: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
-    """Register a function that returns a sentence, under what the sentence means."""
+    """Register a function that returns a sentence under the meaning of that sentence."""
 
     def register(function: Callable[[], str]) -> Callable[[], str]:
         CASES[means] = function
@@ -60,37 +60,37 @@ def of_absent() -> str:
     return summary(hosts(8, 8), Group("", {"PGPU": 1}))
 
 
-@case("Even an empty one is too small")
+@case("The inventories are too small even when empty")
 def of_total() -> str:
     return summary(hosts(8, 6), vcpu(12))
 
 
-@case("What is reserved would be enough")
+@case("Reserved capacity is in the way")
 def of_reserved() -> str:
     return summary(hosts(Stock(8, reserved=4)), vcpu(6))
 
 
-@case("What consumers hold would be enough")
+@case("Allocated capacity is in the way")
 def of_used() -> str:
     return summary(hosts(Stock(8, used=5), Stock(8, used=6)), vcpu(4))
 
 
-@case("One allocation may not be so large")
+@case("The amount is above max_unit")
 def of_max_unit() -> str:
     return summary(hosts(Stock(64, max_unit=8), Stock(64, max_unit=4)), vcpu(12))
 
 
-@case("One allocation may not be so small")
+@case("The amount is below min_unit")
 def of_min_unit() -> str:
     return summary(hosts(Stock(8, min_unit=2)), vcpu(1))
 
 
-@case("Only whole steps are given")
+@case("The amount is not a multiple of step_size")
 def of_step_size() -> str:
     return summary(hosts(Stock(8, step_size=4), Stock(8, step_size=4)), vcpu(6))
 
 
-@case("A rule about providers leaves none")
+@case("No remaining provider meets a rule about providers")
 def of_providers() -> str:
     world = World()
     for name in ("host1", "host2"):
@@ -103,21 +103,21 @@ def of_unknown_trait() -> str:
     return summary(hosts(8, 8), vcpu(4, "_1", "HW_GPU"))
 
 
-@case("A rule about trees leaves none")
+@case("No remaining tree meets a rule about trees")
 def of_trees() -> str:
     world = hosts(8, 8)
     world.host("gpu", parent="host1", traits=["HW_GPU"])
     return summary(world, vcpu(4), root_traits=NameCondition((frozenset({"HW_GPU"}),)))
 
 
-@case("The service avoids what would do")
+@case("The service avoids the trees that fit")
 def of_avoided() -> str:
     world = World()
     world.host("host", VCPU=8, traits=["COMPUTE_STATUS_DISABLED"])
     return summary(world, vcpu(4), avoided=frozenset({"COMPUTE_STATUS_DISABLED"}))
 
 
-@case("A part of the request fits in other trees only")
+@case("A part of the request fits only in other trees")
 def of_other_trees() -> str:
     world = World()
     world.host("host", aggregates=["zone", "rack"], VCPU=8)
@@ -128,12 +128,12 @@ def of_other_trees() -> str:
     return summary(world, Group("", {"VCPU": 4, "DISK_GB": 10}, aggregates=zone))
 
 
-@case("The groups do not find different providers")
+@case("The groups need different providers")
 def of_isolation() -> str:
     return summary(hosts(8, 8), vcpu(1, "_1"), vcpu(1, "_2"), isolate=True)
 
 
-@case("The groups are served, but not in one subtree")
+@case("The groups fit, but not in one subtree")
 def of_subtrees() -> str:
     world = hosts(8)
     world.host("gpu", parent="host1", PGPU=1)
@@ -147,7 +147,7 @@ def of_sums() -> str:
     return summary(hosts(8, 8), vcpu(6, "_1"), vcpu(4, "_2"))
 
 
-@case("The providers that fit do not have the traits between them")
+@case("The providers that fit lack some of the traits")
 def of_traits() -> str:
     world = hosts(8)
     world.host("numa", parent="host1", traits=["HW_GPU"], VCPU=4)
@@ -156,7 +156,7 @@ def of_traits() -> str:
     return summary(world, Group("", {"VCPU": 4}, required))
 
 
-@case("The budget of the search was too small")
+@case("The search budget was too small")
 def of_work() -> str:
     world, each = World(), sum(EVEN) // 4
     for host in range(2):
@@ -167,7 +167,7 @@ def of_work() -> str:
     return summary(world, *groups, settings=Settings(operations=10_000))
 
 
-@case("No change that is tried is enough, and a part of the request is a mistake")
+@case("No change helps, and a part of the request is a mistake")
 def of_mistakes() -> str:
     return summary(hosts(8), vcpu(12, "_1", "HW_A", "HW_B", "HW_C"))
 
@@ -179,7 +179,7 @@ def of_untried_changes() -> str:
     return summary(world, vcpu(9, "", *names))
 
 
-@case("No change that is tried is enough")
+@case("No change helps")
 def of_no_change() -> str:
     world = hosts(Stock(8, used=6))
     world.host("other", traits=["HW_A", "HW_B", "HW_C"])
@@ -203,13 +203,14 @@ def test_the_page_shows_every_sentence() -> None:
 def test_one_of_several_providers_is_counted() -> None:
     world = hosts(Stock(8, used=6))
     world.host("other")
-    assert ": 1 has too little free, and the most that one can give is 2. " in summary(world, vcpu(4))
+    assert ": 1 has too little free capacity, and none can supply more than 2. " in summary(world, vcpu(4))
 
 
 def test_what_is_full_has_no_room_at_present() -> None:
     full = Stock(8, used=8)
-    assert " it has too little free, and it has no room at present. " in summary(hosts(full), vcpu(4))
-    assert " 2 have too little free, and none has any room at present. " in summary(hosts(full, full), vcpu(4))
+    assert " it has too little free capacity and has no room for any VCPU at present. " in summary(hosts(full), vcpu(4))
+    both = summary(hosts(full, full), vcpu(4))
+    assert " 2 have too little free capacity, and none has room for any VCPU at present. " in both
 
 
 @pytest.mark.parametrize("why", sentence.PROPERTIES)

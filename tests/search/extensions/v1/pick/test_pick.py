@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.extensions.v1.pick import places, sample
+from placement.extensions.v1.pick import place_search, sample
 from placement.extensions.v1.pick.picker import Pick, Picker, PickRequest
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.index.snapshot import Snapshot
@@ -67,7 +67,7 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
     with_listed: set[str] = set()
     for position in in_order(requests):
         request, pick = requests[position], picks[position]
-        anchors = sorted(allowed - (with_any if request.listed else with_listed))
+        anchors = sorted(allowed - (with_any if request.exclusive else with_listed))
         free = pick_oracle.use(world, given_up(request))
         if pick is None:
             assert not pick_oracle.has_copies(free, request.query, request.copies, anchors)
@@ -78,11 +78,11 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
             found = answer(snapshot, candidate)
             assert found in pick_oracle.places(free, request.query, anchors).get(root, ())
             free = pick_oracle.use(free, found[0], one_consumer=True)
-            if not request.dry:
+            if not request.dry_run:
                 world = pick_oracle.use(world, found[0])
-        if not request.dry:
+        if not request.dry_run:
             with_any.update(roots)
-            with_listed.update(roots if request.listed else ())
+            with_listed.update(roots if request.exclusive else ())
     return world
 
 
@@ -110,8 +110,8 @@ def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> 
         draw(st.sampled_from(queries)),
         copies=1 + odds % 2,
         own=draw(own_amounts(world)),
-        listed=odds == 7,
-        dry=odds == 8,
+        exclusive=odds == 7,
+        dry_run=odds == 8,
     )
 
 
@@ -120,9 +120,9 @@ def few_at_a_time(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sample, "SAMPLE", 1)
     patch.setattr(sample, "PER_PICK", 0)
     patch.setattr(sample, "GROWTH", 1)
-    patch.setattr(places, "MANY", 0)
-    patch.setattr(places, "ENOUGH", -100)
-    patch.setattr(places, "REFUSED", 1)
+    patch.setattr(place_search, "SAMPLE_RATIO", 0)
+    patch.setattr(place_search, "MIN_REMAINING", -100)
+    patch.setattr(place_search, "REFUSED", 1)
 
 
 def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]) -> None:
@@ -160,7 +160,7 @@ def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject,
     queries = [data.draw(search_queries(world, most=1)) for _ in range(2)]
     requests = [
         PickRequest(
-            data.draw(st.sampled_from(queries)), own=data.draw(own_amounts(world)), dry=data.draw(st.booleans())
+            data.draw(st.sampled_from(queries)), own=data.draw(own_amounts(world)), dry_run=data.draw(st.booleans())
         )
         for _ in range(data.draw(st.integers(1, 3)))
     ]
@@ -179,7 +179,7 @@ def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject,
         [root], [found] = names(snapshot, pick.roots), [answer(snapshot, one) for one in pick.candidates]
         assert found in pick_oracle.places(pick_oracle.use(together, own), query, [root])[root]
         together = pick_oracle.use(together, found[0])
-        world = world if request.dry else pick_oracle.use(world, found[0])
+        world = world if request.dry_run else pick_oracle.use(world, found[0])
     # Of the places that were only looked for nothing stays taken.
     [last] = picker.pick([PickRequest(queries[0])])
     roots = [name for name, one in world.members.items() if one.parent is None]

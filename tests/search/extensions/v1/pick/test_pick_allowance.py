@@ -9,12 +9,12 @@ from placement.search.budget import Budget
 def use(allowance: Allowance, operations: int, *, placed: bool = False) -> int | None:
     """Take operations for a request, and return how many it was given; None if there are none."""
     budget = Budget()
-    if not allowance.lend(budget):
+    if not allowance.grant(budget):
         assert budget.shortage == "operations"
         return None
     given = budget.operations
     budget.operations -= operations
-    allowance.take_back(budget, placed=placed)
+    allowance.charge(budget, placed=placed)
     return given
 
 

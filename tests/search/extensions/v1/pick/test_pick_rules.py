@@ -141,7 +141,7 @@ def test_listed_consumers_are_apart_from_all_and_others_from_them() -> None:
     for number in range(3):
         world.host(f"host{number}", VCPU=8)
     query = SearchQuery((Group("", {"VCPU": 1}),))
-    plain, listed = PickRequest(query), PickRequest(query, listed=True)
+    plain, listed = PickRequest(query), PickRequest(query, exclusive=True)
     picks = Picker(world.snapshot(), seed=1).pick([listed, plain, plain, plain, listed, plain])
     found = [roots(world, pick) for pick in picks]
     assert None not in found[:4]
@@ -155,7 +155,7 @@ def test_a_place_that_is_only_looked_for_is_left_to_others() -> None:
     world = World()
     world.host("host", VCPU=1)
     query = SearchQuery((Group("", {"VCPU": 1}),))
-    dry, wet = PickRequest(query, dry=True), PickRequest(query)
+    dry, wet = PickRequest(query, dry_run=True), PickRequest(query)
     for join in (False, True):
         picker = Picker(world.snapshot(), join=join, seed=1)
         assert None not in picker.pick([dry])
@@ -222,7 +222,7 @@ def test_what_may_not_be_together_is_not_joined() -> None:
     world = World()
     world.host("host", VCPU=8)
     query = SearchQuery((Group("", {"VCPU": 1}),))
-    requests = [PickRequest(query), PickRequest(query, listed=True)]
+    requests = [PickRequest(query), PickRequest(query, exclusive=True)]
     assert Picker(world.snapshot(), join=True, seed=1).pick(requests) == [None, None]
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick(requests[1:])
     assert Picker(world.snapshot(), join=True, seed=1).pick([PickRequest(query, copies=2)]) == [None]

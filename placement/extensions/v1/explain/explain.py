@@ -1,4 +1,4 @@
-"""The entry: the explanation of one query on one snapshot."""
+"""The entry point: the explanation of one query on one snapshot."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from placement.extensions.v1.explain import sentence
+from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.explanation import NO_PROVIDERS, Combination, Explanation, NearMiss, Step
 from placement.extensions.v1.explain.mistakes import mistakes
 from placement.extensions.v1.explain.near_misses import near_misses
-from placement.extensions.v1.explain.relaxations import OFFERED, Relaxing
-from placement.extensions.v1.explain.searching import Searches, patient_search, reasons, search
+from placement.extensions.v1.explain.recorded_search import (
+    BudgetedSearches,
+    full_budget_search,
+    refusal_reasons,
+    search,
+)
+from placement.extensions.v1.explain.relaxations import OFFERED, RelaxationSearch
 from placement.extensions.v1.explain.steps import combinations, steps
-from placement.extensions.v1.explain.units import AmountsByClass
 from placement.extensions.v1.explain.variations import QueryChange, Variations
 from placement.index.snapshot import Snapshot
 from placement.search.budget import Budget
@@ -20,13 +25,13 @@ from placement.search.find import Settings
 from placement.search.query.query import SearchQuery
 from placement.search.solver.work_limit import WORK_LIMIT
 
-#: The most candidates that are counted.
+#: Maximum number of candidates counted.
 COUNTED = 1_000
-#: Operations (about a microsecond each) for the search itself, for all searches of its variations, and for one of them.
-#: If the first runs out before it finds a candidate, the search is repeated with the budget of ``find``.
+#: Operations (about a microsecond each) for the search itself, for all its variations, and for one variation.
+#: A search that uses up the first budget without a candidate is repeated with the budget of ``find``.
 _SEARCH, _VARIATIONS, _VARIATION = 50_000, 50_000, 20_000
-#: Operations that are added: about this many for each search, and one for this many providers.
-_EACH, _AT_ONCE = 300, 5
+#: Overhead in operations per search; providers per operation.
+_SEARCH_OVERHEAD, _PROVIDERS_PER_OPERATION = 300, 5
 
 
 def explain(
@@ -35,63 +40,68 @@ def explain(
     settings: Settings | None = None,
     unknown_traits: Collection[str] = (),
 ) -> Explanation:
-    """Return what a search for the query finds, what each rule removed, and what would be enough.
+    """Return the explanation of a query: its candidates, the effect of each rule, and the changes that would be enough.
 
     The names in the query need not exist.
 
     Args:
-        settings: Those of the search; at most 1,000 candidates are counted.
-        unknown_traits: Those of the query that do not exist.
+        settings: The settings of the search; at most 1,000 candidates are counted.
+        unknown_traits: The traits in the query that do not exist.
     """
     settings = Settings() if settings is None else settings
     limit = min(number for number in (query.limit, settings.max_candidates, COUNTED) if number is not None)
     outcome = search(query, snapshot, limit, Budget(min(settings.operations, _SEARCH), settings.memory))
     operations = outcome.operations
     if not (outcome.found or outcome.complete):
-        outcome = patient_search(query, snapshot, settings)
+        outcome = full_budget_search(query, snapshot, settings)
         operations += outcome.operations
     limited = outcome.limited or bool(outcome.found and not outcome.complete)
-    searches = Searches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
-    amounts = AmountsByClass(snapshot)
-    bounded = Budget(min(settings.operations, _SEARCH), settings.memory)
-    refusals = outcome.refusals if outcome.found else reasons(outcome, bounded)
+    searches = BudgetedSearches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
+    amounts = InventoriesByClass(snapshot)
+    reasons_budget = Budget(min(settings.operations, _SEARCH), settings.memory)
+    refusals = outcome.refusals if outcome.found else refusal_reasons(outcome, reasons_budget)
     applied = steps(query, snapshot, refusals, amounts)
     changes: list[QueryChange] = []
     nearest: tuple[NearMiss, ...] = ()
     if not outcome.found:
-        relaxing = Relaxing(Variations(query, outcome, searches, unknown_traits), amounts)
-        changes = relaxing.changes()
-        nearest = near_misses(changes, relaxing, snapshot, amounts)
+        relaxation_search = RelaxationSearch(Variations(query, outcome, searches, unknown_traits), amounts)
+        changes = relaxation_search.changes()
+        nearest = near_misses(changes, relaxation_search, snapshot, amounts)
     combined = combinations(query, refusals, changes)
     offered = [change.relaxation for change in changes if change.query.avoided == query.avoided][:OFFERED]
-    enough = tuple(replace(one, text=_with_names(one.text, query, snapshot)) for one in offered)
-    wrong = mistakes(query, outcome, searches, amounts, unknown_traits)
+    relaxations = tuple(
+        replace(relaxation, text=_with_names(relaxation.text, query, snapshot)) for relaxation in offered
+    )
+    found_mistakes = mistakes(query, outcome, searches, amounts, unknown_traits)
     stopped_at = next((step for step in applied if not step.after.trees), None)
     if outcome.found:
         summary = sentence.of_found(outcome.found, limited)
     elif not len(snapshot):
         summary = sentence.NO_PROVIDERS
     else:
-        summary = sentence.of_obstacle(stopped_at, combined, enough, wrong, searches.complete)
+        summary = sentence.of_obstacle(stopped_at, combined, relaxations, found_mistakes, searches.complete)
     return Explanation(
         query=query,
         snapshot=snapshot,
         found=outcome.found,
         limited=limited,
-        complete=outcome.complete and searches.complete and bounded.shortage is None,
-        operations=operations + searches.operations + searches.count * _EACH + snapshot.size // _AT_ONCE,
+        complete=outcome.complete and searches.complete and reasons_budget.shortage is None,
+        operations=operations
+        + searches.operations
+        + searches.count * _SEARCH_OVERHEAD
+        + snapshot.size // _PROVIDERS_PER_OPERATION,
         summary=_with_names(summary, query, snapshot),
         obstacle=None if outcome.found else _obstacle(len(snapshot), stopped_at, combined),
         steps=applied,
         combinations=combined,
         near_misses=tuple(_named(near, query, snapshot) for near in nearest),
-        relaxations=enough,
-        mistakes=wrong,
+        relaxations=relaxations,
+        mistakes=found_mistakes,
     )
 
 
 def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combination]) -> tuple[str, str | None]:
-    """Return the rule of narrowing that left nothing, or else the first rule that ruled out combinations."""
+    """Return the narrowing rule that left no tree, or else the first rule that ruled out combinations."""
     if not providers:
         return NO_PROVIDERS, None
     if stopped_at is not None:
@@ -100,12 +110,12 @@ def _obstacle(providers: int, stopped_at: Step | None, combined: Sequence[Combin
 
 
 def _named(near: NearMiss, query: SearchQuery, snapshot: Snapshot) -> NearMiss:
-    missing = (replace(one, text=_with_names(one.text, query, snapshot)) for one in near.missing)
+    missing = (replace(lack, text=_with_names(lack.text, query, snapshot)) for lack in near.missing)
     return replace(near, missing=tuple(missing))
 
 
 def _with_names(text: str, query: SearchQuery, snapshot: Snapshot) -> str:
-    """Return a text with the providers of ``in_tree`` by their names."""
+    """Return a text with the uuids in ``in_tree`` replaced by the names of the providers."""
     for group in query.groups:
         slot = snapshot.by_uuid.get(group.in_tree or "")
         if slot is not None:

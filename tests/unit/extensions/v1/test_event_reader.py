@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placement.extensions.v1.following import LONGEST_STREAM
+from placement.extensions.v1.event_reader import MAX_STREAM_SECONDS
 from placement.extensions.v1.schemas.event import MAX_WAIT
 
 SAMPLE = Path(__file__).parents[4] / "etc" / "uwsgi" / "placement.ini"
@@ -16,4 +16,4 @@ SAMPLE = Path(__file__).parents[4] / "etc" / "uwsgi" / "placement.ini"
 @pytest.mark.parametrize("option", ["harakiri", "worker-reload-mercy"])
 def test_it_ends_before_uwsgi_kills_its_worker(option):
     [seconds] = re.findall(rf"^{option} = (\d+)$", SAMPLE.read_text(), re.MULTILINE)
-    assert max(LONGEST_STREAM, MAX_WAIT) < int(seconds)
+    assert max(MAX_STREAM_SECONDS, MAX_WAIT) < int(seconds)

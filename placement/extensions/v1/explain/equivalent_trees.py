@@ -1,8 +1,9 @@
-"""Trees that pose equal combination problems, found with arrays: a search in one of them holds for all.
+"""Equivalence classes of trees, found with arrays: the result of a search in one tree holds for its whole class.
 
-The canonical form of a tree (``solver/canonical_form.py``) is made of facts about the providers that can supply some
-demand: which demands, how much is available, the nearest ancestor among them, and the required traits.  Here each fact
-is a column of numbers over all these providers, and the numbers of a tree are combined into one.
+Trees are equivalent if their canonical forms are equal (``solver/canonical_form.py``).  The form consists of facts
+about the providers that can supply some demand: which demands, the available amounts, the nearest ancestor that is also
+such a provider, and the required traits.  Here each fact is a column of numbers over all these providers, and the
+numbers of a tree are combined into one.
 """
 
 from __future__ import annotations
@@ -19,66 +20,66 @@ from placement.search.budget import Budget
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.problem import Requirements
 
-#: Trees with more providers than this are not compared with others.
-LARGEST = 64
-#: The largest number that a row is combined into.
-_MOST = 2**62
-#: The number of array elements that count as one operation of the budget.
-_AT_ONCE = 200
+#: Maximum number of providers in a tree that is compared with others.
+MAX_PROVIDERS = 64
+#: Upper bound of the numbers that rows are combined into.
+_MAX_NUMBER = 2**62
+#: Array elements per operation of the budget.
+_ELEMENTS_PER_OPERATION = 200
 
 _Numbers = npt.NDArray[np.int64]
 
 
-class EqualTrees(NamedTuple):
-    """Some trees, each with its kind."""
+class TreeClasses(NamedTuple):
+    """Trees, each with its equivalence class."""
 
     roots: Slots
-    #: For each root the number of its kind.
-    kinds: _Numbers
-    #: For each kind the first root.
+    #: By root: the number of its class.
+    classes: _Numbers
+    #: By class: its first root.
     first: Slots
 
-    def of_kinds(self, kinds: Collection[int]) -> SlotSet:
-        """Return the roots of the trees of some kinds."""
-        return SlotSet.sparse(self.roots[self._are_of(kinds)])
+    def of_classes(self, classes: Collection[int]) -> SlotSet:
+        """Return the roots of the trees in some classes."""
+        return SlotSet.sparse(self.roots[self._mask(classes)])
 
-    def others(self, kinds: Collection[int]) -> SlotSet:
-        """Return the roots of the trees of all other kinds, without the first of each."""
-        others = ~self._are_of(kinds)
+    def others(self, classes: Collection[int]) -> SlotSet:
+        """Return the roots of the trees in all other classes, except the first root of each."""
+        others = ~self._mask(classes)
         others[np.searchsorted(self.roots, self.first)] = False
         return SlotSet.sparse(self.roots[others])
 
-    def _are_of(self, kinds: Collection[int]) -> Mask:
+    def _mask(self, classes: Collection[int]) -> Mask:
         chosen = np.zeros(len(self.first), np.bool_)
-        chosen[list(kinds)] = True
-        return chosen[self.kinds]
+        chosen[list(classes)] = True
+        return chosen[self.classes]
 
 
 def are_comparable(narrowed: Narrowed) -> bool:
-    """Whether trees can be compared: no provider shares with others, and candidates may be nested."""
-    return narrowed.query.nested and not any(one.sharing for one in narrowed.eligible)
+    """Whether trees can be compared: no sharing provider is eligible, and candidates may be nested."""
+    return narrowed.query.nested and not any(eligible.sharing for eligible in narrowed.eligible)
 
 
-def of_few_providers(roots: SlotSet, forest: Forest) -> SlotSet:
-    """Return the roots of the trees that are small enough to be compared."""
+def small_trees(roots: SlotSet, forest: Forest) -> SlotSet:
+    """Return the roots of the trees small enough to be compared."""
     if not roots:
         return roots
     others = np.bincount(forest.roots(forest.children), minlength=forest.size)
-    return roots & SlotSet.dense(others < LARGEST)
+    return roots & SlotSet.dense(others < MAX_PROVIDERS)
 
 
-def equal_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> EqualTrees:
-    """Return the kinds of some trees, in the order of their first roots.
+def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> TreeClasses:
+    """Return the equivalence classes of trees, ordered by their first roots.
 
     Args:
-        trees: Roots, from ``of_few_providers``; ``are_comparable`` holds.
+        trees: Roots from ``small_trees``; ``are_comparable`` must hold.
 
     Raises:
         Exhausted: The budget is used up.
     """
     forest = narrowed.snapshot.forest
     size, roots = forest.size, trees.slots()
-    eligible = [one.local.mask(size) for one in dict.fromkeys(narrowed.eligible)]
+    eligible = [providers.local.mask(size) for providers in dict.fromkeys(narrowed.eligible)]
     members = np.flatnonzero(np.logical_or.reduce(eligible) & forest.trees_of(trees).mask(size))
     tops = forest.roots(members)
     if (tops[1:] < tops[:-1]).any():
@@ -89,26 +90,26 @@ def equal_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> EqualTree
     places = np.arange(len(members)) - np.repeat(starts, lengths)
     facts = _Rows(len(members))
     for column, bound in _facts(narrowed, eligible, members, places):
-        budget.spend(1 + len(members) // _AT_ONCE)
+        budget.spend(1 + len(members) // _ELEMENTS_PER_OPERATION)
         facts.join(column, bound)
     of_trees = _Rows(len(roots))
     for place in range(int(lengths.max(initial=0))):
-        budget.spend(1 + len(roots) // _AT_ONCE)
-        # 0 stands for no provider.
+        budget.spend(1 + len(roots) // _ELEMENTS_PER_OPERATION)
+        # 0 means no provider.
         column = np.zeros(len(roots), np.int64)
         there = lengths > place
         column[there] = facts.numbers[starts[there] + place] + 1
         of_trees.join(column, facts.bound + 1)
-    _, first, kinds = np.unique(of_trees.numbers, return_index=True, return_inverse=True)
+    _, first, classes = np.unique(of_trees.numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    return EqualTrees(roots, np.argsort(order)[kinds], roots[first[order]])
+    return TreeClasses(roots, np.argsort(order)[classes], roots[first[order]])
 
 
 class _Rows:
-    """Rows of numbers, each combined into one number that only equal rows share."""
+    """Rows of numbers, each combined into one number; two rows are equal if and only if their numbers are."""
 
     def __init__(self, count: int) -> None:
-        """Begin with empty rows."""
+        """Create empty rows."""
         self.numbers: _Numbers = np.zeros(count, np.int64)
         self.bound = 1
 
@@ -116,9 +117,9 @@ class _Rows:
         """Append a number to each row.
 
         Args:
-            bound: A number above all of them.
+            bound: A number above all numbers of the column.
         """
-        if self.bound * bound > _MOST:
+        if self.bound * bound > _MAX_NUMBER:
             distinct, self.numbers = np.unique(self.numbers, return_inverse=True)
             self.bound = len(distinct)
         self.numbers = self.numbers * bound + column
@@ -128,7 +129,7 @@ class _Rows:
 def _facts(
     narrowed: Narrowed, eligible: list[Mask], members: Slots, places: _Numbers
 ) -> Iterator[tuple[npt.NDArray[np.integer | np.bool_], int]]:
-    """Yield facts about the members as columns of numbers, each with a number above all of them."""
+    """Yield facts about the members as columns of numbers, each with a number above all of its values."""
     snapshot, requirements = narrowed.snapshot, Requirements.of(narrowed.query)
     for mask in eligible:
         yield mask[members], 2
@@ -142,11 +143,11 @@ def _facts(
         nearest = np.zeros(snapshot.size, np.int64)
         nearest[members] = places + 1
         above = _nearest_above(snapshot.parents, members, nearest > 0)
-        yield np.where(above >= 0, nearest[above], 0), LARGEST + 1
+        yield np.where(above >= 0, nearest[above], 0), MAX_PROVIDERS + 1
 
 
 def _nearest_above(parents: Slots, members: Slots, marked: Mask) -> Slots:
-    """Return the nearest marked ancestor of each member; -1 where there is none."""
+    """Return the nearest marked ancestor of each member, or -1."""
     above = parents[members]
     while len(unmarked := np.flatnonzero((above >= 0) & ~marked[above])):
         above[unmarked] = parents[above[unmarked]]

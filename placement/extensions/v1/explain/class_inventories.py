@@ -1,4 +1,4 @@
-"""Which amounts inventories have room for, and which of their properties stands in the way of an amount."""
+"""The inventories of a resource class: the amounts they have room for, and the properties that block an amount."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _Floats = npt.NDArray[np.float64]
 _Units = npt.NDArray[np.int64]
 
 
-class Units(NamedTuple):
-    """The allowed amounts of some inventories: the multiples of ``step`` from ``least`` on."""
+class AllowedAmounts(NamedTuple):
+    """The amounts that inventories with the same units allow: the multiples of ``step`` from ``least`` on."""
 
     step: int
     least: int
-    #: The largest allocation that one of the inventories has room for.
+    #: The largest allocation that any of the inventories has room for.
     most: int
-    #: The largest allocation that each of them has room for.
+    #: The largest allocation that each inventory has room for.
     rooms: _Floats
 
     @property
     def bounds(self) -> list[int]:
-        """The largest amounts that inventories have room for, ascending, each once."""
+        """The distinct values of ``rooms``, ascending."""
         return [int(room) for room in np.unique(self.rooms)]
 
 
-class Stocks:
-    """Inventories of one resource class, in the order of their slots; results are arrays in this order, too."""
+class ClassInventories:
+    """Inventories of one resource class, ordered by slot; results are arrays in the same order."""
 
     def __init__(self, inventories: Inventories) -> None:
-        """Read the inventories.  Units get 64 bits, since the amount of a query may have more bits than a column."""
+        """Read the inventories.  Units become 64 bits wide, since the amount of a query may exceed the column type."""
         self._inventories = inventories
         self.slots: Slots = inventories.slots
         self.min_unit: _Units = inventories.min_unit.astype(np.int64)
@@ -50,28 +50,28 @@ class Stocks:
         """Return the number of inventories."""
         return len(self.slots)
 
-    def of(self, mask: Mask) -> Stocks:
-        """Return the inventories where the mask, in their order, is true."""
+    def of(self, mask: Mask) -> ClassInventories:
+        """Return the inventories selected by a mask over them."""
         if mask.all():
             return self
         return self._rows(np.flatnonzero(mask))
 
-    def at(self, slot: int) -> Stocks:
-        """Return the inventory of one provider, or none."""
+    def at(self, slot: int) -> ClassInventories:
+        """Return the inventory of one provider; empty if it has none."""
         row = np.searchsorted(self.slots, slot)
         return self._rows(slice(row, row + int(row < len(self) and self.slots[row] == slot)))
 
-    def _rows(self, rows: Slots | slice) -> Stocks:
-        return Stocks(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
+    def _rows(self, rows: Slots | slice) -> ClassInventories:
+        return ClassInventories(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
 
-    # --- what there is room for ---
+    # --- room ---
 
     def largest(self, amount: int | None = None) -> _Floats:
-        """Return the largest allocation that each inventory has room for, up to an amount; 0 where there is none."""
+        """Return the largest allocation, up to an amount, that each inventory has room for; 0 without room."""
         return self._largest if amount is None else self._whole_steps(np.minimum(self._bound, amount))
 
     def smallest_above(self, amount: int) -> _Floats:
-        """Return the smallest allocation of at least an amount that each has room for; 0 where there is none."""
+        """Return the smallest allocation of at least an amount that each inventory has room for; 0 without room."""
         least = np.maximum(self.min_unit, amount).astype(np.float64)
         if self._has_steps:
             least = np.ceil(least / self.step_size) * self.step_size
@@ -79,11 +79,11 @@ class Stocks:
 
     @cached_property
     def ever(self) -> _Floats:
-        """The largest allocation that each inventory would have room for if nothing was used."""
+        """The largest allocation that each inventory would have room for if nothing were used."""
         return self._whole_steps(np.minimum(self._capacity, self.max_unit))
 
     def fits(self, amount: int) -> Mask:
-        """Return where an allocation of an amount is possible."""
+        """Return the mask of the inventories that can supply an amount."""
         _, capacity, used, *_ = self._inventories
         step_size = self.step_size if self._has_steps else 1
         fitting: Mask = rule.fits(amount, used, capacity, self.min_unit, self.max_unit, step_size)
@@ -95,7 +95,7 @@ class Stocks:
 
     @cached_property
     def _bound(self) -> _Floats:
-        """The room of each inventory, whatever its step_size and min_unit."""
+        """The room of each inventory, ignoring step_size and min_unit."""
         return np.minimum(self._capacity - self._inventories.used, self.max_unit)
 
     @cached_property
@@ -111,19 +111,19 @@ class Stocks:
         return bool((self.step_size != 1).any())
 
     def _whole_steps(self, bound: _Floats) -> _Floats:
-        """Return the largest amount up to a bound that the units allow, or 0; bounds are whole numbers."""
+        """Return the largest amount up to each bound that the units allow, or 0; bounds are whole numbers."""
         amounts = np.floor(bound / self.step_size) * self.step_size if self._has_steps else bound
         return np.where(amounts >= self._least, amounts, 0.0)
 
-    def by_units(self, amount: int) -> Iterator[Units]:
-        """Yield the units of inventories that have room for an amount or less, those with most room first."""
+    def by_units(self, amount: int) -> Iterator[AllowedAmounts]:
+        """Yield the units of the inventories with room for some amount up to this one, the largest room first."""
         most = self.largest(amount)
         left = most > 0
         while left.any():
             first = int(np.where(left, most, 0).argmax())
             step, least = int(self.step_size[first]), int(self._least[first])
             same = left & (self.step_size == step) & (self._least == least)
-            yield Units(step, -(-least // step) * step, int(most[first]), most[same])
+            yield AllowedAmounts(step, -(-least // step) * step, int(most[first]), most[same])
             left &= ~same
 
     @property
@@ -131,24 +131,24 @@ class Stocks:
         """Whether all inventories have the same units."""
         return bool(np.ptp(self.step_size) == 0 and np.ptp(self._least) == 0)
 
-    def may_add_up(self, amount: int, snapshot: Snapshot, among: SlotSet | None) -> bool:
-        """Whether several providers of a tree may give an amount together.
+    def may_add_up(self, amount: int, snapshot: Snapshot, tree_roots: SlotSet | None) -> bool:
+        """Whether several providers of a tree may supply an amount together.
 
         Args:
-            among: The roots of the trees to look at; None for all.
+            tree_roots: Roots of the trees to check; None for all.
         """
-        giving = self._largest > 0
-        slots, room = self.slots[giving], (self._capacity - self._inventories.used)[giving]
+        has_room = self._largest > 0
+        slots, room = self.slots[has_room], (self._capacity - self._inventories.used)[has_room]
         sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots < 0
         roots = snapshot.forest.roots(slots)
-        # One provider cannot give more in parts: all that it gives counts as one allocation.
+        # A single provider gains nothing from parts: all its amounts of a class count as one allocation.
         several = (np.bincount(roots, minlength=1) > 1)[roots]
         enough = np.bincount(roots, room, minlength=1)[roots] + room[sharing].sum() >= amount
-        looked_at = True if among is None else among.mask(snapshot.size)[roots]
-        return bool((enough & (several | sharing.any()) & looked_at).any())
+        selected = True if tree_roots is None else tree_roots.mask(snapshot.size)[roots]
+        return bool((enough & (several | sharing.any()) & selected).any())
 
-    def above(self, amount: int) -> list[int]:
-        """Return the least larger amounts of inventories whose units forbid this one, ascending, each once."""
+    def smallest_larger(self, amount: int) -> list[int]:
+        """Return the smallest larger amounts of the inventories whose units forbid this one, ascending, each once."""
         refusing = (amount < self.min_unit) | (amount % self.step_size != 0)
         if not refusing.any():
             return []
@@ -161,12 +161,12 @@ class Stocks:
         smallest = self.smallest_above(1)
         return [int(amount) for amount in np.unique(smallest[smallest > 0])]
 
-    # --- what stands in the way ---
+    # --- obstacles ---
 
     def blocking(self, amount: int) -> dict[str, int]:
-        """Return, for each property, how many inventories cannot give an amount because of it.
+        """Return the number of inventories that each property keeps from supplying an amount.
 
-        Of total, reserved and used, only the first that leaves too little counts.
+        An inventory counts for only one of total, reserved and used: the first that leaves too little.
         """
         _, capacity, used, *_, total, _, ratio = self._inventories
         too_small = {
@@ -186,36 +186,36 @@ class Stocks:
 
 
 def _exceeds(amount: Any, bound: Any) -> Any:
-    """Whether an amount is more than a bound that may not be a number."""
+    """Whether an amount exceeds a bound; true for a bound that is NaN."""
     return ~(amount <= bound)
 
 
-class AmountsByClass:
-    """Reads the inventories of a snapshot, each class once."""
+class InventoriesByClass:
+    """The inventories of a snapshot by class, each class read once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._stocks: dict[str, Stocks | None] = {}
+        self._by_class: dict[str, ClassInventories | None] = {}
 
-    def stocks(self, resource_class: str) -> Stocks | None:
-        """Return the inventories of a class; None if no provider has one."""
-        if resource_class not in self._stocks:
+    def of_class(self, resource_class: str) -> ClassInventories | None:
+        """Return the inventories of a class; None if there are none."""
+        if resource_class not in self._by_class:
             column = self._snapshot.column(resource_class)
-            stocks = None if column is None else Stocks(column.inventories())
-            self._stocks[resource_class] = stocks or None
-        return self._stocks[resource_class]
+            inventories = None if column is None else ClassInventories(column.inventories())
+            self._by_class[resource_class] = inventories or None
+        return self._by_class[resource_class]
 
-    def in_the_way(
+    def shortfall(
         self, resource_class: str, amount: int, before: SlotSet, after: SlotSet, avoided: SlotSet
     ) -> Shortfall:
-        """Return why an amount does not fit at the providers of ``before`` that are not in ``after``."""
+        """Return why an amount does not fit on the providers in ``before`` that are not in ``after``."""
         removed = before.count - after.count
-        stocks = self.stocks(resource_class)
-        if stocks is None:
+        inventories = self.of_class(resource_class)
+        if inventories is None:
             return Shortfall(resource_class, amount, {"absent": removed} if removed else {}, 0)
         size = self._snapshot.size
-        concerned = stocks.of(before.mask(size)[stocks.slots])
-        refused = concerned.of(~after.mask(size)[concerned.slots])
+        considered = inventories.of(before.mask(size)[inventories.slots])
+        refused = considered.of(~after.mask(size)[considered.slots])
         counts = {"absent": removed - len(refused), **refused.blocking(amount)}
-        most = int(concerned.of(~avoided.mask(size)[concerned.slots]).largest().max(initial=0))
+        most = int(considered.of(~avoided.mask(size)[considered.slots]).largest().max(initial=0))
         return Shortfall(resource_class, amount, {name: count for name, count in counts.items() if count}, most)

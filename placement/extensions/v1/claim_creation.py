@@ -1,4 +1,4 @@
-"""A call of POST /v1/claims, from its document to its results."""
+"""Creation of claims: POST /v1/claims from the request document to the results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from placement import errors
 from placement.errors import Violation
-from placement.extensions.v1 import lookup, searching
+from placement.extensions.v1 import lookup, request_query
 from placement.extensions.v1.claims.engine import Claiming
 from placement.extensions.v1.claims.optimistic import claim_optimistically
 from placement.extensions.v1.claims.request import ClaimCall, ClaimRequest
@@ -24,11 +24,11 @@ from placement.objects.consumer import Owner, canonical_uuid
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 
-_GENERATION = "the consumer's generation with keep: false; otherwise nothing, or null"
+_GENERATION = "the generation of the consumer if keep is false; otherwise null or nothing"
 
 
-def carry_out(req: Request) -> list[ClaimResult]:
-    """Carry out the call of a request: optimistically, or on the current snapshot of the index.
+def create_claims(req: Request) -> list[ClaimResult]:
+    """Create the claims of a request: optimistically from a recent snapshot if possible, or else from the current one.
 
     Raises:
         BadRequest: As ``_call``.
@@ -36,7 +36,7 @@ def carry_out(req: Request) -> list[ClaimResult]:
     """
     shared = req.service.kept(Shared)
     if len(req.document["requests"]) == 1 and shared.backoff.is_due():
-        # What a query names may have been created since.
+        # Classes, traits and providers in a query may be newer than the snapshot.
         with contextlib.suppress(errors.BadRequest):
             call = _call(req, shared.recent())
             if call.may_be_optimistic and (result := claim_optimistically(call, shared)):
@@ -46,21 +46,21 @@ def carry_out(req: Request) -> list[ClaimResult]:
 
 
 def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
-    """Return what a request asks for.
+    """Return the claim set of a request.
 
     Raises:
-        InvalidField: Its requests contradict each other, or themselves.
-        BadRequest: A query is wrong, or names what does not exist.
+        InvalidField: Requests contradict each other, or themselves.
+        BadRequest: A query is invalid, or names something that does not exist.
     """
     document = req.document
-    nodes = lookup.nodes_named(snapshot, req.database, _trees(document["requests"]))
+    nodes = lookup.nodes_named(snapshot, req.database, _in_tree_values(document["requests"]))
     queries: dict[str, SearchQuery] = {}
     requests = [_request(req, snapshot, nodes, number, queries) for number in range(len(document["requests"]))]
     named = set()
     for number, request in enumerate(requests):
         if request.consumer in named:
             field = f"requests[{number}].consumer"
-            raise InvalidField(Violation(field, "is that of another request, too", "another one in each"))
+            raise InvalidField(Violation(field, "is also the consumer of another request", "a different one in each"))
         named.add(request.consumer)
     return ClaimCall(
         requests=requests,
@@ -74,20 +74,20 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     )
 
 
-def _trees(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the values of ``in_tree`` in the queries of requests; queries that cannot be read are skipped."""
+def _in_tree_values(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the values of ``in_tree`` in the queries of requests, except in invalid queries."""
     for text in {request["query"] for request in requests if isinstance(request["query"], str)}:
         with contextlib.suppress(errors.BadRequest):
-            yield from searching.trees(schema.query_pairs(text))
+            yield from request_query.in_tree_values(schema.query_pairs(text))
     for request in requests:
         if not isinstance(request["query"], str):
-            yield from searching.trees_of_document(request["query"])
+            yield from request_query.in_tree_values_of_document(request["query"])
 
 
 def _request(
     req: Request, snapshot: Snapshot, nodes: Mapping[str, str], number: int, queries: dict[str, SearchQuery]
 ) -> ClaimRequest:
-    """Return the request of a number; each query is read once, and kept by its text."""
+    """Return the request with a number; ``queries`` caches parsed queries by text."""
     given = req.document["requests"][number]
     keep, generation = given.get("keep", True), given.get("consumer_generation")
     if not keep and "consumer_generation" not in given:
@@ -111,11 +111,11 @@ def _request(
 
 def _query(req: Request, snapshot: Snapshot, nodes: Mapping[str, str], given: Any) -> SearchQuery:
     if isinstance(given, str):
-        query = searching.parsed(schema.query_parameters(given), snapshot, nodes, req.conf)
+        query = request_query.from_parameters(schema.query_parameters(given), snapshot, nodes, req.conf)
     else:
-        query = searching.of_document(given, snapshot, nodes, req.conf)
+        query = request_query.from_document(given, snapshot, nodes, req.conf)
     existence.check(query, snapshot, req.database)
-    return searching.avoiding(query, req.conf)
+    return request_query.with_avoided_traits(query, req.conf)
 
 
 def _strategy(given: Any) -> Strategy:

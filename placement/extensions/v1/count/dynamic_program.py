@@ -1,9 +1,9 @@
 """The exact count of a block, by dynamic programming over the providers.
 
-One provider after another supplies some of each item.  All that matters for the next one is how many of each item were
-supplied.  A table holds, for each combination of numbers of all items but the last, the most of the last item that
-the providers can supply as well.  Its size is the product of these numbers; a program too large for the effort is left
-out.
+One provider after another supplies some of each item; the next provider depends only on the numbers supplied so far.  A
+table maps each combination of numbers of all items except the last to the maximum number of the last item that the
+providers can supply in addition.  Its size is the product of these numbers; programs that exceed the effort are
+skipped.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from placement.extensions.v1.count.basis import Bools, Integers
-from placement.extensions.v1.count.blocks import Block, Item, components
-from placement.extensions.v1.count.closed import largest
-from placement.extensions.v1.count.dealing import Free, Range
+from placement.extensions.v1.count.alternatives import Block, Item, connected_components
+from placement.extensions.v1.count.greedy import CountRange, FreeAmounts
+from placement.extensions.v1.count.inputs import Bools, Integers
+from placement.extensions.v1.count.upper_bounds import bisect_largest
 from placement.search.budget import Budget, Exhausted
 
-#: Cells per operation; operations per table, and per share of a provider.
+#: Cells per operation; operations per table; operations per share of a provider.
 _CELLS, _TABLE, _SHARE = 300, 50, 20
-#: The most cells of a table of many trees.
-_MOST_CELLS = 2**20
-#: An item with the numbers of its alternatives; with one number if it is isolated, since it then depends on the other
-#: items of that alternative.
+#: Maximum number of cells in a table for many trees.
+_MAX_CELLS = 2**20
+#: An item with the numbers of its alternatives; an isolated item has one number, because it depends on the other items
+#: of that alternative.
 _Member = tuple[Item, tuple[int, ...]]
-#: Less than any sum.
-_NONE = -(2**40)
+#: Marks impossible cells: less than any sum.
+_IMPOSSIBLE = -(2**40)
 
 
-def narrow(block: Block, free: Free, known: Range, effort: Budget) -> Range:
-    """Return what is known of the counts after programs were solved, while the effort lasts.
+def tighten(block: Block, free: FreeAmounts, known: CountRange, effort: Budget) -> CountRange:
+    """Return tighter bounds for the counts, solving programs while the effort lasts.
 
     Args:
-        known: What is known of the same trees before.
+        known: The bounds so far for the same trees.
+        effort: The operations for all programs.
     """
     low, high = known.low.copy(), known.high.copy()
-    at_once = 1 if len(block) > 1 else max(1, _MOST_CELLS // _cells(block, int(high.max(initial=0))))
+    at_once = 1 if len(block) > 1 else max(1, _MAX_CELLS // _cells(block, int(high.max(initial=0))))
     for start in range(0, len(low), at_once):
         trees = slice(start, start + at_once)
         program = _Program(block, {name: amounts[trees] for name, amounts in free.items()}, effort)
         try:
             if len(block) > 1:
-                np.minimum(high[trees], program.limit(high[trees]), out=high[trees])
+                np.minimum(high[trees], program.upper_bound(high[trees]), out=high[trees])
             while (low[trees] < high[trees]).any():
                 middle = (low[trees] + high[trees] + 1) // 2
                 enough = program.fits([], middle)
@@ -51,35 +52,38 @@ def narrow(block: Block, free: Free, known: Range, effort: Budget) -> Range:
                 high[trees] = np.where(enough, high[trees], middle - 1)
         except Exhausted:
             break
-    return Range(low, high)
+    return CountRange(low, high)
 
 
 def _cells(block: Block, times: int) -> int:
-    """Return the most cells of a table for one tree."""
-    return max(math.prod(item.times * times + 1 for item in one[:-1]) for one in block)
+    """Return the maximum number of cells in a table for one tree."""
+    return max(math.prod(item.times * times + 1 for item in alternative[:-1]) for alternative in block)
 
 
 class _Program:
-    """A block in several trees; in one tree if the block has several alternatives."""
+    """The program of a block: for several trees, or for one tree if the block has several alternatives."""
 
-    def __init__(self, block: Block, free: Free, effort: Budget) -> None:
+    def __init__(self, block: Block, free: FreeAmounts, effort: Budget) -> None:
         self._length = len(block)
         self._free = free
         self._effort = effort
         inside: dict[tuple[Item, int | None], list[int]] = {}
-        for number, one in enumerate(block):
-            for item in one:
+        for number, alternative in enumerate(block):
+            for item in alternative:
                 inside.setdefault((item, number if item.isolated else None), []).append(number)
         members = [(item, tuple(numbers)) for (item, _), numbers in inside.items()]
-        ties = [item.rooms() | {(numbers, one) for one in item.uses()} for item, numbers in members]
-        #: How often each alternative fits if there is no other.
+        keys = [
+            item.capacity_keys() | {(numbers, provider) for provider in item.isolation_keys()}
+            for item, numbers in members
+        ]
+        #: How often each alternative fits on its own.
         self._alone: list[int] = []
         self._known: dict[Hashable, Bools] = {}
-        #: Items that depend on each other.
-        self._tied = [[members[number] for number in numbers] for numbers in components(ties)]
+        #: Groups of interdependent items.
+        self._tied = [[members[number] for number in numbers] for numbers in connected_components(keys)]
 
-    def limit(self, most: Integers) -> Integers:
-        """Return an upper bound: how often all alternatives fit if each has all providers to itself.
+    def upper_bound(self, limit: Integers) -> Integers:
+        """Return an upper bound: the sum of how often each alternative fits with all providers to itself.
 
         Raises:
             Exhausted: The effort is used up.
@@ -88,13 +92,13 @@ class _Program:
             alone = [np.array([number == other]) for other in range(self._length)]
 
             def fits(times: Integers, alone: list[Bools] = alone) -> Bools:
-                return self._all_fit([times * one for one in alone])
+                return self._all_fit([times * selected for selected in alone])
 
-            self._alone.append(largest(most, fits).item())
+            self._alone.append(bisect_largest(limit, fits).item())
         return np.array([sum(self._alone)])
 
     def fits(self, times: list[Integers], rest: Integers) -> Bools:
-        """Return in which trees ``times`` of the first alternatives fit, with ``rest`` of all others together.
+        """Return the trees in which ``times`` of the first alternatives fit, plus ``rest`` of all others together.
 
         Raises:
             Exhausted: The effort is used up.
@@ -102,10 +106,10 @@ class _Program:
         if len(times) == self._length - 1:
             return self._all_fit([*times, rest])
         idle = [np.zeros_like(rest)] * (self._length - len(times) - 1)
-        most, others = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
-        for some in range(min(most, rest.item()), max(0, rest.item() - others) - 1, -1):
-            own = [*times, np.array([some])]
-            if self._all_fit([*own, *idle]).all() and self.fits(own, rest - some).all():
+        alone, others = self._alone[len(times)], sum(self._alone[len(times) + 1 :])
+        for placements in range(min(alone, rest.item()), max(0, rest.item() - others) - 1, -1):
+            own = [*times, np.array([placements])]
+            if self._all_fit([*own, *idle]).all() and self.fits(own, rest - placements).all():
                 return np.ones(1, np.bool_)
         return np.zeros(1, np.bool_)
 
@@ -114,9 +118,9 @@ class _Program:
         return enough
 
     def _supplied(self, members: Sequence[_Member], times: Sequence[Integers]) -> Bools:
-        """Return in which trees the providers can supply the items for ``times`` placements of each alternative."""
+        """Return the trees whose providers can supply the items for ``times`` placements of each alternative."""
         placed = {numbers: np.sum([times[number] for number in numbers], axis=0) for _, numbers in members}
-        # The largest numbers come last: they add nothing to the size of the table.
+        # The item with the largest number comes last, since the last item adds nothing to the size of the table.
         members = sorted(
             (member for member in members if placed[member[1]].any()),
             key=lambda member: member[0].times * placed[member[1]].max(),
@@ -128,10 +132,10 @@ class _Program:
         key = tuple((member, need.tobytes()) for member, need in zip(members, needs, strict=True))
         if key not in self._known:
             sizes = [int(need.max()) + 1 for need in needs[:-1]]
-            table = np.full((len(needs[0]), *sizes), _NONE, np.int64)
+            table = np.full((len(needs[0]), *sizes), _IMPOSSIBLE, np.int64)
             table.reshape(len(table), -1)[:, 0] = 0
             for provider in sorted({provider for item, _ in members for provider, _ in item.at_once}):
-                before, table = table, np.full_like(table, _NONE)
+                before, table = table, np.full_like(table, _IMPOSSIBLE)
                 left = {name: amounts[:, provider] for name, amounts in self._free.items()}
                 for share, last in self._shares(members, needs, provider, left, placed, placed):
                     self._effort.spend(_SHARE + table.size // _CELLS)
@@ -147,16 +151,16 @@ class _Program:
         members: Sequence[_Member],
         needs: Sequence[Integers],
         provider: int,
-        left: Free,
+        left: FreeAmounts,
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield how many a provider may supply of all items but the last, and how many of that beside them.
+        """Yield how many of all items except the last a provider may supply, and how many of the last in addition.
 
         Args:
-            left: What is free, by class.
-            uses: How often it may still be used for isolated items, by alternatives.
-            placed: The number of placements, by alternatives.
+            left: Free capacity by class.
+            uses: Remaining uses of the provider for isolated items, by alternatives.
+            placed: Number of placements, by alternatives.
         """
         item, numbers = members[0]
         room = np.minimum(needs[0], min(item.times, dict(item.at_once).get(provider, 0)) * placed[numbers])
@@ -165,10 +169,10 @@ class _Program:
         for name, amount in item.amounts:
             room = np.minimum(room, left[name] // amount)
         if len(members) == 1:
-            yield (), np.where(room < 0, _NONE, room)
+            yield (), np.where(room < 0, _IMPOSSIBLE, room)
             return
-        for some in range(int(room.max()) + 1):
-            after = {**left, **{name: left[name] - some * amount for name, amount in item.amounts}}
-            used = {**uses, numbers: uses[numbers] - some} if item.isolated else uses
-            for share, last in self._shares(members[1:], needs[1:], provider, after, used, placed):
-                yield (some, *share), np.where(some <= room, last, _NONE)
+        for supplied in range(int(room.max()) + 1):
+            remaining = {**left, **{name: left[name] - supplied * amount for name, amount in item.amounts}}
+            used = {**uses, numbers: uses[numbers] - supplied} if item.isolated else uses
+            for share, last in self._shares(members[1:], needs[1:], provider, remaining, used, placed):
+                yield (supplied, *share), np.where(supplied <= room, last, _IMPOSSIBLE)

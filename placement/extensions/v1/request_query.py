@@ -1,4 +1,4 @@
-"""What the routes about searches have in common: the query, with its limits and its names."""
+"""Search queries read from requests, with provider names resolved and limits checked."""
 
 from __future__ import annotations
 
@@ -23,39 +23,41 @@ from placement.uuids import is_uuid
 _IN_TREE, _RESOURCES = "in_tree", "resources"
 
 
-def query_of(req: Request, snapshot: Snapshot) -> SearchQuery:
-    """Return the query of a request, as ``parsed`` reads it and as a claim would search for it."""
-    nodes = lookup.nodes_named(snapshot, req.database, trees(req.parameters.items()))
-    return avoiding(parsed(req.parameters, snapshot, nodes, req.conf), req.conf)
+def from_request(req: Request, snapshot: Snapshot) -> SearchQuery:
+    """Return the query in the parameters of a request, with the traits that a claim would avoid."""
+    nodes = lookup.nodes_named(snapshot, req.database, in_tree_values(req.parameters.items()))
+    return with_avoided_traits(from_parameters(req.parameters, snapshot, nodes, req.conf), req.conf)
 
 
-def avoiding(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
-    """Return the query with the traits of ``[placement]avoid_traits``, but for those that it has rules about itself."""
+def with_avoided_traits(query: SearchQuery, conf: cfg.ConfigOpts) -> SearchQuery:
+    """Return the query with the traits in ``[placement]avoid_traits``, except traits that it names in root_required."""
     avoided = frozenset(conf.placement.avoid_traits) - query.root_traits.names
     return dataclasses.replace(query, avoided=avoided) if avoided else query
 
 
-def trees(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the values of the parameters ``in_tree`` of a query."""
+def in_tree_values(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the values of the ``in_tree`` parameters of a query."""
     return (value for name, value in pairs if name.startswith(_IN_TREE))
 
 
-def trees_of_document(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values of ``in_tree`` in an object of POST /v1/claims."""
+def in_tree_values_of_document(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values of ``in_tree`` in a query object of POST /v1/claims."""
     return (group[_IN_TREE] for group in document["groups"].values() if _IN_TREE in group)
 
 
-def parsed(parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts) -> SearchQuery:
-    """Return the query that parameters make, read as the newest version of /allocation_candidates reads it.
+def from_parameters(
+    parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
+) -> SearchQuery:
+    """Return the query in parameters, parsed like GET /allocation_candidates at its newest version.
 
-    ``in_tree`` takes names of providers and nodes, too, and a class is named once in a value of ``resources``.  Whether
-    classes and traits exist is not checked.
+    Unlike there, ``in_tree`` accepts names of providers and nodes, and a value of ``resources`` must not name a class
+    twice.  The existence of classes and traits is not checked.
 
     Args:
-        nodes: The uuids of nodes, by the names that ``in_tree`` has.
+        nodes: The uuids of nodes, by the names in ``in_tree``.
 
     Raises:
-        errors.BadRequest: For the first mistake in the query.
+        BadRequest: The query is invalid; the error describes the first mistake.
     """
     pairs = [
         (name, _uuid(snapshot, nodes, name, value) if name.startswith(_IN_TREE) else value)
@@ -69,13 +71,13 @@ def parsed(parameters: Parameters, snapshot: Snapshot, nodes: Mapping[str, str],
     return query
 
 
-def of_document(
+def from_document(
     document: Mapping[str, Any], snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
 ) -> SearchQuery:
-    """Return the query that an object of POST /v1/claims is, which conforms to its schema; otherwise as ``parsed``.
+    """Return the query in a valid query object of POST /v1/claims; otherwise as ``from_parameters``.
 
-    Each string of ``required`` and ``member_of`` is what one value of the parameter is in a query string; so is each
-    list of ``same_subtree``, and that of ``root_required``.
+    Each string in ``required`` and ``member_of`` corresponds to one value of the parameter in a query string, as does
+    each list in ``same_subtree``, and the list ``root_required``.
     """
     described = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
     trees = {
@@ -103,7 +105,7 @@ def of_document(
 
 
 def _check_classes(parameter: str, value: str) -> None:
-    """Raise InvalidField if a value names a class twice; Placement takes its last amount."""
+    """Raise InvalidField if a value names a class twice; GET /allocation_candidates takes the last amount."""
     seen = set()
     for piece in value.split(","):
         name = piece.partition(":")[0]
@@ -113,7 +115,7 @@ def _check_classes(parameter: str, value: str) -> None:
 
 
 def _uuid(snapshot: Snapshot, nodes: Mapping[str, str], parameter: str, ident: str) -> str:
-    """Return the uuid of a provider; a uuid that no provider has is kept, as the search does."""
+    """Return the uuid of a provider; an unknown uuid is kept, and the search finds no tree for it."""
     slot = lookup.find(snapshot, nodes.get(ident, ident))
     if slot is not None:
         return snapshot.provider(slot).uuid

@@ -1,7 +1,7 @@
-"""The places of one query: trees in the order of a strategy, and the first candidate of each that still fits.
+"""The search for the places of one query: trees in the order of a strategy, and the first candidate in each that fits.
 
-The query is narrowed once.  Picks only ever use more, so that a provider or a tree that was refused stays refused, and
-those that were not are judged by the solver with what was taken of them since.
+The query is narrowed once.  Picks only increase usage, so a refused provider or tree stays refused; the solver checks
+the others against the usage after the earlier picks.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from placement.search.refusals import Refusals
 from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Requirements
 
-#: After so many refused trees in a row the query is narrowed again, if anything was taken since; the next time after
-#: twice as many.  One mask finds that a shared pool is used up, where each of its trees would be tried.
+#: Refused trees in a row after which the query is narrowed again if usage has changed; doubled each time.  Narrowing
+#: removes all trees of an exhausted shared pool at once, instead of one by one.
 REFUSED = 32
-#: Only a sample is narrowed if there are so many times as many trees, and if enough of it remain: so many and two for
-#: each pick.
-MANY, ENOUGH = 8, 8
+#: Ratio of trees to the sample size from which on only a sample is narrowed; number of trees, plus two per pick, that
+#: must remain of the sample.
+SAMPLE_RATIO, MIN_REMAINING = 8, 8
 
 
 class Area(NamedTuple):
-    """Which trees may be picked, by the slots of their roots."""
+    """The trees that may be picked, by root slot."""
 
-    #: None: all.
+    #: Roots of the only trees; None for all.
     within: Collection[int] | None
-    #: May grow.
+    #: Roots to avoid; the collection may grow.
     avoid: Collection[int]
 
     def has(self, root: int) -> bool:
@@ -49,11 +49,11 @@ class Area(NamedTuple):
 
     @property
     def all(self) -> SlotSet | None:
-        """Every root that may be in the area; None: all."""
+        """The roots that can be in the area; None for all."""
         return None if self.within is None else _sorted(self.within)
 
     def of(self, roots: SlotSet) -> SlotSet:
-        """Return those of the roots that are in the area, of which they are no more than ``all``."""
+        """Return the roots in the area; the argument must be a subset of ``all``."""
         return roots - _sorted(self.avoid) if self.avoid else roots
 
 
@@ -61,8 +61,8 @@ def _sorted(slots: Collection[int]) -> SlotSet:
     return SlotSet.sparse(np.array(sorted(slots), np.intp))
 
 
-class Places:
-    """Finds places for equal requests, one after the other."""
+class PlaceSearch:
+    """A search for places for equal requests, one after the other."""
 
     def __init__(
         self,
@@ -76,15 +76,15 @@ class Places:
         budget: Budget,
         seed: int,
     ) -> None:
-        """Narrow a sample of the trees, if there are many; all of them, if few of the sample remain.
+        """Narrow a sample of the trees if there are many; narrow all trees if too few of the sample remain.
 
         Args:
-            own: What the consumers give up.
-            overlay: What earlier picks took; picks of these places are added.
-            tally: Counts the picks.
-            picks: How many trees are needed, if every request gets its place.
-            budget: Of the requests; the caller may give it more operations for each of them.
-            seed: Of what is left to chance.
+            own: The amounts that the consumers release.
+            overlay: The usage after earlier picks; the picks of this search are added.
+            tally: The number of picks so far; the picks of this search are added.
+            picks: Number of trees needed if every request gets its place.
+            budget: The budget of the requests; the caller may add operations for each request.
+            seed: The seed of the random generator.
 
         Raises:
             Exhausted: The budget is used up.
@@ -99,84 +99,84 @@ class Places:
         self.budget = budget
         self._generator = np.random.default_rng(seed)
         self._cache = SolutionCache(budget)
-        #: The roots of trees without a candidate.
+        #: Roots of trees without a candidate.
         self._refused: set[int] = set()
-        #: How many in a row, and how many of them are enough to narrow again.
-        self._misses, self._enough = 0, REFUSED
-        #: The roots of trees that were popped for the present pick.
+        #: Refused trees in a row; the number of them after which the query is narrowed again.
+        self._misses, self._max_misses = 0, REFUSED
+        #: Roots of the trees popped for the current pick.
         self._popped: list[int] = []
-        #: What a place has of each resource class.
+        #: The total amounts of a place by resource class.
         self.total = Requirements.of(query).total
         #: Whether only a sample of the trees was narrowed.
         self._sampled = False
         forest = overlay.snapshot({}).forest
         size = sample_size(picks)
-        if area.within is None and strategy.may_sample and forest.all_roots.count > MANY * size:
+        if area.within is None and strategy.may_sample and forest.all_roots.count > SAMPLE_RATIO * size:
             self._narrow(forest.sample(size, self._generator))
-            self._sampled = self.roots.count >= ENOUGH + 2 * picks
+            self._sampled = self.roots.count >= MIN_REMAINING + 2 * picks
         if not self._sampled:
             self._narrow(area.all)
 
     @property
-    def may_borrow(self) -> bool:
+    def may_use_sharing(self) -> bool:
         """Whether sharing providers can supply some demand."""
         return bool(self._shared)
 
     @property
-    def gives_up(self) -> bool:
-        """Whether the consumers give up something."""
+    def releases(self) -> bool:
+        """Whether the consumers release anything."""
         return bool(self._own)
 
-    def _narrow(self, among: SlotSet | None) -> None:
-        """Narrow the query with the present usage, among all trees or some."""
+    def _narrow(self, tree_roots: SlotSet | None) -> None:
+        """Narrow the query with the current usage, in all trees or in some."""
         self.snapshot = self._overlay.snapshot(self._own)
         self._changes = self._overlay.changes
-        narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), among)
+        narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), tree_roots)
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
-        #: The demands that sharing providers can supply, each with these and the number of trees that can do without.
+        #: Demands that sharing providers can supply, with these providers and the number of trees not needing them.
         self._shared = [
-            (demand, one.sharing.slots().tolist(), self._count_of_roots(one.local - one.sharing))
-            for demand, one in (demanded if narrowed.eligible else ())
-            if one.sharing and demand.amounts
+            (demand, eligible.sharing.slots().tolist(), self._count_of_roots(eligible.local - eligible.sharing))
+            for demand, eligible in (demanded if narrowed.eligible else ())
+            if eligible.sharing and demand.amounts
         ]
         self._queue = self.queue(self.roots)
 
-    def look_everywhere(self) -> None:
-        """Have all trees in ``roots``, not only those of a sample."""
+    def narrow_all_trees(self) -> None:
+        """Narrow all trees, if only a sample was narrowed so far."""
         if self._sampled:
             self._sampled = False
             self._narrow(self._area.all)
 
     def queue(self, roots: SlotSet) -> TreeQueue:
-        """Return some of the trees in the order of the strategy."""
+        """Return a queue of trees in the order of the strategy."""
         return TreeQueue(self._narrowed, roots, self._strategy, self._tally, self._picks, self._generator)
 
     def candidates(self, root: int) -> Iterator[Candidate]:
-        """Return the candidates of a tree that fit now, for the consumer that has begun."""
+        """Return the candidates in a tree that fit the current consumer at the current usage."""
         self.budget.spend(1 + len(self._narrowed.eligible))
         problem = self._overlay.remaining(self._problems.alone(root))
         return iter(()) if problem is None else combine(problem, self._cache)
 
     def begin_consumer(self) -> None:
-        """Take what follows for another consumer."""
+        """Start the picks of the next consumer."""
         self._overlay.begin_consumer(self._own)
 
-    def pick(self, copies: int, dry: bool) -> list[TreeCandidate] | None:
-        """Return candidates of so many different trees; None if there are not so many.
+    def pick(self, copies: int, dry_run: bool) -> list[TreeCandidate] | None:
+        """Return one candidate for each copy, in different trees; None if too few trees have room.
 
         Args:
-            dry: Whether later picks need not know of this one.
+            dry_run: Whether later picks may take the same place.
 
         Raises:
-            Exhausted: The budget is used up; nothing is taken.
+            Exhausted: The budget is used up; the overlay is unchanged.
         """
         self.begin_consumer()
         try:
-            choices = self._one() if copies == 1 else self._several(copies)
+            choices = self._pick_one() if copies == 1 else self._pick_copies(copies)
             for choice in choices or ():
-                if dry:
+                if dry_run:
                     self._overlay.take(choice.candidate, -1)
                 else:
                     self._queue.count(choice.root, choice.candidate)
@@ -187,7 +187,7 @@ class Places:
         return choices
 
     def _pop(self) -> int | None:
-        """Return the next tree, which is put back after the pick unless it is refused."""
+        """Return the next tree; it returns to the queue after the pick unless it is refused."""
         while (root := self._queue.pop()) is not None:
             if self._area.has(root):
                 self._popped.append(root)
@@ -195,17 +195,17 @@ class Places:
         return root
 
     def _refuse(self) -> None:
-        """Leave out the tree that was popped last."""
+        """Drop the tree that was popped last."""
         self._refused.add(self._popped.pop())
         self._misses += 1
 
-    def _one(self) -> list[TreeCandidate] | None:
+    def _pick_one(self) -> list[TreeCandidate] | None:
         while True:
             root = self._pop()
             if root is None:
                 if not self._sampled:
                     return None
-                self.look_everywhere()
+                self.narrow_all_trees()
                 continue
             candidate = next(self.candidates(root), None)
             if candidate is not None:
@@ -213,13 +213,13 @@ class Places:
                 self._misses = 0
                 return [TreeCandidate(root, candidate)]
             self._refuse()
-            if self._misses >= self._enough and self._overlay.changes != self._changes:
-                self._misses, self._enough, self._sampled = 0, 2 * self._enough, False
+            if self._misses >= self._max_misses and self._overlay.changes != self._changes:
+                self._misses, self._max_misses, self._sampled = 0, 2 * self._max_misses, False
                 self._narrow(self._area.all)
 
-    def _several(self, copies: int) -> list[TreeCandidate] | None:
-        self.look_everywhere()
-        if not self._may_have(copies):
+    def _pick_copies(self, copies: int) -> list[TreeCandidate] | None:
+        self.narrow_all_trees()
+        if not self._may_fit(copies):
             return None
         trees = self._popped
 
@@ -227,12 +227,13 @@ class Places:
             for position in itertools.count(choices[-1].position + 1 if choices else 0):
                 if position == len(trees) and self._pop() is None:
                     return
-                yield from (TreeCandidate(trees[position], one, position) for one in self.candidates(trees[position]))
+                root = trees[position]
+                yield from (TreeCandidate(root, candidate, position) for candidate in self.candidates(root))
 
         return combination(copies, alternatives, self._is_contended, self._overlay, self.budget)
 
-    def _may_have(self, copies: int) -> bool:
-        """Whether there are enough trees and sharing providers for each demand by itself."""
+    def _may_fit(self, copies: int) -> bool:
+        """Whether there are enough trees and sharing providers for each demand on its own."""
         self.budget.spend(sum(len(sharing) for _, sharing, _ in self._shared))
         return self.roots.count >= copies and all(
             trees + sum(self._overlay.times(slot, demand.amounts) for slot in sharing) >= copies
@@ -243,5 +244,5 @@ class Places:
         return (self.snapshot.forest.roots_of(providers) & self.roots).count
 
     def _is_contended(self, slot: int) -> bool:
-        """Whether different trees can use the provider."""
+        """Whether several trees can use the provider."""
         return SHARES in self.snapshot.provider(slot).traits

@@ -1,4 +1,4 @@
-"""What every step of a count reads: the query, what is free for it as arrays over all slots, and the budget."""
+"""The inputs of every step of a count: the query, free capacity as arrays over all slots, and the budget."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ from placement.search.solver.problem import Requirements
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-#: The most copies that are counted on one provider: sums over all providers stay exact as floats.
-MOST = 2**36
-#: The most that is free of a class on one provider; capacities of absurd ratios exceed 64 bits.
-_MOST_FREE = 2.0**52
+#: Maximum number of copies counted on one provider: sums over all providers stay exact as floats.
+MAX_COPIES = 2**36
+#: Maximum free capacity of a class on one provider; with absurd allocation ratios, capacities exceed 64 bits.
+_MAX_FREE = 2.0**52
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Equal demands: the same amounts of the same providers.  One placement has all of them."""
+class DemandKind:
+    """Equal demands: the same amounts from the same providers.  One placement includes all of them."""
 
     eligible: Eligible
     amounts: Mapping[str, int]
-    #: Whether each of the demands needs a provider of its own, and none of another isolated demand.
+    #: Whether each demand needs its own provider, not shared with any isolated demand of the placement.
     isolated: bool
-    #: How many of these demands a placement has.
+    #: Number of these demands in a placement.
     times: int
 
 
-def _kinds_of(narrowed: Narrowed, requirements: Requirements) -> list[Kind]:
-    """Return the kinds of the demands, in the order of the query."""
+def _kinds_of(narrowed: Narrowed, requirements: Requirements) -> list[DemandKind]:
+    """Return the kinds of the demands, in query order."""
     times: dict[tuple[int, bool], int] = {}
-    first: dict[tuple[int, bool], Kind] = {}
+    first: dict[tuple[int, bool], DemandKind] = {}
     for demand, eligible in zip(requirements.demands, narrowed.eligible, strict=True):
         isolated = requirements.isolate and demand.suffix != UNSUFFIXED
         key = id(eligible), isolated
         times[key] = times.get(key, 0) + 1
-        first.setdefault(key, Kind(eligible, demand.amounts, isolated, 1))
-    return [Kind(kind.eligible, kind.amounts, kind.isolated, times[key]) for key, kind in first.items()]
+        first.setdefault(key, DemandKind(eligible, demand.amounts, isolated, 1))
+    return [DemandKind(kind.eligible, kind.amounts, kind.isolated, times[key]) for key, kind in first.items()]
 
 
-class Basis:
-    """One narrowed query, and what is free for it.
+class CountInputs:
+    """A narrowed query and the free capacity for it.
 
     Attributes:
         kinds: The demands of the query.
-        free: Free amounts by class and slot.
-        largest: The largest amount that one consumer can have, by class and slot; 2**52 where it is not less than what
-            is free: it is no limit of its own there.
-        rounded: Whether free amounts of a class are too large for exact sums.
-        budget: Of the whole count.
-        rules: The rules that may end counts, as refusals name them: ``resources:VCPU``, ``group_policy``.
+        free: Free capacity by class and slot.
+        largest: The largest amount that one consumer may hold, by class and slot; 2**52 where max_unit is not below the
+            free capacity, and so is no further limit.
+        rounded: Whether the free capacity of a class is too large for exact sums.
+        budget: The budget of the whole count.
+        rules: The rules that may limit counts, named as in refusals: ``resources:VCPU``, ``group_policy``.
     """
 
     __slots__ = (
@@ -88,13 +88,13 @@ class Basis:
         self.largest: dict[str, Integers] = {}
         for name in self.requirements.total:
             self.free[name] = np.zeros(self.size, np.int64)
-            self.largest[name] = np.full(self.size, _MOST_FREE, np.int64)
+            self.largest[name] = np.full(self.size, _MAX_FREE, np.int64)
             column = self.snapshot.column(name)
             if column is None:
                 continue
             inventories = column.inventories()
-            free = np.clip(np.floor(inventories.capacity) - inventories.used, 0, _MOST_FREE)
-            self.rounded |= float(free.sum()) >= _MOST_FREE
+            free = np.clip(np.floor(inventories.capacity) - inventories.used, 0, _MAX_FREE)
+            self.rounded |= float(free.sum()) >= _MAX_FREE
             self.free[name][inventories.slots] = free
             limited = inventories.max_unit < free
             self.largest[name][inventories.slots[limited]] = inventories.max_unit[limited]
@@ -106,16 +106,16 @@ class Basis:
         return self.rules.index(rule)
 
     def copies(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
-        """Return how many times each provider could supply the amounts; ``MOST`` if there are no amounts."""
+        """Return how many times each provider can supply the amounts; ``MAX_COPIES`` without amounts."""
         return _times(self.free, amounts, slots)
 
     def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
-        """Return how many times each provider could supply the amounts to one consumer if it had enough free."""
+        """Return how many times each provider may supply the amounts to one consumer, free capacity aside."""
         return _times(self.largest, amounts, slots)
 
 
 def _times(available: Mapping[str, Integers], amounts: Mapping[str, int], slots: Slots) -> Integers:
-    times = np.full(len(slots), MOST, np.int64)
+    times = np.full(len(slots), MAX_COPIES, np.int64)
     for name, amount in amounts.items():
         np.minimum(times, available[name][slots] // amount, out=times)
     return times

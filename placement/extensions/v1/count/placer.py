@@ -1,44 +1,44 @@
-"""Placing candidates of the solver in trees, one after another, until none fits.
+"""Greedy placement of solver candidates, one after another, until no candidate fits.
 
-Another order, or other candidates, may place more: the number is a lower bound.
+Another order, or other candidates, may place more, so the result is a lower bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from placement.extensions.v1.count.basis import Basis
+from placement.extensions.v1.count.inputs import CountInputs
 from placement.extensions.v1.overlay import UsageOverlay
 from placement.search.narrow.tree_problems import TreeProblems
 from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Operations for each provider that can supply a demand.
+#: Operations per provider that can supply a demand.
 _PROVIDER = 2
 
 
-class Placing:
-    """Places a request in trees."""
+class Placer:
+    """Places a request in trees as often as it fits."""
 
-    def __init__(self, basis: Basis) -> None:
-        self._basis = basis
-        self._problems = TreeProblems(basis.narrowed, None, basis.budget)
-        self._cache = SolutionCache(basis.budget)
+    def __init__(self, inputs: CountInputs) -> None:
+        self._inputs = inputs
+        self._problems = TreeProblems(inputs.narrowed, None, inputs.budget)
+        self._cache = SolutionCache(inputs.budget)
 
-    def place(self, roots: Iterable[int], most: int, enough: int) -> int:
-        """Place candidates in one tree after another, each as often as it fits; return how many.
+    def place(self, roots: Iterable[int], per_tree: int, enough: int) -> int:
+        """Return how many candidates could be placed in the trees, each as often as it fits.
 
         Args:
-            most: The most that are placed in one tree.
-            enough: Where to stop.
+            per_tree: Maximum number of placements in one tree.
+            enough: The number of placements at which to stop.
 
         Raises:
             Exhausted: The budget is used up.
         """
-        overlay, total = UsageOverlay(self._basis.snapshot), 0
+        overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
             problem = self._problems.alone(root)
-            left = min(most, enough - total)
+            left = min(per_tree, enough - total)
             while left and (candidate := self._candidate(problem, overlay)):
                 times = min(left, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
                 overlay.take(candidate, times)
@@ -49,8 +49,8 @@ class Placing:
         return total
 
     def _candidate(self, problem: TreeProblem, overlay: UsageOverlay) -> Candidate | None:
-        """Return a candidate for another consumer; None if there is none."""
-        self._basis.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
+        """Return a candidate for one more consumer; None if nothing fits."""
+        self._inputs.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
         overlay.begin_consumer({})
         remaining = overlay.remaining(problem)
         return None if remaining is None else next(combine(remaining, self._cache), None)

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.extensions.v1.explain import searching
-from placement.extensions.v1.explain.equal_trees import LARGEST, _Rows, are_comparable, equal_trees, of_few_providers
-from placement.extensions.v1.explain.explaining import explain
-from placement.extensions.v1.explain.searching import patient_search, reasons, search
+from placement.extensions.v1.explain import recorded_search
+from placement.extensions.v1.explain.equivalent_trees import (
+    MAX_PROVIDERS,
+    _Rows,
+    are_comparable,
+    equivalent_trees,
+    small_trees,
+)
+from placement.extensions.v1.explain.explain import explain
+from placement.extensions.v1.explain.recorded_search import full_budget_search, refusal_reasons, search
 from placement.index.slots import SlotSet
 from placement.search.budget import Budget
 from placement.search.find import Settings, find
@@ -46,7 +52,7 @@ def check_search(world: World, query: SearchQuery) -> None:
         assert len(set(roots)) == min(outcome.refusals.combining[constraint], EXAMPLES)
     assert sorted(map(str, outcome.candidates)) == sorted(map(str, plain.candidates))
     if not plain.candidates:
-        alone = reasons(outcome, Budget()).combining
+        alone = refusal_reasons(outcome, Budget()).combining
         assert NotOnlyShared.name not in alone
         assert sum(alone.values()) == outcome.roots.count
 
@@ -61,7 +67,7 @@ def test_a_search_finds_and_records_what_any_search_does(case: tuple[World, Sear
 @given(case=similar() | explained())
 def test_a_search_by_kinds_finds_and_records_what_any_search_does(case: tuple[World, SearchQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "FRUITLESS", 0)
+        patch.setattr(recorded_search, "FRUITLESS", 0)
         check_search(*case)
 
 
@@ -79,8 +85,8 @@ def test_trees_are_of_one_kind_if_their_canonical_forms_are_equal(case: tuple[Wo
     for root in narrowed.roots.slots().tolist():
         problem = problems.alone(root)._replace(requirements=requirements)
         forms.setdefault(canonical_form(problem, Budget())[0], []).append(root)
-    equal = equal_trees(narrowed, narrowed.roots, Budget())
-    kinds = [equal.of_kinds([kind]).slots().tolist() for kind in range(len(equal.first))]
+    equal = equivalent_trees(narrowed, narrowed.roots, Budget())
+    kinds = [equal.of_classes([kind]).slots().tolist() for kind in range(len(equal.first))]
     assert kinds == [*forms.values()]
     assert equal.first.tolist() == [trees[0] for trees in kinds]
     others = [root for trees in kinds[1:] for root in trees[1:]]
@@ -89,16 +95,16 @@ def test_trees_are_of_one_kind_if_their_canonical_forms_are_equal(case: tuple[Wo
 
 def test_trees_of_many_providers_are_not_compared() -> None:
     world = World()
-    for host, children in (("small", LARGEST - 1), ("large", LARGEST)):
+    for host, children in (("small", MAX_PROVIDERS - 1), ("large", MAX_PROVIDERS)):
         world.host(host)
         for number in range(children):
             world.host(f"{host}-{number}", parent=host, VCPU=1)
     snapshot = world.snapshot()
-    small = of_few_providers(snapshot.forest.all_roots, snapshot.forest)
+    small = small_trees(snapshot.forest.all_roots, snapshot.forest)
     assert [snapshot.provider(slot).uuid for slot in small.slots()] == ["small"]
     groups = (Group("_1", {"VCPU": 1}), Group("_2", {"VCPU": 1}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "FRUITLESS", 0)
+        patch.setattr(recorded_search, "FRUITLESS", 0)
         found = search(SearchQuery(groups, isolate=True), snapshot, 10_000, Budget()).found
     assert found == 63 * 62 + 64 * 63
 
@@ -115,8 +121,8 @@ def test_the_nearest_ancestor_that_matters_tells_trees_apart() -> None:
     groups = (Group("_top", {"CUSTOM_TOP": 1}), Group("_other", {"CUSTOM_OTHER": 1}), Group("_gpu", {"PGPU": 1}))
     query = SearchQuery(groups, same_subtrees=(frozenset({"_top", "_gpu"}),))
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
-    equal = equal_trees(narrowed, narrowed.roots, Budget())
-    assert [equal.of_kinds([kind]).count for kind in range(len(equal.first))] == [1, 2]
+    equal = equivalent_trees(narrowed, narrowed.roots, Budget())
+    assert [equal.of_classes([kind]).count for kind in range(len(equal.first))] == [1, 2]
 
 
 def test_rows_are_told_apart_though_their_numbers_are_large() -> None:
@@ -173,7 +179,7 @@ def test_an_explanation_finds_a_candidate_where_the_search_does() -> None:
 def test_a_patient_search_counts_one_candidate_of_more() -> None:
     world = World()
     world.host("host", VCPU=1)
-    outcome = patient_search(SearchQuery((Group("", {"VCPU": 1}),)), world.snapshot(), Settings())
+    outcome = full_budget_search(SearchQuery((Group("", {"VCPU": 1}),)), world.snapshot(), Settings())
     assert (outcome.found, outcome.limited, outcome.complete) == (1, True, False)
 
 
@@ -198,7 +204,7 @@ def test_slots_of_trees_stay_sorted_sets() -> None:
         world.host(f"h{number}-b", parent=f"h{number}", PGPU=2)
     query = SearchQuery((Group("_1", {"PGPU": 1}), Group("_2", {"PGPU": 2})))
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
-    equal = equal_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
+    equal = equivalent_trees(narrowed, SlotSet.sparse(narrowed.roots.slots()), Budget())
     assert equal.others([]).slots().tolist() == sorted(equal.others([]).slots().tolist())
     assert len(equal.others([])) == 4
 
