@@ -40,7 +40,7 @@ def fit_read_before_the_lock() -> None:
 @fault
 def capacity_not_compared() -> None:
     """A claim is not compared with what others use."""
-    ClaimedInventory.check = lambda self, amount, total, used_by_others, given_up: None
+    ClaimedInventory.check = lambda self, amount, total, used_by_others, released: None
 
 
 @fault

@@ -126,10 +126,10 @@ def test_a_consumer_of_several_classes_is_one(database):
 
 
 @pytest.mark.parametrize("wanted", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
-@pytest.mark.parametrize("many", [1, 2, 999])
-def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, many):
+@pytest.mark.parametrize("size", [1, 2, 999])
+def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, size):
     """Providers with ids that follow each other are one range in SQL, others are a list."""
-    monkeypatch.setattr(usage, "MANY", many)
+    monkeypatch.setattr(usage, "_BATCH_SIZE", size)
     furnish(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)

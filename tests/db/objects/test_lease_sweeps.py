@@ -145,7 +145,7 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 
     with sql_hooks.statements(database.engine, fail):
         ask(application)
-    assert "Expired leases are not given back: planted" in caplog.text
+    assert "Expired leases cannot be released: planted" in caplog.text
     assert held(database) == 1
     clock.now += 5
     ask(application)
@@ -153,9 +153,9 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 
 
 def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
-    """Transactions that find all due consumers locked end a sweep only if MOST_IDLE of them follow each other."""
+    """Transactions that find all due consumers locked end a sweep only if MAX_IDLE of them follow each other."""
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 2)
+    monkeypatch.setattr(lease_sweep, "MAX_IDLE", 2)
     due(3)
     given_back, give_back = [], leases.give_back
     monkeypatch.setattr(leases, "give_back", lambda db, most: give_back(db, most) if len(given_back) % 2 else 0)
@@ -209,7 +209,7 @@ def test_the_command_refuses_other_words(run):
 def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 7)
     # None gives up: the others may be slow.
-    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 1_000_000)
+    monkeypatch.setattr(lease_sweep, "MAX_IDLE", 1_000_000)
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     due(60)
     counted = []

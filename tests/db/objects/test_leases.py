@@ -226,7 +226,7 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
     busy, other = claimed(database, 1), claimed(database, 2)
     for consumer in (busy, other):
         lease.expire(database, consumer)
-    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 2)
+    monkeypatch.setattr(lease_sweep, "MAX_IDLE", 2)
     with ThreadPoolExecutor(1) as threads:
 
         def hold(db):
