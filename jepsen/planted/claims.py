@@ -46,7 +46,7 @@ def capacity_not_compared() -> None:
 @fault
 def last_unit_refused() -> None:
     """A claim is refused that would take the last unit of an inventory."""
-    capacity.has_room = lambda amount, used, capacity: used + amount < capacity
+    capacity.within_capacity = lambda amount, used, capacity: used + amount < capacity
 
 
 @fault

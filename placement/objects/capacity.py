@@ -32,7 +32,7 @@ def within_units(amount: Numbers, min_unit: Numbers, max_unit: Numbers, step_siz
     return (amount >= min_unit) & (amount <= max_unit) & (amount % step_size == 0)
 
 
-def has_room(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
+def within_capacity(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
     """Whether the amount fits beside the used amount."""
     return used + amount <= capacity
 
@@ -50,4 +50,4 @@ def fits(
     amount: Numbers, used: Numbers, capacity: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers
 ) -> Numbers:
     """Whether one allocation of this amount fits."""
-    return within_units(amount, min_unit, max_unit, step_size) & has_room(amount, used, capacity)
+    return within_units(amount, min_unit, max_unit, step_size) & within_capacity(amount, used, capacity)

@@ -51,7 +51,7 @@ class OverCommitment:
     def _of_row(cls, row: Any) -> Self | None:
         """Return the over-commitment in a row of ``_USED``; None if the usage fits."""
         limit = 0.0 if row.total is None else capacity.capacity(row.total, row.reserved, row.allocation_ratio)
-        if capacity.has_room(0, int(row.used), limit):
+        if capacity.within_capacity(0, int(row.used), limit):
             return None
         return cls(row.uuid, row.name, row.resource_class, int(row.used), int(limit))
 

@@ -79,7 +79,7 @@ class ClaimedInventory:
         if not capacity.within_units(amount, self.min_unit, self.max_unit, self.step_size):
             raise errors.AmountAgainstConstraints(resource_class=self.resource_class, uuid=self.provider)
         # In an over-committed inventory, consumers may still keep or reduce their amounts.
-        if not capacity.has_room(total, used_by_others, self.capacity) and total > released:
+        if not capacity.within_capacity(total, used_by_others, self.capacity) and total > released:
             raise errors.CapacityExceeded(resource_class=self.resource_class, uuid=self.provider)
 
 
