@@ -40,7 +40,7 @@ class ConsumerFilter:
     created_before: datetime.datetime | None = None
     created_after: datetime.datetime | None = None
     #: The consumer has an active lease that expires by this time (naive, UTC).
-    ends_by: datetime.datetime | None = None
+    expires_by: datetime.datetime | None = None
     #: Ids of providers: the consumer has an allocation on one of them.
     providers: Collection[int] | None = None
     #: The id of a class of which the consumer has an allocation; with ``providers``, on one of these.  Without
@@ -152,8 +152,8 @@ def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.Column
     if wanted.user is not None and wanted.project is None:
         # The index begins with the project.
         yield _C.project_id.in_(sa.select(projects.c.id))
-    if wanted.ends_by is not None:
-        expiring = sa.select(claims.c.consumer_id).where(claims.c.expires_at <= wanted.ends_by)
+    if wanted.expires_by is not None:
+        expiring = sa.select(claims.c.consumer_id).where(claims.c.expires_at <= wanted.expires_by)
         yield _C.id.in_(expiring.where(sa.not_(LEASE_HAS_EXPIRED)))
 
 

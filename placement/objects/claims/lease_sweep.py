@@ -30,16 +30,16 @@ MAX_IDLE = 50
 
 def sweep(
     database: Database,
-    most: int | None = None,
+    max_leases: int | None = None,
     until: float | None = None,
-    given_back: Callable[[int], object] = lambda _: None,
+    released: Callable[[int], object] = lambda _: None,
 ) -> bool:
     """Release expired leases.
 
     Args:
-        most: The largest number of leases; None for all.
+        max_leases: The largest number of leases; None for all.
         until: The time, by the monotonic clock, after which no transaction begins except the first; None for no limit.
-        given_back: Called after each transaction with the number of leases that it released.
+        released: Called after each transaction with the number of leases that it released.
 
     Returns:
         Whether no expired lease is left.
@@ -49,15 +49,15 @@ def sweep(
     """
     idle, begun = 0, False
     while database.read(leases.any_expired):
-        if most == 0 or idle == MAX_IDLE or (begun and until is not None and time.monotonic() > until):
+        if max_leases == 0 or idle == MAX_IDLE or (begun and until is not None and time.monotonic() > until):
             return False
         begun = True
-        batch = release.BATCH if most is None else min(most, release.BATCH)
-        ended = database.write(lambda db: leases.give_back(db, batch), attempts=ATTEMPTS)  # noqa: B023
-        given_back(ended)
-        if most is not None:
-            most -= ended
-        idle = 0 if ended else idle + 1
+        batch = release.BATCH if max_leases is None else min(max_leases, release.BATCH)
+        count = database.write(lambda db: leases.release_expired(db, batch), attempts=ATTEMPTS)  # noqa: B023
+        released(count)
+        if max_leases is not None:
+            max_leases -= count
+        idle = 0 if count else idle + 1
         if idle:
             # Other transactions have locked all expired leases.
             retry.pause(idle)
@@ -82,12 +82,12 @@ class LeaseSweeper:
         now = time.monotonic()
         if now < self._not_before:
             return False
-        ended: list[int] = []
+        released: list[int] = []
         try:
             due = self._database.read(leases.count_expired)
             signals.leases_due(due)
-            if due and not sweep(self._database, until=now + self._time_limit, given_back=ended.append):
-                self.is_behind = any(ended)
+            if due and not sweep(self._database, until=now + self._time_limit, released=released.append):
+                self.is_behind = any(released)
                 if not self.is_behind:
                     self._not_before = time.monotonic() + _PAUSE
                 signals.leases_due(self._database.read(leases.count_expired))

@@ -36,7 +36,7 @@ def now(db: Reading) -> datetime.datetime:
     return time
 
 
-def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
+def expiry_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
     """Return the time ``seconds`` from now, for ``claims.expires_at``; None for no expiry."""
     return None if seconds is None else now(db) + datetime.timedelta(seconds=seconds)
 
@@ -51,17 +51,18 @@ def count_expired(db: Reading) -> int:
     return int(db.execute(_COUNT_EXPIRED).scalar_one())
 
 
-def count_ending(db: Reading, seconds: int) -> int:
+def count_expiring(db: Reading, seconds: int) -> int:
     """Return the number of active leases that expire within this time."""
-    return int(db.execute(_COUNT_ENDING, {"latest": end_after(db, seconds)}).scalar_one())
+    return int(db.execute(_COUNT_EXPIRING, {"latest": expiry_after(db, seconds)}).scalar_one())
 
 
-def give_back(db: Transaction, most: int = release.BATCH) -> int:
-    """Release expired leases, at most ``most``, in the order of their expiry; return their number.
+def release_expired(db: Transaction, limit: int = release.BATCH) -> int:
+    """Release expired leases, at most ``limit``, in the order of their expiry; return their number.
 
     If the server supports it, consumers that another transaction has locked are skipped.
     """
-    return _end_expired(db, db.execute(_EXPIRED, {"most": min(most, release.BATCH)}).scalars().all(), skip_locked=True)
+    expired = db.execute(_EXPIRED, {"limit": min(limit, release.BATCH)})
+    return _end_expired(db, expired.scalars().all(), skip_locked=True)
 
 
 def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None:
@@ -69,8 +70,8 @@ def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None
 
     The attempt is then retried after their release.  Call it before a refusal that is due to allocations there.
     """
-    if db.execute(_EXPIRED_ON, {"providers": sorted(providers), "most": 1}).first() is not None:
-        raise Prerequisite(lambda first: _give_back_on(first, providers))
+    if db.execute(_EXPIRED_ON, {"providers": sorted(providers), "limit": 1}).first() is not None:
+        raise Prerequisite(lambda first: _release_on(first, providers))
 
 
 def require_ended(expired: Collection[str]) -> None:
@@ -78,8 +79,8 @@ def require_ended(expired: Collection[str]) -> None:
     raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
 
 
-def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
-    expired = db.execute(_EXPIRED_ON, {"providers": sorted(providers), "most": release.BATCH})
+def _release_on(db: Transaction, providers: Collection[int]) -> None:
+    expired = db.execute(_EXPIRED_ON, {"providers": sorted(providers), "limit": release.BATCH})
     _end_expired(db, expired.scalars().all(), skip_locked=False)
 
 
@@ -98,12 +99,12 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid) if is_locked else None
     if before is None or not before.exists:
         raise errors.NoAllocations(uuid=consumer_uuid)
-    expires_at = end_after(db, seconds)
+    expires_at = expiry_after(db, seconds)
     if db.has_history:
         changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
         advance = Advance(before.id, before.generation, before.generation)
         db.note(CONSUMER, consumer_uuid, changes, advance=advance, project=before.project)
-    is_claimed = db.execute(_EXTEND, {"consumer": before.id, "ends": expires_at}).rowcount
+    is_claimed = db.execute(_EXTEND, {"consumer": before.id, "expiry": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
         record: dict[str, Any] = {
             "consumer_id": before.id,
@@ -121,7 +122,7 @@ _EXPIRED = (
     .join(claims, _C.consumer_id == consumers.c.id)
     .where(LEASE_HAS_EXPIRED)
     .order_by(_C.expires_at, _C.consumer_id)
-    .limit(sa.bindparam("most"))
+    .limit(sa.bindparam("limit"))
 )
 _EXPIRED_ON = _EXPIRED.where(
     sa.exists().where(
@@ -135,7 +136,7 @@ ANY_EXPIRED = (
     sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)
 )
 _COUNT_EXPIRED = ANY_EXPIRED.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
-_COUNT_ENDING = (
+_COUNT_EXPIRING = (
     sa.select(sa.func.count())
     .select_from(claims)
     .join(consumers, _C.consumer_id == consumers.c.id)
@@ -143,4 +144,4 @@ _COUNT_ENDING = (
 )
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
-_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))
+_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("expiry"))

@@ -157,10 +157,10 @@ def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, m
     monkeypatch.setattr(release, "BATCH", 1)
     monkeypatch.setattr(lease_sweep, "MAX_IDLE", 2)
     due(3)
-    given_back, give_back = [], leases.give_back
-    monkeypatch.setattr(leases, "give_back", lambda db, most: give_back(db, most) if len(given_back) % 2 else 0)
-    assert lease_sweep.sweep(database, given_back=given_back.append)
-    assert (given_back, held(database)) == ([0, 1] * 3, 0)
+    released, release_expired = [], leases.release_expired
+    monkeypatch.setattr(leases, "release_expired", lambda *args: release_expired(*args) if len(released) % 2 else 0)
+    assert lease_sweep.sweep(database, released=released.append)
+    assert (released, held(database)) == ([0, 1] * 3, 0)
 
 
 def test_a_sweep_gives_something_back_even_if_its_time_is_over(database, due, monkeypatch):
@@ -217,7 +217,7 @@ def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monke
 
     def sweep():
         with opened(url) as own:
-            return lease_sweep.sweep(own, given_back=counted.append)
+            return lease_sweep.sweep(own, released=counted.append)
 
     with received.facts(signals.leases_expired) as published, ThreadPoolExecutor(3) as threads:
         assert all(each.result(PATIENCE) for each in [threads.submit(sweep) for _ in range(3)])
