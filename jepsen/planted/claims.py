@@ -87,7 +87,7 @@ def allocations_left() -> None:
             raise errors.NoAllocations(uuid=uuid)
         Consumer(uuid, holding[0].id, holding[0].generation).delete(db)
 
-    release.end_one = end_row
+    release.end_consumer = end_row
 
 
 @fault

@@ -66,7 +66,7 @@ def create(req: Request) -> Reply:
 @endpoint(policy="placement:allocations:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, consumer_uuid: str) -> Reply:
     """Delete all allocations of the consumer."""
-    req.write(lambda db: release.end_one(db, consumer_uuid))
+    req.write(lambda db: release.end_consumer(db, consumer_uuid))
     return no_content()
 
 

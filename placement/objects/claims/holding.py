@@ -108,7 +108,7 @@ class Holding:
         """Whether clients of the v1 API can see it."""
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
-    def is_what_it_was(self, before: Holding) -> bool:
+    def is_unchanged_since(self, before: Holding) -> bool:
         """Return whether the consumer has not changed, except for the date of its row and for its providers."""
         return self._compared == before._compared
 

@@ -31,7 +31,7 @@ def release(db: Transaction, uuids: Collection[str]) -> list[str]:
     return _end_holding(db, Holding.lock(db, uuids))
 
 
-def end_one(db: Transaction, uuid: str) -> None:
+def end_consumer(db: Transaction, uuid: str) -> None:
     """End a consumer, even one whose lease has expired; raise NoAllocations if it has no allocations."""
     ending = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
     if not ending:
@@ -47,7 +47,7 @@ def release_unchanged(db: Transaction, read: Iterable[Holding]) -> list[str]:
     """
     before = {holding.uuid: holding for holding in read}
     locked = Holding.lock(db, before)
-    return _end_holding(db, [holding for holding in locked if holding.is_what_it_was(before[holding.uuid])])
+    return _end_holding(db, [holding for holding in locked if holding.is_unchanged_since(before[holding.uuid])])
 
 
 def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:

@@ -75,7 +75,7 @@ def extend(database, consumer):
 
 
 def make_anew(database, consumer):
-    database.write(lambda db: release.end_one(db, consumer))
+    database.write(lambda db: release.end_consumer(db, consumer))
     put(database, consumer)
 
 
@@ -159,7 +159,7 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
         with ThreadPoolExecutor(4) as threads:
             sweeps = [threads.submit(sweep) for _ in range(2)]
             extending = threads.submit(tried, lambda db, consumer: leases.extend(db, consumer, 3600))
-            releasing = threads.submit(tried, release.end_one)
+            releasing = threads.submit(tried, release.end_consumer)
             extended, released = extending.result(PATIENCE), releasing.result(PATIENCE)
             for each in sweeps:
                 each.result(PATIENCE)
