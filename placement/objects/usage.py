@@ -91,8 +91,8 @@ def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
         counts |= {row.provider: row.allocations for row in rows if row.first == row.last}
         several_classes = sorted(row.provider for row in rows if row.first != row.last)
         if several_classes:
-            rows = db.execute(_CONSUMERS_ON.where(_has_id(several_classes)))
-            distinct = {row.provider: row.consumers for row in rows}
+            statement = _CONSUMERS_ON.where(_has_id(several_classes))
+            distinct = {row.provider: row.consumers for row in db.execute(statement)}
             counts |= {id_: distinct[id_] for id_ in several_classes if id_ in distinct}
     return counts
 

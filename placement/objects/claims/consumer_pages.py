@@ -19,11 +19,11 @@ from placement.db.schema.tables import (
     users,
 )
 from placement.db.writes.transaction import Reading
-from placement.objects.claims.holding import Holding, joined
+from placement.objects.claims.holding import Holding, select_holdings
 from placement.objects.usage import UNKNOWN_TYPE
 
 #: Matching rows in an index, up to which a page reads all of them.
-FEW = 10_000
+MAX_INDEX_ROWS = 10_000
 #: Consumers that a page examines otherwise.
 WINDOW = 50_000
 
@@ -79,9 +79,9 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
     if any(ids[f"{kind}_found"] != name for kind, name in wanted.named.items() if name is not None):
         return ConsumerPage([], None)
     owned = [*_owned(wanted, ids)]
-    by_holding = wanted.providers is not None and _are_few(db, _held(wanted, sa.select(_A.id)))
+    by_holding = wanted.providers is not None and _has_few_rows(db, _held(wanted, sa.select(_A.id)))
     beyond = None
-    if not (by_holding or (owned and _are_few(db, sa.select(_C.id).where(*owned)))):
+    if not (by_holding or (owned and _has_few_rows(db, sa.select(_C.id).where(*owned)))):
         beyond = db.execute(_BEYOND, {"after": after, "window": WINDOW}).scalar()
     conditions = [*owned, *_created(wanted), *_holding(wanted, by_holding)]
     if beyond is not None:
@@ -113,10 +113,10 @@ _BEYOND = sa.select(_C.id).where(_C.id > sa.bindparam("after")).order_by(_C.id)
 _BEYOND = _BEYOND.offset(sa.bindparam("window")).limit(1)
 
 
-def _are_few(db: Reading, rows: sa.Select[Any]) -> bool:
-    """Return whether the statement has at most ``FEW`` rows; no more are counted."""
-    counted = rows.limit(FEW + 1).subquery()
-    return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= FEW)
+def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
+    """Return whether the statement has at most ``MAX_INDEX_ROWS`` rows; no more are counted."""
+    counted = rows.limit(MAX_INDEX_ROWS + 1).subquery()
+    return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 
 
 def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
@@ -134,7 +134,7 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
     Names are joined to the page rather than to the table of consumers, where MariaDB would begin with the projects.
     """
     shown = _CONSUMERS.where(*conditions).limit(count).subquery("page")
-    return joined(shown).order_by(shown.c.id, _A.id)
+    return select_holdings(shown).order_by(shown.c.id, _A.id)
 
 
 def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:

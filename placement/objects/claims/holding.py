@@ -167,7 +167,7 @@ class Holding:
 
     @classmethod
     def collect(cls, rows: Iterable[Any], *, with_record: bool = False) -> dict[str, Self]:
-        """Return the consumers in the rows of ``joined``, by uuid, in the order of the rows."""
+        """Return the consumers in the rows of ``select_holdings``, by uuid, in the order of the rows."""
         holdings: dict[str, Self] = {}
         for row in rows:
             # By position: access by column name would take half the time of a page.
@@ -218,7 +218,7 @@ class Holding:
         self.amounts[key] = self.amounts.get(key, 0) + used
 
 
-#: Columns of ``joined``: the arguments of ``_add``, and the fields from ``id`` on.
+#: Columns of ``select_holdings``: the arguments of ``_add``, and the fields from ``id`` on.
 _ALLOCATION, _CONSUMER = slice(1, 7), slice(7, 16)
 
 
@@ -247,7 +247,9 @@ def providers_of(db: Reading, uuids: Collection[str]) -> dict[str, set[int]]:
     return held_on
 
 
-def joined(consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation: bool = False) -> sa.Select[Any]:
+def select_holdings(
+    consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation: bool = False
+) -> sa.Select[Any]:
     """Return the statement that reads consumers with their allocations; one statement reads a consistent state.
 
     The result has a row for each allocation.  All joins are outer joins: for an inner join in a page, SQLite would read
@@ -296,11 +298,11 @@ _LOCK_FREE = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update(skip_loc
 
 
 def _by_allocation(*more: sa.ColumnElement[Any]) -> CompiledStatement:
-    statement = joined(consumers, *more, by_allocation=True)
+    statement = select_holdings(consumers, *more, by_allocation=True)
     return CompiledStatement(statement.where(_A.consumer_id.in_(_UUIDS)).order_by(_A.id))
 
 
 _HOLDING = _by_allocation()
 _DATED = _by_allocation(_A.created_at.label("allocated_at"))
 _WITH_RECORD = _by_allocation(claims.c.content, claims.c.generation.label("claim_generation"), claims.c.mappings)
-_OF_ROWS = CompiledStatement(joined(consumers).where(_C.uuid.in_(_UUIDS)).order_by(_A.id))
+_OF_ROWS = CompiledStatement(select_holdings(consumers).where(_C.uuid.in_(_UUIDS)).order_by(_A.id))

@@ -61,7 +61,7 @@ def pages(database, wanted, limit=100):
 def small(monkeypatch):
     """A page looks at two consumers; three allocations are many."""
     monkeypatch.setattr(consumer_pages, "WINDOW", 2)
-    monkeypatch.setattr(consumer_pages, "FEW", 2)
+    monkeypatch.setattr(consumer_pages, "MAX_INDEX_ROWS", 2)
 
 
 def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small):
