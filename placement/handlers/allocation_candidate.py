@@ -20,7 +20,7 @@ from placement.http.response import NOW, Reply, ok
 from placement.index.snapshot import Provider, Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
-from placement.search.find import Found, Settings, find
+from placement.search.find import SearchResult, Settings, find
 from placement.search.query import existence, parse
 
 LOG = logging.getLogger(__name__)
@@ -44,9 +44,9 @@ def list_candidates(req: Request) -> Reply:
     existence.check_demands(query, req.conf)
     snapshot = req.index.current()
     existence.check(query, snapshot, req.database)
-    found = find(query, snapshot, Settings.of(req.conf))
-    req.log_search(len(found.candidates), found.obstacle)
-    shown = present(found, req.version)
+    result = find(query, snapshot, Settings.of(req.conf))
+    req.log_search(len(result.candidates), result.obstacle)
+    shown = present(result, req.version)
     reply = ok(shown.document, modified=NOW)
     if shown.shortage is not None:
         reply.headers[schema.INCOMPLETE] = shown.shortage
@@ -90,41 +90,41 @@ class Content:
 
 
 @signals.timed("present")
-def present(found: Found, version: Version) -> Shown:
+def present(result: SearchResult, version: Version) -> Shown:
     """Return the response.
 
     It shows the candidates whose summaries fit into the memory that the search left, at least one.
     """
-    content, shortage = Content.of(version), found.shortage
-    slots = _summarized(found, content, found.remaining_memory)
+    content, shortage = Content.of(version), result.shortage
+    slots = _summarized(result, content, result.remaining_memory)
     if slots is None:
         shortage = shortage or "memory"
-        found = _affordable(found, content)
+        result = _affordable(result, content)
         LOG.warning(
             "The response was cut to the first %d candidates: the summaries of more exceed max_search_memory.",
-            len(found.candidates),
+            len(result.candidates),
         )
-        slots = _summarized(found, content, None) or []
+        slots = _summarized(result, content, None) or []
     document = {
-        "allocation_requests": list(_allocation_requests(found, content)),
-        "provider_summaries": dict(_summaries(found.snapshot, slots, content, found.query.resource_classes)),
+        "allocation_requests": list(_allocation_requests(result, content)),
+        "provider_summaries": dict(_summaries(result.snapshot, slots, content, result.query.resource_classes)),
     }
     return Shown(document, shortage)
 
 
-def _affordable(found: Found, content: Content) -> Found:
+def _affordable(result: SearchResult, content: Content) -> SearchResult:
     """Return the search with as many of its first candidates as have summaries that fit into the memory, or one."""
-    forest, providers = found.snapshot.forest, _providers(found.snapshot)
+    forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
-    memory, seen = found.remaining_memory, set[int]()
-    for count, candidate in enumerate(found.candidates):
+    memory, seen = result.remaining_memory, set[int]()
+    for count, candidate in enumerate(result.candidates):
         used = {providers[slot].root for slot in candidate.amounts} if trees else set(candidate.amounts)
         for slot in used - seen:
             memory -= sum(_size(providers[member]) for member in (forest.tree(slot) if trees else (slot,)))
         seen |= used
         if memory < 0 < count:
-            return found._replace(candidates=found.candidates[:count])
-    return found
+            return result._replace(candidates=result.candidates[:count])
+    return result
 
 
 def _size(provider: Provider) -> int:
@@ -137,11 +137,11 @@ def _traits_size(traits: frozenset[str]) -> int:
     return sum(map(len, traits)) + 3 * len(traits)
 
 
-def _allocation_requests(found: Found, content: Content) -> Iterator[dict[str, Any]]:
-    providers = _providers(found.snapshot)
+def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dict[str, Any]]:
+    providers = _providers(result.snapshot)
     # Candidates share equal amounts, so the presented objects can be shared, too.
     shown: dict[int, dict[str, Any]] = {}
-    for amounts, mappings in found.candidates:
+    for amounts, mappings in result.candidates:
         allocations: Any = {}
         for slot, supplied in amounts.items():
             resources = shown.get(id(supplied))
@@ -167,23 +167,23 @@ def _providers(snapshot: Snapshot) -> Sequence[Provider]:
     return cast("Sequence[Provider]", snapshot.providers)
 
 
-def _summarized(found: Found, content: Content, memory: int | None) -> list[int] | None:
+def _summarized(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
     """Return the slots of the providers that have a summary, in order; None if the summaries exceed the memory.
 
     Args:
         memory: Bytes for the summaries; None for no limit.
     """
     used: set[int] = set()
-    for candidate in found.candidates:
+    for candidate in result.candidates:
         used.update(candidate.amounts)
-    forest = found.snapshot.forest
+    forest = result.snapshot.forest
     if content.trees and forest.members:
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
             used.update(forest.tree(root))
             if memory is not None and len(used) * _SUMMARY > memory:
                 return None
     slots = sorted(used)
-    if memory is not None and len(slots) > _UNESTIMATED and _sizes(_providers(found.snapshot), slots) > memory:
+    if memory is not None and len(slots) > _UNESTIMATED and _sizes(_providers(result.snapshot), slots) > memory:
         return None
     return slots
 

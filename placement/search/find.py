@@ -58,7 +58,7 @@ class Settings:
         )
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The outcome of a search."""
 
     query: SearchQuery
@@ -87,7 +87,7 @@ class Found(NamedTuple):
 
 
 @signals.timed("search")
-def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> Found:
+def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> SearchResult:
     """Return the candidates for a query.
 
     The caller has checked that the names in the query exist (``existence.check``).
@@ -104,7 +104,7 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
         candidates = _candidates(narrowed, limit, settings, budget, refusals)
     except Exhausted:
         candidates = []
-    result = Found(
+    result = SearchResult(
         query=query,
         snapshot=snapshot,
         candidates=candidates,
@@ -149,7 +149,7 @@ def _candidates(
     return candidates
 
 
-def _report(result: Found, seconds: float) -> None:
+def _report(result: SearchResult, seconds: float) -> None:
     """Log an unusual search, and publish its figures."""
     if result.shortage is not None:
         LOG.warning(
