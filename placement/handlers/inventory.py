@@ -132,9 +132,9 @@ def _check(req: Request, uuid: str, records: Iterable[Inventory]) -> None:
 
 
 def _all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
-    shown = {record.resource_class: record.columns for record in records}
-    document = {"resource_provider_generation": provider.generation, "inventories": shown}
-    return ok(document, modified=newest(record.modified for record in records) if shown else UNDATED)
+    inventories = {record.resource_class: record.columns for record in records}
+    document = {"resource_provider_generation": provider.generation, "inventories": inventories}
+    return ok(document, modified=newest(record.modified for record in records) if inventories else UNDATED)
 
 
 def _one(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:

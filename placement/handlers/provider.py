@@ -32,10 +32,10 @@ _LINKS = (
 @endpoint(policy="placement:resource_providers:list", query=schema.LIST, replies=schema.LIST_REPLIES)
 def list_providers(req: Request) -> Reply:
     """List the providers that match every filter."""
-    wanted = parse.provider_filter(req.parameters, req.version)
+    provider_filter = parse.provider_filter(req.parameters, req.version)
     snapshot = req.index.current()
-    existence.check_filter(wanted, snapshot, req.database)
-    slots = find_providers(wanted, snapshot)
+    existence.check_filter(provider_filter, snapshot, req.database)
+    slots = find_providers(provider_filter, snapshot)
     shown = _shown(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
         return listed("resource_providers", shown)

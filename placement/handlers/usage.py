@@ -36,5 +36,5 @@ def of_project(req: Request) -> Reply:
     consumer_type = req.parameters.get("consumer_type")
     # Two statements read amounts and counts; the snapshot keeps them consistent.
     by_type = req.database.snapshot(lambda db: Usage.by_type(db, project, user, consumer_type))
-    shown = {name: {"consumer_count": usage.consumer_count, **usage.resources} for name, usage in by_type.items()}
-    return ok({"usages": shown}, modified=NOW)
+    usages = {name: {"consumer_count": usage.consumer_count, **usage.resources} for name, usage in by_type.items()}
+    return ok({"usages": usages}, modified=NOW)

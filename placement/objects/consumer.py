@@ -128,23 +128,24 @@ class Consumer:
         Returns:
             A consumer for each uuid, even if absent; and the ids of the existing providers, by uuid.
         """
-        wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
-        if len(wanted) <= _MAX_NAMES and len(providers) <= _MAX_PROVIDERS:
-            statement = _read(tuple(name.kind for name in wanted), with_providers=bool(providers))
-            parameters: dict[str, Any] = {"uuids": list(owners), **names.parameters(wanted)}
+        every_name = itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)
+        owner_names = list(dict.fromkeys(every_name))
+        if len(owner_names) <= _MAX_NAMES and len(providers) <= _MAX_PROVIDERS:
+            statement = _read(tuple(name.kind for name in owner_names), with_providers=bool(providers))
+            parameters: dict[str, Any] = {"uuids": list(owners), **names.parameters(owner_names)}
             if providers:
                 parameters["providers"] = list(providers)
             rows = list(db.execute(statement, parameters))
             read = cls._collected(owners, rows)
-            known = {wanted[row.number]: row.id for row in rows if row.number >= 0}
+            known = {owner_names[row.number]: row.id for row in rows if row.number >= 0}
             provider_ids = {
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
             }
         else:
             read = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
-            known = names.find(db, wanted)
+            known = names.find(db, owner_names)
             provider_ids = ResourceProvider.ids(db, providers)
-        ids = names.with_no_ids(wanted, known)
+        ids = names.with_no_ids(owner_names, known)
         for uuid, owner in owners.items():
             if owner:
                 read[uuid].columns = owner.columns(ids)

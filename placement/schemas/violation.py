@@ -86,17 +86,19 @@ def _text(schema: JSONSchema) -> str:
         return _UUID
     if "pattern" in schema:
         return f"a string that matches {schema['pattern']}"
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
-    if most is not None:
-        return f"a string of {least} to {most} characters" if least else f"a string of up to {most} characters"
-    return "a non-empty string" if least else "a string"
+    minimum, maximum = schema.get("minLength", 0), schema.get("maxLength")
+    if maximum is not None:
+        return (
+            f"a string of {minimum} to {maximum} characters" if minimum else f"a string of up to {maximum} characters"
+        )
+    return "a non-empty string" if minimum else "a string"
 
 
 def _range(kind: str, schema: JSONSchema) -> str:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if least is None:
+    minimum, maximum = schema.get("minimum"), schema.get("maximum")
+    if minimum is None:
         return kind
-    return f"{kind} from {least}" if most is None else f"{kind} from {least} to {most}"
+    return f"{kind} from {minimum}" if maximum is None else f"{kind} from {minimum} to {maximum}"
 
 
 def _items(schema: JSONSchema) -> str:

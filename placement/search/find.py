@@ -118,17 +118,17 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
     return result
 
 
-def find_providers(wanted: ProviderFilter, snapshot: Snapshot) -> list[int]:
+def find_providers(provider_filter: ProviderFilter, snapshot: Snapshot) -> list[int]:
     """Return the slots of the providers that match the filter, ordered by id (docs: api-list-providers).
 
     Each provider is judged by itself, without its tree and without sharing providers.
     """
-    slots = providers_serving(wanted.group, snapshot).slots().tolist()
-    if wanted.uuid is not None:
-        named = snapshot.by_uuid.get(wanted.uuid)
+    slots = providers_serving(provider_filter.group, snapshot).slots().tolist()
+    if provider_filter.uuid is not None:
+        named = snapshot.by_uuid.get(provider_filter.uuid)
         slots = [slot for slot in slots if slot == named]
-    if wanted.name is not None:
-        slots = [slot for slot in slots if snapshot.provider(slot).name == wanted.name]
+    if provider_filter.name is not None:
+        slots = [slot for slot in slots if snapshot.provider(slot).name == provider_filter.name]
     return sorted(slots, key=lambda slot: snapshot.provider(slot).id)
 
 

@@ -90,9 +90,9 @@ def _note(
         if pair[0] != pair[1]:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
     db.note(CONSUMER, consumer, changes, advance=advance, project=project, by=by)
-    before, after = {key[0] for key in held}, {key[0] for key in holds}
+    providers_before, providers_after = {key[0] for key in held}, {key[0] for key in holds}
     for provider, of_provider in of_providers.items():
-        of_provider["consumers", consumer] = provider in before, provider in after
+        of_provider["consumers", consumer] = provider in providers_before, provider in providers_after
         db.note(PROVIDER, provider, of_provider, advance=advanced.get(provider), by=by)
 
 

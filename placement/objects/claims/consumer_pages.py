@@ -62,7 +62,7 @@ class ConsumerPage(NamedTuple):
     next: int | None
 
 
-def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> ConsumerPage:
+def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 0) -> ConsumerPage:
     """Return a page of consumers with allocations, ordered by id.
 
     A page that is not the last may have fewer consumers than its limit, even none.  If few rows in an index match, the
@@ -74,16 +74,16 @@ def page(db: Reading, wanted: ConsumerFilter, limit: int, after: int = 0) -> Con
         after: The id after which the page begins.
     """
     # Names are looked up first: from the ids, the database can estimate the matching rows and choose an index.
-    ids = db.execute(_IDS, wanted.named).one()._asdict()
+    ids = db.execute(_IDS, consumer_filter.named).one()._asdict()
     # Some collations also match a name in another case, or with trailing spaces.
-    if any(ids[f"{kind}_found"] != name for kind, name in wanted.named.items() if name is not None):
+    if any(ids[f"{kind}_found"] != name for kind, name in consumer_filter.named.items() if name is not None):
         return ConsumerPage([], None)
-    owned = [*_owned(wanted, ids)]
-    by_holding = wanted.providers is not None and _has_few_rows(db, _held(wanted, sa.select(_A.id)))
+    owned = [*_owned(consumer_filter, ids)]
+    by_holding = consumer_filter.providers is not None and _has_few_rows(db, _held(consumer_filter, sa.select(_A.id)))
     beyond = None
     if not (by_holding or (owned and _has_few_rows(db, sa.select(_C.id).where(*owned)))):
         beyond = db.execute(_BEYOND, {"after": after, "window": WINDOW}).scalar()
-    conditions = [*owned, *_created(wanted), *_holding(wanted, by_holding)]
+    conditions = [*owned, *_created(consumer_filter), *_holding(consumer_filter, by_holding)]
     if beyond is not None:
         conditions.append(_C.id < beyond)
     holders = [*Holding.collect(db.execute(_statement(conditions, limit + 1), {"after": after})).values()]
@@ -119,12 +119,12 @@ def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 
 
-def _held(wanted: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
+def _held(consumer_filter: ConsumerFilter, statement: sa.Select[Any]) -> sa.Select[Any]:
     """Return the statement about allocations, restricted to the class and the providers of the filter."""
-    if wanted.resource_class is not None:
-        statement = statement.where(_A.resource_class_id == wanted.resource_class)
-    if wanted.providers is not None:
-        statement = statement.where(_A.resource_provider_id.in_(list(wanted.providers)))
+    if consumer_filter.resource_class is not None:
+        statement = statement.where(_A.resource_class_id == consumer_filter.resource_class)
+    if consumer_filter.providers is not None:
+        statement = statement.where(_A.resource_provider_id.in_(list(consumer_filter.providers)))
     return statement
 
 
@@ -137,43 +137,43 @@ def _statement(conditions: Iterable[sa.ColumnElement[bool]], count: int) -> sa.S
     return select_holdings(shown).order_by(shown.c.id, _A.id)
 
 
-def _owned(wanted: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
+def _owned(consumer_filter: ConsumerFilter, ids: Mapping[str, int]) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the conditions that an index of consumers serves.
 
     Args:
         ids: The ids of project, user and type.
     """
-    if wanted.project is not None:
+    if consumer_filter.project is not None:
         yield _C.project_id == ids["project"]
-    if wanted.user is not None:
+    if consumer_filter.user is not None:
         yield _C.user_id == ids["user"]
-    if wanted.consumer_type is not None:
+    if consumer_filter.consumer_type is not None:
         yield _C.consumer_type_id == ids["consumer_type"]  # IS NULL for None
-    if wanted.user is not None and wanted.project is None:
+    if consumer_filter.user is not None and consumer_filter.project is None:
         # The index begins with the project.
         yield _C.project_id.in_(sa.select(projects.c.id))
-    if wanted.expires_by is not None:
-        expiring = sa.select(claims.c.consumer_id).where(claims.c.expires_at <= wanted.expires_by)
+    if consumer_filter.expires_by is not None:
+        expiring = sa.select(claims.c.consumer_id).where(claims.c.expires_at <= consumer_filter.expires_by)
         yield _C.id.in_(expiring.where(sa.not_(LEASE_HAS_EXPIRED)))
 
 
-def _created(wanted: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
+def _created(consumer_filter: ConsumerFilter) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the conditions on the creation date, which has no index."""
-    if wanted.created_before is not None:
-        yield _C.created_at < wanted.created_before
-    if wanted.created_after is not None:
-        yield _C.created_at >= wanted.created_after
+    if consumer_filter.created_before is not None:
+        yield _C.created_at < consumer_filter.created_before
+    if consumer_filter.created_after is not None:
+        yield _C.created_at >= consumer_filter.created_after
 
 
-def _holding(wanted: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElement[bool]]:
+def _holding(consumer_filter: ConsumerFilter, by_holding: bool) -> Iterator[sa.ColumnElement[bool]]:
     """Yield the condition on allocations, if there is one.
 
     Args:
         by_holding: Whether to begin with the allocations rather than with the consumers.
     """
     if by_holding:
-        yield _C.uuid.in_(_held(wanted, sa.select(_A.consumer_id)))
-    elif wanted.providers is not None or wanted.resource_class is not None:
+        yield _C.uuid.in_(_held(consumer_filter, sa.select(_A.consumer_id)))
+    elif consumer_filter.providers is not None or consumer_filter.resource_class is not None:
         # The limit keeps databases from converting this into a join with all allocations.
-        held = _held(wanted, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
+        held = _held(consumer_filter, sa.select(_A.consumer_id)).where(_A.consumer_id == _C.uuid)
         yield held.limit(1).scalar_subquery().is_not(None)

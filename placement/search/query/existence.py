@@ -36,16 +36,16 @@ def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
         _refuse(group.traits.names & unknown, f"required{group.suffix}")
 
 
-def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database) -> None:
+def check_filter(provider_filter: ProviderFilter, snapshot: Snapshot, database: Database) -> None:
     """Check the names in a filter: first its classes, then its traits.
 
     Raises:
         errors.UnknownResourceClass: A class does not exist; the failure names the first one.
         errors.UnknownTraits: Traits do not exist; the failure names all of them.
     """
-    _check_classes(wanted.group, snapshot)
+    _check_classes(provider_filter.group, snapshot)
     with errors.prefixed(_TRAIT_PREFIX):
-        _refuse(unknown_traits(wanted.group.traits.names, snapshot, database), "required")
+        _refuse(unknown_traits(provider_filter.group.traits.names, snapshot, database), "required")
 
 
 def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database) -> frozenset[str]:
