@@ -47,10 +47,10 @@ def list_candidates(req: Request) -> Reply:
     result = find(query, snapshot, Settings.of(req.conf))
     req.log_search(len(result.candidates), result.obstacle)
     shown = present(result, req.version)
-    reply = ok(shown.document, modified=NOW)
+    response = ok(shown.document, modified=NOW)
     if shown.shortage is not None:
-        reply.headers[schema.INCOMPLETE] = shown.shortage
-    return reply
+        response.headers[schema.INCOMPLETE] = shown.shortage
+    return response
 
 
 class Shown(NamedTuple):

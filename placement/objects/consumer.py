@@ -53,7 +53,7 @@ class Owner:
 
     project: str
     user: str
-    #: None leaves the type of an existing consumer as it is.
+    #: None keeps the type of an existing consumer.
     consumer_type: str | None = None
 
     @property

@@ -58,7 +58,7 @@ def _without_seen(
     budget: Budget,
     refused: Refused | None,
 ) -> Iterator[Candidate]:
-    """Yield the candidates of a tree that no other tree has yielded."""
+    """Yield the candidates of a tree that earlier trees have not yielded."""
     demands = len(problem.requirements.demands)
     repeated = new = False
     for candidate in candidates:

@@ -4,9 +4,9 @@ One transaction places the claims of several consumers: all of them or none (``p
 (``place_each``).  Correctness depends on the order of the steps (docs/claims.rst):
 
 1. read the consumers with their allocations, and look the providers up;
-2. lock the consumers' rows in the order of their uuids, and collide if one has changed since: from this point no other
-   transaction can change the allocations of these consumers;
-3. lock the providers' rows in the order of their ids: from this point no other transaction can add usage to them;
+2. lock the consumers' rows in the order of their uuids, and collide if one has changed since: from this point on, other
+   transactions cannot change the allocations of these consumers;
+3. lock the providers' rows in the order of their ids: from this point on, other transactions cannot add usage to them;
 4. read inventories and usage, and judge by the capacity rule which claims fit beside the usage of other consumers;
 5. replace the allocations of the consumers.
 
@@ -140,9 +140,9 @@ class ClaimSet:
                 if the server supports it.
 
         Returns:
-            The outcome of each claim, in order.  The failures are those of ``place``, with two differences.  An unknown
-            class is NoInventoryToAllocate.  AllocationsChanged refuses all claims if ``relied_on`` does not hold, and a
-            single claim if its provider is locked or has another generation.
+            The outcome of each claim, in order.  Claims fail as in ``place``, with two differences.  An unknown class is
+            NoInventoryToAllocate.  AllocationsChanged refuses all claims if ``relied_on`` does not hold, and a single
+            claim if its provider is locked or has another generation.
 
         Raises:
             Prerequisite: The lease of a consumer has expired.

@@ -43,8 +43,8 @@ class ConsumerFilter:
     expires_by: datetime.datetime | None = None
     #: Ids of providers: the consumer has an allocation on one of them.
     providers: Collection[int] | None = None
-    #: The id of a class of which the consumer has an allocation; with ``providers``, on one of these.  Without
-    #: ``providers`` it should be a frequent class: to find the consumers of a rare one, all consumers are read.
+    #: The id of a class: the consumer has an allocation of it, on one of ``providers`` if they are given.  Otherwise it
+    #: should be a frequent class: to find the consumers of a rare one, all consumers are read.
     resource_class: int | None = None
 
     @property

@@ -264,7 +264,7 @@ def select_holdings(
     row = consumer.c
     holds = _A.consumer_id == row.uuid
     source = allocations.outerjoin(consumer, holds) if by_allocation else consumer
-    # These joins precede that of allocations, so that names are not looked up for each allocation.
+    # Joined before allocations, so that names are not looked up for each allocation.
     source = (
         source.outerjoin(projects, projects.c.id == row.project_id)
         .outerjoin(users, users.c.id == row.user_id)

@@ -1,6 +1,6 @@
 """Releases: ending consumers, many in one transaction.
 
-A consumer's row is locked first, so that no other transaction can change its allocations.  Providers are not locked,
+A consumer's row is locked first, so that other transactions cannot change its allocations.  Providers are not locked,
 because a release only frees capacity (placement/objects/claims/claim_set.py).
 """
 
@@ -64,7 +64,7 @@ def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
 def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
     """End the locked consumers whose lease has expired, and return their number.
 
-    The author is not that of the request, which did not ask for this and may be another project's.
+    The request that notices them is not recorded as the author: it may belong to another project.
     """
     ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:

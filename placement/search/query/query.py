@@ -24,7 +24,7 @@ class NameCondition:
     """A condition on the traits, or the aggregates, of a provider.
 
     Attributes:
-        any_of: Sets of which one name each is required.
+        any_of: Sets of names; one name of each set is required.
         none_of: Forbidden names.  Aggregates are named by uuid, as the client spells it.
     """
 

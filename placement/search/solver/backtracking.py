@@ -164,7 +164,7 @@ class _Interchangeability:
         self._classes: dict[int, Hashable] = {}
 
     def class_of(self, provider: int) -> Hashable:
-        """Return the class of the provider; None if no other provider is in it."""
+        """Return the class of the provider; None if it contains only this one."""
         if provider not in self._classes:
             self._classes[provider] = self._find(provider)
         return self._classes[provider]

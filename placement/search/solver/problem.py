@@ -70,7 +70,7 @@ class Requirements:
 
     @cached_property
     def summed_classes(self) -> tuple[str, ...]:
-        """The resource classes of which one provider may have to supply several demands."""
+        """The resource classes that several demands may take from one provider."""
         counts = Counter(name for demand in self.demands for name in demand.amounts)
         if self.isolate:
             # A suffixed group may share its provider only with the unsuffixed group.

@@ -24,7 +24,7 @@ class AncestorForest:
         self._limit = limit
         #: All providers, ancestors before descendants.
         self.preorder = self._preorder()
-        #: By provider: the range of its own number and those of its descendants, without ``_end``.
+        #: By provider: the half-open range of the numbers of its subtree.
         self._first, self._end = [0] * len(parents), [0] * len(parents)
         sizes = [1] * len(parents)
         for number, provider in enumerate(self.preorder):
