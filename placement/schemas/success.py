@@ -17,7 +17,7 @@ class Dated(Enum):
     """The cache headers of a response (docs: api-cache-headers), in versions that support them."""
 
     NEVER = "no cache headers"
-    SOMETIMES = "Cache-Control, and Last-Modified if what is shown has a date"
+    SOMETIMES = "Cache-Control, and Last-Modified if an object in the response has a date"
     ALWAYS = "Cache-Control and Last-Modified"
 
 

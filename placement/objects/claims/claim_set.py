@@ -140,9 +140,9 @@ class ClaimSet:
                 if the server supports it.
 
         Returns:
-            The outcome of each claim, in order.  Claims fail as in ``place``, with two differences.  An unknown class is
-            NoInventoryToAllocate.  AllocationsChanged refuses all claims if ``relied_on`` does not hold, and a single
-            claim if its provider is locked or has another generation.
+            The outcome of each claim, in order.  Claims fail as in ``place``, with two differences.  An unknown class
+            is NoInventoryToAllocate.  AllocationsChanged refuses all claims if ``relied_on`` does not hold, and a
+            single claim if its provider is locked or has another generation.
 
         Raises:
             Prerequisite: The lease of a consumer has expired.
