@@ -1,10 +1,10 @@
-"""The failures of requests: each with its kind, its code and its sentence, and without HTTP.
+"""The failures of requests: their kinds, codes and sentences, without HTTP.
 
-A failure is raised with the values of its sentence, ``ProviderNotFound(uuid=uuid)``.  Clients match sentences and codes
-(docs: api-errors, api-error-codes).  A missing object that the URL names is ``NotFound``, one that a body or a query
-names is ``BadRequest``.  An exception that is no ``Failure`` is an internal error.
+A failure is raised with the values of its sentence: ``ProviderNotFound(uuid=uuid)``.  Clients match sentences and codes
+(docs: api-errors, api-error-codes).  A missing object is ``NotFound`` if the URL names it, and ``BadRequest`` if a body
+or a query does.  An exception that is not a ``Failure`` is an internal error.
 
-It is one module, though a long one, because it is a table: the sections are the nouns of the API.
+The module is long because it is a table; its sections are the nouns of the API.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ QUERY_MISSING_VALUE = "placement.query.missing_value"
 
 
 class Failure(Exception):
-    """A request that is refused, or that the service cannot complete.
+    """The service refuses a request, or cannot complete it.
 
     Attributes:
         code: The code in the error document.
         template: The sentence, with the names of its values.
-        headers: Names and values of headers of the reply.
-        facts: The values.
+        headers: Names and values of response headers.
+        facts: The values of the sentence.
         sentence: The sentence with its values, for clients.
-        line: The sentence of an API whose clients match none: in one line.
-        field: The part of the request that is wrong; None if that is not one value.
-        expected: What is valid there, in words; None as for ``field``.
-        members: What the error document has beside its errors, where its form allows that.
+        line: The sentence on one line, for APIs whose clients do not match sentences.
+        field: The invalid part of the request; None if the failure does not concern a single value.
+        expected: A description of the valid values of ``field``, or None.
+        members: Members of the error document beside its errors, if its format permits them.
     """
 
     code = UNDEFINED
@@ -71,11 +71,10 @@ class Failure(Exception):
 
 @contextmanager
 def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
-    """Put ``prefix`` before the sentence of failures that are raised inside; their kind and code stay.
+    """Prefix the sentences of failures raised in the block; their kinds and codes do not change.
 
     Args:
-        prefix: The first words of the sentence.
-        kinds: The failures that get the prefix; all, if none are given.
+        kinds: The failures to prefix; without any, all failures.
     """
     try:
         yield
@@ -87,7 +86,7 @@ def prefixed(prefix: str, *kinds: type[Failure]) -> Iterator[None]:
 
 @contextmanager
 def inside(field: str) -> Iterator[None]:
-    """Have failures that are raised inside be about a field of the request, with which their sentence begins."""
+    """Attribute failures raised in the block to a field of the request, and prefix their sentences with it."""
     with prefixed(f"{field}: "):
         try:
             yield
@@ -97,11 +96,11 @@ def inside(field: str) -> Iterator[None]:
 
 
 class SchemaError(Exception):
-    """The schema of the database cannot be used by this command or service, or cannot be changed as asked."""
+    """The database schema does not fit this command or service, or cannot be migrated as requested."""
 
 
 class StartError(Exception):
-    """The service cannot start; the text is a finding for the operator.  It is no failure of a request."""
+    """The service cannot start; the text is a finding for the operator."""
 
 
 # --- kinds -----------------------------------------------------------------------------------------------------------
@@ -124,39 +123,37 @@ class Conflict(Failure):
 
 
 class Gone(Failure):
-    """What the client names was there, and cannot be had any more."""
+    """The object that the client names existed, and is no longer available."""
 
 
 class Unavailable(Failure):
-    """The service cannot answer now; the same request may succeed later."""
+    """The service cannot process the request now; the same request may succeed later."""
 
 
 class NotAcceptable(Failure):
-    """The service does not have the version or the media type that the client asks for."""
+    """The service does not support the requested version or media type."""
 
 
 class TooLarge(Failure):
-    """The body has more bytes than the service reads."""
+    """The body has more bytes than the limit."""
 
-    template = "The body of a request may have %(most)d bytes at most ([api]max_request_body_size)."
+    template = "The body of the request exceeds %(most)d bytes ([api]max_request_body_size)."
 
 
 class TooManyValues(TooLarge):
-    """The body has more values than can be validated in a reasonable time."""
+    """The body has more values than the limit, which bounds the time of validation."""
 
-    template = "The body of a request may hold %(most)d values at most ([api]max_request_body_values)."
+    template = "The body of the request contains more than %(most)d values ([api]max_request_body_values)."
 
 
 class TooManyEntries(BadRequest):
-    template = (
-        "The request names %(count)d %(kind)s; there may be %(most)d at most ([placement]max_%(kind)s_per_request)."
-    )
+    template = "The request names %(count)d %(kind)s; the limit is %(most)d ([placement]max_%(kind)s_per_request)."
 
 
 class TooLong(Failure):
-    """The query is longer than the limit."""
+    """The query string has more bytes than the limit."""
 
-    template = "The query of a request may have %(most)d bytes at most ([api]max_query_length)."
+    template = "The query string of the request exceeds %(most)d bytes ([api]max_query_length)."
 
 
 # --- the request itself ----------------------------------------------------------------------------------------------
@@ -175,12 +172,12 @@ class MalformedJSON(BadRequest):
 
 
 class Violation(NamedTuple):
-    """What is wrong with a value.
+    """The description of an invalid value.
 
     Args:
-        field: Where it is, as ``requests[0].consumer``; empty for the whole value.
-        problem: What is wrong with it, as the rest of a sentence that begins with the field.
-        expected: What is valid there, in words, with an example where the form is not obvious.
+        field: Its path, such as ``requests[0].consumer``; empty for the whole value.
+        problem: The rest of a sentence that begins with the field.
+        expected: The valid values, with an example if their format is not obvious.
     """
 
     field: str
@@ -195,8 +192,8 @@ class InvalidDocument(BadRequest):
     """A body or a query does not conform to its schema.
 
     Args:
-        reason: Why, in words that clients match.
-        violation: What is wrong, in one line; None if that is ``reason``.
+        reason: The explanation that clients match.
+        violation: The description in one line; None if ``reason`` serves.
     """
 
     def __init__(self, reason: object, violation: Violation | None = None) -> None:
@@ -214,7 +211,7 @@ class InvalidQuery(InvalidDocument):
 
 
 class InvalidValue(BadRequest):
-    """A value that no column of the database can hold."""
+    """A value does not fit its database column."""
 
     template = "A value in the request cannot be stored."
 
@@ -235,19 +232,19 @@ class DatabaseUnavailable(Unavailable):
 
 
 class DatabaseRefuses(Unavailable):
-    """The server of the database answers, but user, password or name of the database are wrong."""
+    """The database server rejects the user, the password or the database name."""
 
     template = "The database refuses the service."
 
 
 class TablesMissing(Unavailable):
-    """The tables were dropped while the service runs, or belong to another version of it."""
+    """Tables were dropped while the service runs, or belong to another version of it."""
 
     template = 'The database lacks tables of this service. Its operator has to run "placement-manage db sync".'
 
 
 class DatabaseBusy(Unavailable):
-    """The limit of requests that wait for the database is reached; the request is not begun."""
+    """The limit of requests that wait for the database is reached; the request was not started."""
 
     headers = (("retry-after", "1"),)
     template = "The database does not answer the requests that wait for it. Please try again."
@@ -256,9 +253,7 @@ class DatabaseBusy(Unavailable):
 class OutcomeUnknown(Unavailable):
     """The connection was lost during the commit, or the thread that does the work is stalled."""
 
-    template = (
-        "The database has not said whether the change was committed: it may or may not be in effect. Please check."
-    )
+    template = "The database did not confirm the commit: the change may or may not be in effect. Please check."
 
 
 class TooManyConflicts(Conflict):
@@ -331,7 +326,7 @@ class ProviderGenerationConflict(Conflict):
 
 
 class ProviderGenerationMoved(Conflict):
-    """The same conflict, with the sentence of aggregates and traits."""
+    """``ProviderGenerationConflict`` with the sentence of aggregates and traits."""
 
     code = CONCURRENT_UPDATE
     template = "Resource provider's generation already changed. Please update the generation and try again."
@@ -368,7 +363,7 @@ class InventoryInUse(Conflict):
 
 
 class InventoryNotDeletable(Conflict):
-    """An inventory that has allocations; its code is that of a collision (docs: api-error-codes)."""
+    """The inventory has allocations; the code is ``CONCURRENT_UPDATE`` (docs: api-error-codes)."""
 
     code = CONCURRENT_UPDATE
     template = (
@@ -485,8 +480,7 @@ class ConsumerGenerationConflict(Conflict):
 
 class TooManyAllocations(BadRequest):
     template = (
-        "The request writes %(count)d allocations; there may be %(most)d at most "
-        "([placement]max_allocations_per_request)."
+        "The request writes %(count)d allocations; the limit is %(most)d ([placement]max_allocations_per_request)."
     )
 
 
@@ -531,10 +525,10 @@ class ReshapedGenerationConflict(Conflict):
 
 
 class InvalidCondition(BadRequest):
-    """A condition of a query is wrong.
+    """A condition of a query is invalid.
 
     Attributes:
-        violation: What is wrong, for an API whose errors are one line; it has placeholders like ``template``.
+        violation: The description for APIs whose errors are one line, with placeholders as in ``template``.
     """
 
     violation: Violation
@@ -546,7 +540,7 @@ class InvalidCondition(BadRequest):
 
 class UnknownClassInQuery(InvalidCondition, UnknownResourceClass):
     template = f"Invalid resource class in resources parameter: {UnknownResourceClass.template}"
-    violation = Violation("%(parameter)s", 'names "%(name)s", which is no resource class', "a class such as VCPU")
+    violation = Violation("%(parameter)s", 'names "%(name)s", which is not a resource class', "a class such as VCPU")
 
 
 class UnknownTraitsInQuery(InvalidCondition, UnknownTraits):
@@ -656,8 +650,8 @@ class UnknownSuffixes(InvalidCondition):
 
 class TooManyGroups(BadRequest):
     template = (
-        "The request asks for %(count)d things that are placed each for itself, suffixed groups and the resource "
-        "classes of the unsuffixed one; there may be %(most)d at most ([placement]max_request_groups)."
+        "The request has %(count)d demands (suffixed groups, and resource classes of the unsuffixed group); the limit "
+        "is %(most)d ([placement]max_request_groups)."
     )
 
 

@@ -1,7 +1,7 @@
 """The Placement API: its route table, path -> {method: endpoint}, and its ``Api`` value.
 
-A path that is not in the table is 404; a method that its path does not have is 405, and Allow lists those that it has,
-in this order.  Where a method changed its meaning, its endpoints stand in the order of their lifetimes.
+The response to a path that is not in the table is 404.  The response to a method that its path lacks is 405, with the
+methods of the path in Allow, in this order.  A method whose meaning has changed lists its endpoints oldest first.
 """
 
 from __future__ import annotations

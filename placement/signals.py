@@ -99,7 +99,7 @@ ReloadCause = Literal["start", "feed_lost", "feed_long", "out_of_step", "differs
 reloaded: Signal[[ReloadCause]] = Signal()
 
 #: A search for candidates has ended: its seconds, the number of candidates, whether a limit ended it, so that more may
-#: exist, and its obstacle (``Found.obstacle``), which is empty if there are candidates.
+#: exist, and its obstacle (``SearchResult.obstacle``), which is empty if there are candidates.
 searched: Signal[[float, int, bool, str]] = Signal()
 
 #: What so many expired leases held was given back.

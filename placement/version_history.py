@@ -1,4 +1,4 @@
-"""The versions of an API, and how a client and the API agree on one."""
+"""The versions of an API, and the negotiation of the version of a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS = re.compile(r"\A\s*([0-9]{1,9})\s*\.\s*([0-9]{1,9})\s*\Z")
 
 
 class Version(NamedTuple):
-    """A microversion; versions are ordered by their two numbers."""
+    """A microversion, ordered by its two numbers."""
 
     major: int
     minor: int
@@ -22,12 +22,12 @@ class Version(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-#: Before the first version of every API: the default where a declaration names no version.
+#: A version before the first one of every API; the default of declarations.
 OLDEST = Version(0, 0)
 
 
 class Change(NamedTuple):
-    """A version with a sentence for the authors of clients: what it changed."""
+    """A version, and its change in a sentence for authors of clients."""
 
     version: Version
     sentence: str
@@ -57,7 +57,7 @@ class History:
 
     @property
     def minimum(self) -> Version:
-        """The oldest version, which a request without a header uses."""
+        """The oldest version, used by requests without a header."""
         return next(iter(self._changes))
 
     @property
@@ -66,11 +66,11 @@ class History:
         return next(reversed(self._changes))
 
     def named(self, name: str) -> Version:
-        """Return the version of this name: ``1.7``, or ``latest``.
+        """Return the version with this name, such as ``1.7`` or ``latest``.
 
         Raises:
-            MalformedVersion: The name is no version.
-            UnacceptableVersion: The API does not have this version.
+            MalformedVersion: The name is not a version.
+            UnacceptableVersion: The API does not support the version.
         """
         if name == "latest":
             return self.latest
@@ -85,30 +85,33 @@ class History:
     # --- over HTTP ---
 
     def negotiate(self, environ: Mapping[str, Any]) -> Version:
-        """Return the version that ``OpenStack-API-Version: <service type> X.Y`` asks for; raises as ``named``.
+        """Return the version that the header ``OpenStack-API-Version: <service type> X.Y`` requests.
 
-        The last entry for this API counts; entries for other APIs are ignored.  The oldest version goes without a
-        header (docs: api-microversions).
+        The last entry for this API counts; entries for other APIs are ignored.  Without a header, the oldest version
+        applies (docs: api-microversions).
+
+        Raises:
+            MalformedVersion, UnacceptableVersion: As for ``named``.
         """
-        wanted = ""
+        requested = ""
         for entry in (environ.get("HTTP_OPENSTACK_API_VERSION") or "").split(","):
             service, _, name = entry.strip().partition(" ")
             if name and service.lower() == self.service_type:
-                wanted = name.strip()
-        return self.named(wanted) if wanted else self.minimum
+                requested = name.strip()
+        return self.named(requested) if requested else self.minimum
 
     def headers(self, version: Version) -> Sequence[tuple[str, str]]:
-        """Return the version of a reply, and that caches have to distinguish replies by it."""
+        """Return the headers of a response: its version, and ``vary`` for caches."""
         return (_HEADER, f"{self.service_type} {version}"), ("vary", _HEADER)
 
 
 class Unversioned:
-    """No versions: headers that ask for one are for other APIs."""
+    """An API without versions; it ignores the header, which is for other APIs."""
 
     def negotiate(self, _environ: Mapping[str, Any]) -> Version:
-        """Return the one version that there is."""
+        """Return the only version."""
         return OLDEST
 
     def headers(self, _version: Version) -> Sequence[tuple[str, str]]:
-        """Return none."""
+        """Return no headers."""
         return ()

@@ -40,13 +40,13 @@ def fit_read_before_the_lock() -> None:
 @fault
 def capacity_not_compared() -> None:
     """A claim is not compared with what others use."""
-    ClaimedInventory.check = lambda self, amount, total, used_by_others, given_up: None
+    ClaimedInventory.check = lambda self, amount, total, used_by_others, released: None
 
 
 @fault
 def last_unit_refused() -> None:
     """A claim is refused that would take the last unit of an inventory."""
-    capacity.has_room = lambda amount, used, capacity: used + amount < capacity
+    capacity.within_capacity = lambda amount, used, capacity: used + amount < capacity
 
 
 @fault
@@ -87,7 +87,7 @@ def allocations_left() -> None:
             raise errors.NoAllocations(uuid=uuid)
         Consumer(uuid, holding[0].id, holding[0].generation).delete(db)
 
-    release.end_one = end_row
+    release.end_consumer = end_row
 
 
 @fault

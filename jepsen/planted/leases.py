@@ -143,7 +143,7 @@ def extension_not_written() -> None:
     def extend_and_undo(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
         with db._connection.begin_nested() as undone:
             extend(db, consumer_uuid, seconds)
-            local.told = consumer_uuid, leases.end_after(db, seconds)
+            local.told = consumer_uuid, leases.expiry_after(db, seconds)
             undone.rollback()
 
     def held_until_told(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:

@@ -59,7 +59,7 @@ def writers(cluster):
 def given_back(cluster):
     """How many leases the services say that they have ended."""
     logs = "".join(service.log.read_text(errors="replace") for service in cluster.services)
-    return sum(map(int, re.findall(r"Gave back what (\d+) expired leases held", logs)))
+    return sum(map(int, re.findall(r"Released (\d+) expired leases", logs)))
 
 
 def held(storm, consumers):

@@ -195,7 +195,7 @@ def sweep_leases(conf: cfg.ConfigOpts) -> int:
     """Give back what expired leases hold, and print their number; return the exit code (docs: leases)."""
     with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
         schema.require_current(database.reading_engine, extension.additions(conf))
-        complete = lease_sweep.sweep(database, conf.command.max_rows, given_back=progress.advance)
+        complete = lease_sweep.sweep(database, conf.command.max_rows, released=progress.advance)
         left = 0 if complete else database.read(leases.count_expired)
     print(framed(("Leases", "Number"), ("given back", progress.done), ("still due", left)))
     return 0 if complete else _LEASES_LEFT

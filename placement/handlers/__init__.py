@@ -1,5 +1,5 @@
-"""The endpoints of the Placement API: one module for each noun, one function for each route and method.
+"""The endpoints of the Placement API: a module for each noun, a function for each route and method.
 
-A handler begins with everything valid (``http/endpoint.py``), runs one read or one write, and makes the reply of the
-request's version.  ``placement/routes.py`` has the path of each.
+A handler receives a validated request (``http/endpoint.py``), runs one read or one write, and returns the response for
+the version of the request.  ``placement/routes.py`` contains the paths.
 """

@@ -25,7 +25,7 @@ from placement.schemas import aggregate as schema
     replies=schema.LIST_REPLIES,
 )
 def list_aggregates(req: Request, uuid: str) -> Reply:
-    """Show the aggregates that the provider belongs to."""
+    """Show the aggregates of the provider."""
     provider, aggregates = req.read(ResourceProvider.get_with, uuid, Aggregate.of_provider)
     return _present(req, provider, [aggregate.uuid for aggregate in aggregates])
 
@@ -41,7 +41,7 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
     replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, uuid: str) -> Reply:
-    """Make the provider belong to exactly these aggregates."""
+    """Replace the aggregates of the provider."""
     guarded = req.version >= mv.AGGREGATE_GENERATION
     generation = req.document["resource_provider_generation"] if guarded else None
     uuids = _uuids(req.document)
@@ -55,7 +55,7 @@ def replace(req: Request, uuid: str) -> Reply:
 
 
 def _uuids(document: Any) -> Collection[str]:
-    """Return the aggregates of a body: before AGGREGATE_GENERATION it is a list, since then an object."""
+    """Return the aggregates in a body, which is a list before AGGREGATE_GENERATION and an object since."""
     uuids: list[str] = document["aggregates"] if isinstance(document, dict) else document
     return uuids
 

@@ -20,15 +20,15 @@ from placement.schemas.claim import claims, providers_named
 
 @endpoint(policy="placement:allocations:list", replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer_uuid: str) -> Reply:
-    """Show all allocations of the consumer; a consumer without any is shown with none, not as missing."""
-    held = req.read(lambda db: Holding.find(db, consumer_uuid))
-    if held is None:
+    """Show the allocations of the consumer; a consumer without allocations is an empty object, not 404."""
+    holding = req.read(lambda db: Holding.find(db, consumer_uuid))
+    if holding is None:
         return ok({"allocations": {}}, modified=newest([]))
-    return ok(_present(held, req.version), modified=newest([held.modified]))
+    return ok(_present(holding, req.version), modified=newest([holding.modified]))
 
 
 def _check_uuid(_req: Request, consumer_uuid: str) -> None:
-    """Refuse a path that names no consumer."""
+    """Raise MalformedConsumerUuid unless the path contains a uuid."""
     canonical_uuid(consumer_uuid)
 
 
@@ -40,11 +40,11 @@ def _check_uuid(_req: Request, consumer_uuid: str) -> None:
     replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, consumer_uuid: str) -> Reply:
-    """Replace all allocations of the consumer."""
+    """Replace the allocations of the consumer."""
     consumer = canonical_uuid(consumer_uuid)
-    wanted = claims({consumer: req.document}, req.conf.placement)
+    requested = claims({consumer: req.document}, req.conf.placement)
     with errors.prefixed(f"Unable to allocate inventory for consumer {consumer}: ", errors.UnknownResourceClass):
-        joint_claims.place(req.writes_to, wanted, attempts=req.conf.placement.allocation_conflict_retry_count)
+        joint_claims.place(req.writes_to, requested, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
 
 
@@ -56,45 +56,46 @@ def replace(req: Request, consumer_uuid: str) -> Reply:
     replies=schema.CREATE_REPLIES,
 )
 def create(req: Request) -> Reply:
-    """Replace all allocations of each of several consumers, or of none of them."""
+    """Replace the allocations of several consumers, all or nothing."""
     with errors.prefixed("Unable to allocate inventory ", errors.UnknownResourceClass):
-        wanted = claims(req.document, req.conf.placement)
-        joint_claims.place(req.writes_to, wanted, attempts=req.conf.placement.allocation_conflict_retry_count)
+        requested = claims(req.document, req.conf.placement)
+        joint_claims.place(req.writes_to, requested, attempts=req.conf.placement.allocation_conflict_retry_count)
     return no_content()
 
 
 @endpoint(policy="placement:allocations:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, consumer_uuid: str) -> Reply:
-    """Delete all allocations of the consumer."""
-    req.write(lambda db: release.end_one(db, consumer_uuid))
+    """Delete the allocations of the consumer."""
+    req.write(lambda db: release.end_consumer(db, consumer_uuid))
     return no_content()
 
 
 @endpoint(policy="placement:resource_providers:allocations:list", replies=schema.OF_PROVIDER_REPLIES)
 def of_provider(req: Request, uuid: str) -> Reply:
     """Show the allocations on the provider, by consumer."""
-    provider, held = req.read(
+    provider, allocations = req.read(
         ResourceProvider.get_with, uuid, ProviderAllocations.of_provider, errors.ProviderOfAllocationsNotFound
     )
     document = {
         "resource_provider_generation": provider.generation,
-        "allocations": {consumer: _present_share(share, req.version) for consumer, share in held.shares.items()},
+        "allocations": {consumer: _present_share(share, req.version) for consumer, share in allocations.shares.items()},
     }
-    return ok(document, modified=newest([held.modified]))
+    return ok(document, modified=newest([allocations.modified]))
 
 
-def _present(held: Holding, version: mv.Version) -> dict[str, Any]:
+def _present(holding: Holding, version: mv.Version) -> dict[str, Any]:
     document: dict[str, Any] = {
         "allocations": {
-            uuid: {"resources": on.resources, "generation": on.generation} for uuid, on in held.held.items()
+            uuid: {"resources": amounts.resources, "generation": amounts.generation}
+            for uuid, amounts in holding.held.items()
         }
     }
     if version >= mv.ALLOCATIONS_BY_PROVIDER:
-        document |= {"project_id": held.project, "user_id": held.user}
+        document |= {"project_id": holding.project, "user_id": holding.user}
     if version >= mv.CONSUMER_GENERATION:
-        document["consumer_generation"] = held.generation
+        document["consumer_generation"] = holding.generation
     if version >= mv.CONSUMER_TYPES:
-        document["consumer_type"] = held.consumer_type
+        document["consumer_type"] = holding.consumer_type
     return document
 
 

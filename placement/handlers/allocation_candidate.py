@@ -1,4 +1,4 @@
-"""/allocation_candidates: a search, and its result as each version shows it (docs: api-candidate-results)"""
+"""/allocation_candidates: a search, and its presentation in each version (docs: api-candidate-results)"""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from placement.http.response import NOW, Reply, ok
 from placement.index.snapshot import Provider, Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
-from placement.search.find import Found, Settings, find
+from placement.search.find import SearchResult, Settings, find
 from placement.search.query import existence, parse
 
 LOG = logging.getLogger(__name__)
 
-#: About the bytes of a summary, as an object and as text: this, and for each of its classes.
+#: Approximate bytes of a summary, as an object and as text, without classes and traits; bytes per class.
 _SUMMARY, _CLASS = 750, 300
-#: The size of so few summaries is not estimated.
-_FEW = 500
+#: Summaries up to which their size is not estimated.
+_UNESTIMATED = 500
 _CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("traits")
 
 
@@ -39,47 +39,47 @@ _CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("t
     replies=schema.LIST_REPLIES,
 )
 def list_candidates(req: Request) -> Reply:
-    """List allocation candidates: providers on which the request fits."""
+    """List allocation candidates: providers that can supply the requested resources."""
     query = parse.search_query(req.parameters, req.version)
     existence.check_demands(query, req.conf)
     snapshot = req.index.current()
     existence.check(query, snapshot, req.database)
-    found = find(query, snapshot, Settings.of(req.conf))
-    req.log_search(len(found.candidates), found.obstacle)
-    shown = present(found, req.version)
-    reply = ok(shown.document, modified=NOW)
+    result = find(query, snapshot, Settings.of(req.conf))
+    req.log_search(len(result.candidates), result.obstacle)
+    shown = present(result, req.version)
+    response = ok(shown.document, modified=NOW)
     if shown.shortage is not None:
-        reply.headers[schema.INCOMPLETE] = shown.shortage
-    return reply
+        response.headers[schema.INCOMPLETE] = shown.shortage
+    return response
 
 
 class Shown(NamedTuple):
-    """The reply to a search."""
+    """The response to a search."""
 
     document: dict[str, Any]
-    #: What the search, or its reply, had too little of, "operations" or "memory"; None if nothing was left out.
+    #: The exhausted part of the budget, "operations" or "memory"; None if the response is complete.
     shortage: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a version shows."""
+    """The parts of the response that depend on the version."""
 
-    #: Whether allocations are a list of objects, instead of an object with a key for each provider.
+    #: Whether allocations are a list of objects, rather than an object with a key for each provider.
     listed: bool
-    #: Whether candidates have ``mappings``: which providers serve which group.
+    #: Whether candidates contain ``mappings``: the providers that serve each group.
     mappings: bool
-    #: Whether summaries have every class of a provider, or only those that are requested.
+    #: Whether summaries contain every class of a provider, rather than only the requested classes.
     every_class: bool
-    #: Whether summaries have traits.
+    #: Whether summaries contain traits.
     traits: bool
-    #: Whether there are summaries of whole trees, with parents and roots, or only of the providers that candidates use.
+    #: Whether summaries cover whole trees, with parents and roots, rather than only the providers of candidates.
     trees: bool
 
     @classmethod
     @functools.cache
     def of(cls, version: Version) -> Content:
-        """Return what this version shows."""
+        """Return the content of this version."""
         return cls(
             listed=version < mv.ALLOCATIONS_BY_PROVIDER,
             mappings=version >= mv.MAPPINGS,
@@ -90,55 +90,58 @@ class Content:
 
 
 @signals.timed("present")
-def present(found: Found, version: Version) -> Shown:
-    """Return the reply: the candidates whose summaries fit into the memory that the search left, but at least one."""
-    content, shortage = Content.of(version), found.shortage
-    slots = _summarized(found, content, found.remaining_memory)
+def present(result: SearchResult, version: Version) -> Shown:
+    """Return the response.
+
+    It shows the candidates whose summaries fit into the memory that the search left, at least one.
+    """
+    content, shortage = Content.of(version), result.shortage
+    slots = _summarized(result, content, result.remaining_memory)
     if slots is None:
         shortage = shortage or "memory"
-        found = _affordable(found, content)
+        result = _affordable(result, content)
         LOG.warning(
-            "A reply shows only the first %d candidates: there is no memory for the summaries of more.",
-            len(found.candidates),
+            "The response was cut to the first %d candidates: the summaries of more exceed max_search_memory.",
+            len(result.candidates),
         )
-        slots = _summarized(found, content, None) or []
+        slots = _summarized(result, content, None) or []
     document = {
-        "allocation_requests": list(_allocation_requests(found, content)),
-        "provider_summaries": dict(_summaries(found.snapshot, slots, content, found.query.resource_classes)),
+        "allocation_requests": list(_allocation_requests(result, content)),
+        "provider_summaries": dict(_summaries(result.snapshot, slots, content, result.query.resource_classes)),
     }
     return Shown(document, shortage)
 
 
-def _affordable(found: Found, content: Content) -> Found:
-    """Return the search without the candidates from the first on whose summaries exceed the memory; one stays."""
-    forest, providers = found.snapshot.forest, _providers(found.snapshot)
+def _affordable(result: SearchResult, content: Content) -> SearchResult:
+    """Return the search with as many of its first candidates as have summaries that fit into the memory, or one."""
+    forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
-    memory, seen = found.remaining_memory, set[int]()
-    for count, candidate in enumerate(found.candidates):
+    memory, seen = result.remaining_memory, set[int]()
+    for count, candidate in enumerate(result.candidates):
         used = {providers[slot].root for slot in candidate.amounts} if trees else set(candidate.amounts)
         for slot in used - seen:
-            memory -= sum(_size(providers[each]) for each in (forest.tree(slot) if trees else (slot,)))
+            memory -= sum(_size(providers[member]) for member in (forest.tree(slot) if trees else (slot,)))
         seen |= used
         if memory < 0 < count:
-            return found._replace(candidates=found.candidates[:count])
-    return found
+            return result._replace(candidates=result.candidates[:count])
+    return result
 
 
 def _size(provider: Provider) -> int:
-    """Return about the bytes of the summary of a provider."""
+    """Return the approximate bytes of the summary of a provider."""
     return _SUMMARY + _CLASS * len(provider.classes) + _traits_size(provider.traits)
 
 
 def _traits_size(traits: frozenset[str]) -> int:
-    """Return the bytes of traits as text, with quotation marks and commas.  The objects are shared, and not counted."""
+    """Return the bytes of traits as text, with quotation marks and commas; the objects are shared and not counted."""
     return sum(map(len, traits)) + 3 * len(traits)
 
 
-def _allocation_requests(found: Found, content: Content) -> Iterator[dict[str, Any]]:
-    providers = _providers(found.snapshot)
-    # Candidates share equal amounts; so do the objects that show them.
+def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dict[str, Any]]:
+    providers = _providers(result.snapshot)
+    # Candidates share equal amounts, so the presented objects can be shared, too.
     shown: dict[int, dict[str, Any]] = {}
-    for amounts, mappings in found.candidates:
+    for amounts, mappings in result.candidates:
         allocations: Any = {}
         for slot, supplied in amounts.items():
             resources = shown.get(id(supplied))
@@ -146,48 +149,47 @@ def _allocation_requests(found: Found, content: Content) -> Iterator[dict[str, A
                 resources = shown[id(supplied)] = {"resources": supplied}
             allocations[providers[slot].uuid] = resources
         if content.listed:
-            allocations = [{"resource_provider": {"uuid": uuid}, **given} for uuid, given in allocations.items()]
+            allocations = [
+                {"resource_provider": {"uuid": uuid}, **resources} for uuid, resources in allocations.items()
+            ]
         if not content.mappings:
             yield {"allocations": allocations}
             continue
         served = {}
         for suffix, slots in mappings.items():
-            # Mostly there is one, and a comprehension would double the time of this function.
+            # Most groups have one provider, and a comprehension would double the time of this function.
             served[suffix] = [providers[slots[0]].uuid] if len(slots) == 1 else [providers[slot].uuid for slot in slots]
         yield {"allocations": allocations, "mappings": served}
 
 
 def _providers(snapshot: Snapshot) -> Sequence[Provider]:
-    """Return the providers by slot; each slot of a search has one."""
+    """Return the providers by slot, without None: no slot of a search is empty."""
     return cast("Sequence[Provider]", snapshot.providers)
 
 
-def _summarized(found: Found, content: Content, memory: int | None) -> list[int] | None:
-    """Return the slots of the providers that have a summary, in order.
+def _summarized(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
+    """Return the slots of the providers that have a summary, in order; None if the summaries exceed the memory.
 
     Args:
-        memory: Bytes for the summaries; None: no bound.
-
-    Returns:
-        None if the summaries take more memory.
+        memory: Bytes for the summaries; None for no limit.
     """
     used: set[int] = set()
-    for candidate in found.candidates:
+    for candidate in result.candidates:
         used.update(candidate.amounts)
-    forest = found.snapshot.forest
+    forest = result.snapshot.forest
     if content.trees and forest.members:
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
             used.update(forest.tree(root))
             if memory is not None and len(used) * _SUMMARY > memory:
                 return None
     slots = sorted(used)
-    if memory is not None and len(slots) > _FEW and _sizes(_providers(found.snapshot), slots) > memory:
+    if memory is not None and len(slots) > _UNESTIMATED and _sizes(_providers(result.snapshot), slots) > memory:
         return None
     return slots
 
 
 def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
-    """Return about the bytes of all these summaries."""
+    """Return the approximate bytes of these summaries."""
     classes = Counter(map(len, map(_CLASSES_OF, map(providers.__getitem__, slots))))
     traits = Counter(map(_TRAITS_OF, map(providers.__getitem__, slots)))
     return (
@@ -200,11 +202,11 @@ def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
 def _summaries(
     snapshot: Snapshot, slots: Sequence[int], content: Content, requested: frozenset[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Return the summaries of these providers, by uuid."""
+    """Yield the summaries of these providers, with their uuid."""
     providers = _providers(snapshot)
-    # Many providers have equal traits.
+    # Sorted names by set of traits: many providers have equal traits.
     traits: dict[frozenset[str], list[str]] = {}
-    # Providers with equal classes are looked up together.
+    # Slots by classes: providers with equal classes are looked up together.
     by_classes: dict[tuple[int, ...], list[int]] = {}
     for slot in slots:
         by_classes.setdefault(providers[slot].classes, []).append(slot)
@@ -232,11 +234,11 @@ def _summaries(
 def _resources(
     snapshot: Snapshot, classes: Sequence[int], slots: Sequence[int], content: Content, requested: frozenset[str]
 ) -> Iterable[dict[str, Any]]:
-    """Return capacity and usage by class for each of some providers, which have the same classes."""
+    """Return capacity and usage by class for each of these providers, which have the same classes."""
     rows = np.array(slots, dtype=np.intp)
     shown: list[dict[str, Any]] = [{} for _ in slots]
     for class_id in classes:
-        # A client can remove a class while another gives it an inventory; then it has no name.
+        # A class has no name if it was deleted while another client added an inventory of it.
         name = snapshot.class_names.get(class_id)
         if name is not None and (content.every_class or name in requested):
             amounts = snapshot.columns[class_id].capacity_and_usage(rows)

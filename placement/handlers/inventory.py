@@ -21,7 +21,7 @@ from placement.schemas import inventory as schema
 
 @endpoint(policy="placement:resource_providers:inventories:list", replies=schema.LIST_REPLIES)
 def list_inventories(req: Request, uuid: str) -> Reply:
-    """Show all inventories of the provider."""
+    """Show the inventories of the provider."""
     return _all(*req.read(ResourceProvider.get_with, uuid, Inventory.of_provider))
 
 
@@ -58,7 +58,7 @@ def create(req: Request, uuid: str) -> Reply:
     replies=schema.REPLACE_REPLIES,
 )
 def replace(req: Request, uuid: str) -> Reply:
-    """Replace all inventories of the provider."""
+    """Replace the inventories of the provider."""
 
     def work(db: Transaction) -> tuple[ResourceProvider, Iterable[Inventory]]:
         provider = LockedProvider.lock(db, uuid, req.document["resource_provider_generation"])
@@ -84,7 +84,7 @@ def replace(req: Request, uuid: str) -> Reply:
     replies=schema.DELETE_ALL_REPLIES,
 )
 def delete_all(req: Request, uuid: str) -> Reply:
-    """Delete all inventories of the provider."""
+    """Delete the inventories of the provider."""
     req.write(lambda db: LockedProvider.lock(db, uuid).replace_inventories([]))
     return no_content()
 
@@ -132,9 +132,9 @@ def _check(req: Request, uuid: str, records: Iterable[Inventory]) -> None:
 
 
 def _all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
-    shown = {record.resource_class: record.columns for record in records}
-    document = {"resource_provider_generation": provider.generation, "inventories": shown}
-    return ok(document, modified=newest(record.modified for record in records) if shown else UNDATED)
+    inventories = {record.resource_class: record.columns for record in records}
+    document = {"resource_provider_generation": provider.generation, "inventories": inventories}
+    return ok(document, modified=newest(record.modified for record in records) if inventories else UNDATED)
 
 
 def _one(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:

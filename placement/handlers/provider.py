@@ -32,10 +32,10 @@ _LINKS = (
 @endpoint(policy="placement:resource_providers:list", query=schema.LIST, replies=schema.LIST_REPLIES)
 def list_providers(req: Request) -> Reply:
     """List the providers that match every filter."""
-    wanted = parse.provider_filter(req.parameters, req.version)
+    provider_filter = parse.provider_filter(req.parameters, req.version)
     snapshot = req.index.current()
-    existence.check_filter(wanted, snapshot, req.database)
-    slots = find_providers(wanted, snapshot)
+    existence.check_filter(provider_filter, snapshot, req.database)
+    slots = find_providers(provider_filter, snapshot)
     shown = _shown(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
         return listed("resource_providers", shown)
@@ -46,7 +46,7 @@ def list_providers(req: Request) -> Reply:
 
 @endpoint(policy="placement:resource_providers:create", body=schema.CREATE, replies=schema.CREATE_REPLIES)
 def create(req: Request) -> Reply:
-    """Create a provider, as a root or as the child of another."""
+    """Create a provider: a root, or the child of another provider."""
     body = req.document
     uuid = canonical(body.get("uuid", "")) or str(uuid_module.uuid4())
     parent_uuid = body.get("parent_provider_uuid")
@@ -62,7 +62,7 @@ def create(req: Request) -> Reply:
 
 @endpoint(policy="placement:resource_providers:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, uuid: str) -> Reply:
-    """Show one provider."""
+    """Show a provider."""
     provider = req.read(ResourceProvider.get, uuid)
     return ok(_present(req, provider), modified=provider.modified or NOW)
 
@@ -91,7 +91,7 @@ def update(req: Request, uuid: str) -> Reply:
 
 @endpoint(policy="placement:resource_providers:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, uuid: str) -> Reply:
-    """Delete a provider that has no children and no allocations."""
+    """Delete a provider without children and allocations."""
     req.write(lambda db: LockedProvider.lock(db, uuid, missing=errors.ProviderNotFoundForDelete).delete())
     return no_content()
 

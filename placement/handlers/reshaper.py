@@ -21,7 +21,7 @@ from placement.schemas.claim import claims, providers_named
     replies=schema.CREATE_REPLIES,
 )
 def create(req: Request) -> Reply:
-    """Replace inventories and allocations of several providers and consumers in one transaction."""
+    """Replace inventories of providers and allocations of consumers in one transaction."""
     inventories = {
         uuid: NewInventories(
             generation=body["resource_provider_generation"],
@@ -29,6 +29,6 @@ def create(req: Request) -> Reply:
         )
         for uuid, body in req.document["inventories"].items()
     }
-    wanted = claims(req.document["allocations"], req.conf.placement)
-    req.write(lambda db: reshape(db, inventories, wanted))
+    requested = claims(req.document["allocations"], req.conf.placement)
+    req.write(lambda db: reshape(db, inventories, requested))
     return no_content()

@@ -37,7 +37,7 @@ def create(req: Request) -> Reply:
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:show", replies=schema.SHOW_REPLIES)
 def show(req: Request, name: str) -> Reply:
-    """Show one class."""
+    """Show a class."""
     resource_class = req.read(lambda db: ResourceClass.get(db, name))
     return ok(_present(name, req), modified=newest([resource_class.modified]))
 
@@ -57,7 +57,7 @@ def update(req: Request, name: str) -> Reply:
 
 
 def _check_name(req: Request, name: str) -> None:
-    """Refuse a path that names no custom class."""
+    """Raise InvalidBody unless the path contains a valid name of a custom class."""
     schema.NAME.validate({"name": name}, req.version)
 
 
@@ -68,20 +68,20 @@ def _check_name(req: Request, name: str) -> None:
     replies=schema.ENSURE_REPLIES,
 )
 def ensure(req: Request, name: str) -> Reply:
-    """Create the custom class unless it exists; a body is ignored."""
+    """Create the custom class unless it exists; ignore any body."""
     location = _location(req, name)
     return created(location) if _create(req, name) else no_content(location)
 
 
 @endpoint(since=mv.RESOURCE_CLASSES, policy="placement:resource_classes:delete", replies=schema.DELETE_REPLIES)
 def delete(req: Request, name: str) -> Reply:
-    """Delete a custom class that no provider has an inventory of."""
+    """Delete a custom class without inventories."""
     req.write(lambda db: ResourceClass.delete(db, name))
     return no_content()
 
 
 def _create(req: Request, name: str) -> bool:
-    """Create the class; return False if it exists already."""
+    """Create the class unless it exists; return whether it was created."""
     return req.write(
         lambda db: ResourceClass.create(db, name),
         attempts=CREATE_ATTEMPTS,

@@ -25,7 +25,7 @@ _VERSIONS = {
 
 @endpoint(negotiates=False, replies=schema.SHOW_REPLIES)
 def show(req: Request) -> Reply:
-    """Show the versions of the API; a browser is redirected to the pages of the service, if it has any."""
+    """Show the versions of the API, or redirect a browser to the pages of the service, if it has any."""
     pages = req.service.pages
     if pages and _prefers_pages(req.environ.get("HTTP_ACCEPT")):
         return found(req.absolute_url(pages))
@@ -33,6 +33,6 @@ def show(req: Request) -> Reply:
 
 
 def _prefers_pages(accept: str | None) -> bool:
-    """Return whether a client takes HTML rather than JSON, as browsers do; ``*/*`` is no preference."""
+    """Return whether the client prefers HTML to JSON, as browsers do; ``*/*`` is not a preference."""
     offers = create_accept_header(accept).acceptable_offers([JSON, "text/html"])
     return bool(offers) and offers[0][0] == "text/html"

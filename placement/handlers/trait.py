@@ -21,20 +21,20 @@ from placement.schemas import trait as schema
 @endpoint(since=mv.TRAITS, policy="placement:traits:list", query=schema.LIST, replies=schema.LIST_REPLIES)
 def list_traits(req: Request) -> Reply:
     """List the names of the traits that match every filter."""
-    wanted = _named(req.parameters.get("name")) | _associated(req.parameters.get("associated"))
-    traits = req.read(lambda db: Trait.all(db, **wanted))
+    conditions = _named(req.parameters.get("name")) | _associated(req.parameters.get("associated"))
+    traits = req.read(lambda db: Trait.all(db, **conditions))
     return ok({"traits": [trait.name for trait in traits]}, modified=newest(trait.modified for trait in traits))
 
 
 @endpoint(since=mv.TRAITS, policy="placement:traits:show", negotiates=False, replies=schema.SHOW_REPLIES)
 def show(req: Request, name: str) -> Reply:
-    """Return 204 if the trait exists; a trait is no more than its name."""
+    """Respond with 204 if the trait exists: it consists of its name only."""
     trait = req.read(lambda db: Trait.get(db, name))
     return no_content(modified=trait.created_at or NOW)
 
 
 def _check_name(_req: Request, name: str) -> None:
-    """Refuse a path that names no custom trait."""
+    """Raise InvalidTrait unless the path contains a valid name of a custom trait."""
     Trait.check_name(name)
 
 
@@ -90,7 +90,7 @@ def clear(req: Request, uuid: str) -> Reply:
 
 
 def _named(value: str | None) -> dict[str, Any]:
-    """Return the filter of ``in:A,B`` or ``startswith:A``; another operator is ignored, as clients rely on it."""
+    """Return the filter of ``in:A,B`` or ``startswith:A``; other operators are ignored, as clients expect."""
     if value is None:
         return {}
     operator, colon, operand = value.partition(":")

@@ -15,7 +15,7 @@ from placement.db.writes.transaction import Reading, Transaction
 from placement.http import failures
 from placement.http.environ import API, VERSION
 from placement.http.response import JSON, Reply, ok
-from placement.objects.claims.room import Room
+from placement.objects.claims.free_capacity import FreeCapacity
 from placement.objects.provider import ResourceProvider
 
 #: The parameter of a query, and the header, by its name and by its key in the environ.
@@ -26,7 +26,7 @@ HEADER = "HTTP_PLACEMENT_DRY_RUN"
 _HIDDEN = "content-length"
 
 #: The room in inventories, by provider uuid and resource class.
-Rooms = dict[str, dict[str, Room]]
+Rooms = dict[str, dict[str, FreeCapacity]]
 
 
 def of_path(_req: object, uuid: str, **_path_values: str) -> Collection[str]:
@@ -84,7 +84,7 @@ def answer(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnviro
 
 
 def _rooms(db: Reading, named: Collection[str], changed: Collection[int]) -> Rooms:
-    return Room.of_providers(db, {*ResourceProvider.ids(db, named).values(), *changed})
+    return FreeCapacity.of_providers(db, {*ResourceProvider.ids(db, named).values(), *changed})
 
 
 def _shown(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> dict[str, Any]:

@@ -233,7 +233,7 @@ class Column:
     def over_committed(self) -> Slots:
         """Return the slots of the providers of which more is used than the capacity."""
         held = self.inventories()
-        slots: Slots = held.slots[~rule.has_room(0, held.used, held.capacity)]
+        slots: Slots = held.slots[~rule.within_capacity(0, held.used, held.capacity)]
         return slots
 
     def totals(self) -> Totals:

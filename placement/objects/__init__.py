@@ -1,15 +1,18 @@
-"""The nouns of the API as records of the database: SQL, locks, generations, and what the feed has to record.
+"""The nouns of the API as database records: SQL, locks, generations, and changes for the feed and the history.
 
-Reads return frozen records.  What writes checks, advances and records in the feed by itself, in one transaction.
+Reads return records.  Each write checks its conditions, advances generations and records the change itself, in
+one transaction.
 
-provider, inventory, trait, aggregate, resource_class   records of providers and of what they have
-allocation, usage                                       records of what consumers hold
-locked_provider                                         the only object that changes a provider
-tree, provider_rows                                     its parts: trees of providers; locks and generations of rows
-ancestry                                                the root of a provider, in rows that may form loops
-claims                                                  what consumers are to hold, and how it is given and ends
-consumer                                                consumers, and their owners
-capacity                                                the one rule of what fits
-reshape                                                 inventories and allocations changed together
-over_commitment                                         inventories of which more is used than they have, for operators
+provider                        providers, as records
+inventory, trait, aggregate     records of a provider's inventories, traits and aggregates
+resource_class                  resource classes, as records and changes
+allocation, usage               allocations on a provider, and sums of allocations
+locked_provider                 changes of a provider, under the lock of its row
+tree, provider_rows             parts of these changes: trees of providers; locks and generations of rows
+reshape                         a change of inventories and allocations in one transaction
+claims                          the allocations of consumers: how they are claimed, and how they end
+consumer                        rows of consumers, and their owners
+capacity                        the rule of what fits
+over_commitment                 inventories whose usage exceeds their capacity
+ancestry                        roots of a forest that may contain cycles
 """

@@ -1,6 +1,7 @@
-"""Aggregates: groups of providers, each known by a uuid alone.  A locked provider changes of which it is a member.
+"""Aggregates: groups of providers, identified by a uuid alone.
 
-The row of an aggregate is created when a provider becomes its first member; a sweep removes unused rows.
+A ``LockedProvider`` changes the memberships of a provider.  The row of an aggregate is inserted with its first member,
+and a sweep deletes unused rows.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from placement.objects.provider import ResourceProvider
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One aggregate."""
+    """An aggregate, as read."""
 
     uuid: str
 
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> list[Self]:
-        """The aggregates of the provider, in the order of their uuids."""
+        """Return the aggregates of the provider, ordered by uuid."""
         return [cls(*row) for row in db.execute(_OF_PROVIDER, {"provider": provider.id})]
 
 

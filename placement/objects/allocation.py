@@ -1,4 +1,4 @@
-"""Allocations on one provider, as they are read; those of a consumer are its ``Holding``."""
+"""The allocations on one provider; ``claims.holding`` reads the allocations of a consumer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placement.objects.provider import ResourceProvider
 
 @dataclass(slots=True)
 class ConsumerShare:
-    """What one consumer holds on one provider."""
+    """The allocations of one consumer on one provider."""
 
     consumer_generation: int
     #: Amounts by class.
@@ -24,27 +24,27 @@ class ConsumerShare:
 
 @dataclass(slots=True)
 class ProviderAllocations:
-    """What consumers hold on one provider."""
+    """The allocations of all consumers on one provider."""
 
     #: By consumer uuid.
     shares: dict[str, ConsumerShare] = field(default_factory=dict)
-    #: The time at which the newest of the allocations was written.
+    #: Creation time of the newest allocation.
     modified: datetime.datetime | None = None
 
     def __bool__(self) -> bool:
-        """Return whether anything is held."""
+        """Whether the provider has allocations."""
         return bool(self.shares)
 
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> Self:
-        """All that is held on the provider."""
-        found = cls()
+        """Return the allocations on the provider."""
+        read = cls()
         for row in db.execute(_OF_PROVIDER, {"provider": provider.id}):
-            share = found.shares.setdefault(row.consumer, ConsumerShare(row.generation))
+            share = read.shares.setdefault(row.consumer, ConsumerShare(row.generation))
             share.resources[row.resource_class] = row.used
-            if row.created_at is not None and (found.modified is None or found.modified < row.created_at):
-                found.modified = row.created_at
-        return found
+            if row.created_at is not None and (read.modified is None or read.modified < row.created_at):
+                read.modified = row.created_at
+        return read
 
 
 _A, _C = allocations.c, consumers.c

@@ -1,4 +1,4 @@
-"""The root of a node in any forest, whose parents may form loops where another program has written them."""
+"""Roots of the nodes of a forest; parents written by another program may form cycles."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 
 class CycleError(Exception):
-    """Some nodes are their own ancestors; the argument is the list of them."""
+    """A cycle of parents; the argument is the list of its nodes."""
 
 
 def find_root(node: int, parent_of: Callable[[int], int | None], root_of: dict[int, int]) -> None:
-    """Add the root of a node, and of all its ancestors, to ``root_of``; raises CycleError."""
+    """Add the root of a node and of each of its ancestors to ``root_of``.
+
+    Raises:
+        CycleError: The node is in a cycle, or below one.
+    """
     path: dict[int, None] = {}
     while node not in root_of:
         if node in path:

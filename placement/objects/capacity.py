@@ -1,8 +1,8 @@
-"""The one rule of what fits, for a claim and for a search, for numbers and for numpy arrays.
+"""The capacity rule: whether an amount fits into an inventory, for claims and for searches.
 
-Capacity is a real number and is compared as such (docs: api-claims, api-capacity); only where it is shown, or checked
-when inventory is written, it is cut to a whole number.  All arithmetic is in double precision: totals stay below 2**31
-and ratios are read at the precision of their column, so products are exact enough to compare and never overflow.
+Capacity is compared as a real number (docs: api-claims, api-capacity).  It is truncated to a whole number only to be
+shown, and to be checked when inventory is written.  All arithmetic is in double precision: totals are below 2**31 and
+ratios have the precision of their column, so products do not overflow and are exact enough to compare.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ import numpy as np
 
 from placement.db.schema.tables import LARGEST_RATIO
 
-#: A number or a numpy array of numbers.  The functions take either, and broadcast a mix of both.
+#: A number or a numpy array of numbers; a mix of both is broadcast.
 Numbers = Any
 
 
 def ratio(stored: Numbers) -> Numbers:
-    """Return what ``placement.db.schema.tables.Ratio`` makes of a ratio, for those that were read without it."""
+    """Return a ratio that was read as a raw value, as ``placement.db.schema.tables.Ratio`` reads it."""
     return np.clip(np.nan_to_num(stored, nan=0.0), -LARGEST_RATIO, LARGEST_RATIO)
 
 
 def capacity(total: Numbers, reserved: Numbers, allocation_ratio: Numbers) -> Numbers:
-    """Return the amount that consumers can hold together, in units of the class, not rounded."""
+    """Return the amount that all consumers together can hold, in units of the class, not truncated."""
     return (total - reserved) * allocation_ratio
 
 
 def within_units(amount: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers) -> Numbers:
-    """Whether the inventory lets one allocation have this amount."""
+    """Whether the unit constraints of the inventory permit one allocation of this amount."""
     return (amount >= min_unit) & (amount <= max_unit) & (amount % step_size == 0)
 
 
-def has_room(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
-    """Whether the amount and what is used stay within the capacity."""
+def within_capacity(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
+    """Whether the amount fits beside the used amount."""
     return used + amount <= capacity
 
 
 def available(used: Numbers, capacity: Numbers, max_unit: Numbers) -> Numbers:
-    """Return the largest amount, in whole units, that ``has_room`` and is at most ``max_unit``; at least 0.
+    """Return the largest whole amount that fits beside the used amount, between 0 and ``max_unit``.
 
-    This is the bound for the sum of what one consumer takes from one provider: ``min_unit`` and ``step_size`` hold for
-    each summand, not for the sum.
+    It bounds the sum of the amounts that one consumer takes from one provider.  ``min_unit`` and ``step_size`` apply to
+    each summand, not to the sum.
     """
     return np.clip(np.floor(capacity) - used, 0, max_unit)
 
@@ -49,5 +49,5 @@ def available(used: Numbers, capacity: Numbers, max_unit: Numbers) -> Numbers:
 def fits(
     amount: Numbers, used: Numbers, capacity: Numbers, min_unit: Numbers, max_unit: Numbers, step_size: Numbers
 ) -> Numbers:
-    """Whether an allocation of this amount is possible."""
-    return within_units(amount, min_unit, max_unit, step_size) & has_room(amount, used, capacity)
+    """Whether one allocation of this amount fits."""
+    return within_units(amount, min_unit, max_unit, step_size) & within_capacity(amount, used, capacity)

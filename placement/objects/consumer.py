@@ -1,8 +1,8 @@
-"""Consumers as one attempt at a claim finds and writes them: rows, generations, owners.
+"""Rows of consumers, as one attempt at a claim reads and writes them: generations and owners.
 
-A consumer has a row exactly as long as it holds something.  Databases written by another implementation may have rows
-of consumers that hold nothing (they count as absent, and are reused) and allocations whose consumer has no row (they
-are replaced like any other).
+A consumer has a row exactly as long as it has allocations.  A database written by another implementation may contain
+consumers without allocations, which count as absent and are reused, and allocations whose consumer has no row, which
+are replaced like any others.
 """
 
 from __future__ import annotations
@@ -35,18 +35,16 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import ResourceProvider
 from placement.uuids import canonical
 
-#: The most names that the statement which reads consumers looks up as well; more have statements of their own.
-_FEW_NAMES = 8
-#: The same for ids of providers.
-_FEW_PROVIDERS = 100
+#: Names, and providers, that the statement for the consumers also looks up; more take separate statements.
+_MAX_NAMES, _MAX_PROVIDERS = 8, 100
 
 
 def canonical_uuid(text: str) -> str:
-    """Return the canonical form of the uuid of a consumer; raises MalformedConsumerUuid."""
-    found = canonical(text)
-    if found is None:
+    """Return the canonical form of the uuid of a consumer; raise MalformedConsumerUuid if the text is not a uuid."""
+    uuid = canonical(text)
+    if uuid is None:
         raise errors.MalformedConsumerUuid(uuid=text)
-    return found
+    return uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,42 +53,42 @@ class Owner:
 
     project: str
     user: str
-    #: None leaves the type of an existing consumer as it is.
+    #: None keeps the type of an existing consumer.
     consumer_type: str | None = None
 
     @property
     def names(self) -> list[Name]:
         """The names to look up."""
-        both = [Name(names.PROJECT, self.project), Name(names.USER, self.user)]
-        return both if self.consumer_type is None else [*both, Name(names.CONSUMER_TYPE, self.consumer_type)]
+        owner = [Name(names.PROJECT, self.project), Name(names.USER, self.user)]
+        return owner if self.consumer_type is None else [*owner, Name(names.CONSUMER_TYPE, self.consumer_type)]
 
     def columns(self, ids: Mapping[Name, int]) -> dict[str, int | None]:
         """Return the columns of a consumer's row that refer to this owner."""
         project, user, *types = (ids[name] for name in self.names)
-        # A type without a row has the id 0 until the attempt runs again; the foreign key accepts null, but not 0.
+        # A type without a row has the id 0 until the attempt is retried; the foreign key accepts NULL, but not 0.
         return {"project_id": project, "user_id": user, "consumer_type_id": types[0] or None if types else None}
 
 
-#: The owner in a row that the same transaction deletes again.
+#: The owner columns of a row that the same transaction deletes.
 _NO_OWNER: dict[str, int | None] = {"project_id": 0, "user_id": 0, "consumer_type_id": None}
 
 
 @dataclass(slots=True)
 class Consumer:
-    """The row of a consumer, as an attempt found it and writes it."""
+    """A consumer as an attempt reads it and writes it."""
 
     uuid: str
-    #: None while it has no row.
+    #: The id of the row; None without a row.
     id: int | None = None
-    #: The generation of the row that was found.
+    #: The generation of the row, as read.
     generation: int | None = None
-    #: Whether it has allocations, even without a row.
+    #: Whether it has allocations, with or without a row.
     holds: bool = False
-    #: Whether its lease is over, so that what it holds must first be given back.
+    #: Whether its lease has expired: its allocations must be released first.
     is_expired: bool = False
-    #: The columns for the owner that it will have.
+    #: The columns of the new owner.
     columns: dict[str, int | None] = field(default_factory=dict)
-    #: The names of that owner that have no row: an attempt that writes the consumer has to require them.
+    #: Names of the new owner without a row; the attempt that writes the consumer has to require them.
     missing_names: list[Name] = field(default_factory=list)
 
     @property
@@ -100,18 +98,18 @@ class Consumer:
 
     @property
     def next_generation(self) -> int:
-        """The generation that a claim gives it."""
+        """The generation after a claim."""
         return 1 if self.generation is None else self.generation + 1
 
     def check_generation(self, given: int | None) -> None:
-        """Raise ConsumerGenerationConflict unless the client states the current generation (None: no such consumer).
+        """Raise ConsumerGenerationConflict unless the client states the current generation, or None for a new consumer.
 
-        Its lease must not be over.
+        The caller has ruled out an expired lease.
         """
         exists = not self.is_new and self.holds
         if exists and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected=self.generation, given=given)
-        # The row of a consumer that holds nothing is invisible, but a client that states its generation may use it.
+        # A consumer without allocations is invisible, but a client that states the generation of its row may use it.
         if not exists and given is not None and given != self.generation:
             raise errors.ConsumerGenerationConflict(expected="null", given=given)
 
@@ -121,64 +119,65 @@ class Consumer:
     def read_for_claims(
         cls, db: Transaction, owners: Mapping[str, Owner | None], providers: Collection[str]
     ) -> tuple[dict[str, Consumer], dict[str, int]]:
-        """Read what claims begin with, in one statement unless there are many names or providers.
+        """Read the consumers, names and providers of claims; in one statement, unless there are many.
 
         Args:
-            owners: The owners to write, by consumer uuid; None leaves an owner as it is.
+            owners: The owners to write, by consumer uuid; None does not change the owner.
             providers: Uuids of providers.
 
         Returns:
-            A consumer for each uuid, even if absent; and the ids of the providers that exist, by uuid.
+            A consumer for each uuid, even if absent; and the ids of the existing providers, by uuid.
         """
-        wanted = list(dict.fromkeys(itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)))
-        if len(wanted) <= _FEW_NAMES and len(providers) <= _FEW_PROVIDERS:
-            statement = _read(tuple(name.kind for name in wanted), with_providers=bool(providers))
-            facts: dict[str, Any] = {"uuids": list(owners), **names.parameters(wanted)}
+        every_name = itertools.chain.from_iterable(owner.names for owner in owners.values() if owner)
+        owner_names = list(dict.fromkeys(every_name))
+        if len(owner_names) <= _MAX_NAMES and len(providers) <= _MAX_PROVIDERS:
+            statement = _read(tuple(name.kind for name in owner_names), with_providers=bool(providers))
+            parameters: dict[str, Any] = {"uuids": list(owners), **names.parameters(owner_names)}
             if providers:
-                facts["providers"] = list(providers)
-            rows = list(db.execute(statement, facts))
-            found = cls._collected(owners, rows)
-            known = {wanted[row.number]: row.id for row in rows if row.number >= 0}
+                parameters["providers"] = list(providers)
+            rows = list(db.execute(statement, parameters))
+            read = cls._collected(owners, rows)
+            known = {owner_names[row.number]: row.id for row in rows if row.number >= 0}
             provider_ids = {
                 row.provider: row.id for row in rows if row.number == _PROVIDER and row.provider in providers
             }
         else:
-            found = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
-            known = names.find(db, wanted)
+            read = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
+            known = names.find(db, owner_names)
             provider_ids = ResourceProvider.ids(db, providers)
-        ids = names.with_no_ids(wanted, known)
+        ids = names.with_no_ids(owner_names, known)
         for uuid, owner in owners.items():
             if owner:
-                found[uuid].columns = owner.columns(ids)
-                found[uuid].missing_names = [name for name in owner.names if name not in known]
-        return found, provider_ids
+                read[uuid].columns = owner.columns(ids)
+                read[uuid].missing_names = [name for name in owner.names if name not in known]
+        return read, provider_ids
 
     @classmethod
     def _collected(cls, uuids: Iterable[str], rows: Iterable[Any]) -> dict[str, Consumer]:
-        found = {uuid: cls(uuid) for uuid in uuids}
+        collected = {uuid: cls(uuid) for uuid in uuids}
         for row in rows:
-            consumer = found.get(row.uuid)
+            consumer = collected.get(row.uuid)
             if consumer is None:
-                continue  # the row of a name or a provider, or a uuid in another case, which some collations match
+                continue  # a name, a provider, or a uuid in another case, which some collations match
             if row.id is not None:
                 consumer.id, consumer.generation = row.id, row.generation
                 consumer.is_expired = bool(row.is_expired)
             consumer.holds = bool(row.holds)
-        return found
+        return collected
 
     # --- writing ---
 
     @staticmethod
     def create_and_lock(db: Transaction, uuids: Collection[str]) -> None:
-        """Create a row for each uuid that has none, and lock the rows until the transaction ends."""
-        # An upsert: other transactions may create and delete the row at any time, so looking first would not help.
+        """Insert a row for each uuid without one, and lock all the rows until the transaction ends."""
+        # An upsert, because other transactions may insert and delete the row at any time.
         lock = dialects.upsert(db.dialect, consumers.c.uuid, generation=consumers.c.generation)
         new = {"project_id": 0, "user_id": 0, "generation": 0}
         db.execute(lock, [{"uuid": uuid, **new} for uuid in sorted(uuids)])
 
     @staticmethod
     def insert_all(db: Transaction, new: Collection[Consumer]) -> None:
-        """Insert rows for new consumers.  They collide with rows that another transaction has inserted since."""
+        """Insert rows for new consumers; collide if another transaction has inserted one of them since."""
         rows = [{"uuid": consumer.uuid, "generation": 1, **consumer.columns} for consumer in new]
         ids = db.insert(_INSERT, rows, key="uuid")
         for consumer in new:
@@ -186,22 +185,22 @@ class Consumer:
 
     @staticmethod
     def delete_new(db: Transaction, uuids: Collection[str]) -> None:
-        """Delete rows that this transaction has inserted."""
+        """Delete rows that this transaction inserted."""
         if uuids:
             db.execute(_DELETE_BY_UUIDS, {"uuids": list(uuids)})
 
     @classmethod
     def lock_named(cls, db: Transaction, uuids: Collection[str]) -> None:
-        """Lock rows that this transaction relies on, and write them; create a row for each uuid that has none.
+        """Lock and write rows that this transaction relies on; insert a row for each uuid without one.
 
-        They are written because between Galera nodes a lock excludes nothing (docs/adr/0012).
+        They are written because locks are not replicated between Galera nodes (docs/adr/0012).
         """
         cls.create_and_lock(db, uuids)
         db.execute(_TOUCH, {"uuids": list(uuids), **touched()})
 
     @staticmethod
     def delete_created(db: Transaction, uuids: Collection[str]) -> None:
-        """Delete the locked rows that were created only to be locked: these have the project id 0, as no other row."""
+        """Delete the rows that were inserted only to be locked: no others have the project id 0."""
         if uuids:
             db.execute(_DELETE_CREATED, {"uuids": list(uuids)})
 
@@ -215,7 +214,7 @@ class Consumer:
             raise Collision
 
     def advance(self, db: Transaction) -> None:
-        """Advance the row by one generation, and give it its new owner.
+        """Advance the generation of the row by one, and write the new owner.
 
         Raises:
             Collision: Another transaction has changed or deleted the row since it was read.
@@ -224,11 +223,15 @@ class Consumer:
         self._write(db, _ADVANCE, {**new, "now": utcnow()})
 
     def delete(self, db: Transaction) -> None:
-        """Delete the row, if there is one; raises like ``advance``."""
+        """Delete the row, if there is one.
+
+        Raises:
+            Collision: As for ``advance``.
+        """
         if not self.is_new:
             self._write(db, _DELETE, {})
         elif self.holds:
-            # Inserting and deleting a row keeps others from inserting one, and so from claiming, until we commit.
+            # Until this transaction ends, the deleted row keeps others from inserting one, and so from claiming.
             self.columns = _NO_OWNER
             self.insert_all(db, [self])
             self.delete_new(db, [self.uuid])
@@ -261,7 +264,7 @@ _DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
 _DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)
 _LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)
 _DELETE_CREATED = _DELETE_THESE.where(consumers.c.project_id == 0, consumers.c.generation == 0)
-#: In rows of consumers and of providers, these stand in place of the number of a name.
+#: Values of the column ``number`` in rows of consumers and of providers; other rows contain the number of a name.
 _CONSUMER, _PROVIDER = -1, -2
 
 
@@ -287,7 +290,7 @@ _WITH_ROW = (
 _WITHOUT_ROW = sa.select(
     *(_number(_CONSUMER), sa.null(), allocations.c.consumer_id, sa.null(), sa.true(), *[sa.null()] * 2)
 ).where(allocations.c.consumer_id.in_(_UUIDS), ~sa.exists().where(_IS_OF_ROW))
-# In a column of its own: uuid columns may have different collations.
+# In a separate column, because uuid columns may have different collations.
 _PROVIDERS = sa.select(
     _number(_PROVIDER), resource_providers.c.id, *[sa.null()] * 3, resource_providers.c.uuid, sa.null()
 ).where(resource_providers.c.uuid.in_(sa.bindparam("providers", expanding=True)))
@@ -295,10 +298,10 @@ _PROVIDERS = sa.select(
 
 @functools.lru_cache
 def _read(kinds: tuple[str, ...] = (), *, with_providers: bool = False) -> CompiledStatement:
-    """Return the statement that reads consumers, with and without a row, and ids of names of these kinds.
+    """Return the statement for consumers, with and without a row, and for the ids of names of these kinds.
 
-    It is one statement, so that everything it reads is of one moment.
+    One statement reads a consistent state.
     """
     named = [names.lookup(kind, number).add_columns(*[sa.null()] * 5) for number, kind in enumerate(kinds)]
-    found = [_PROVIDERS] if with_providers else []
-    return CompiledStatement(sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named, *found))
+    providers = [_PROVIDERS] if with_providers else []
+    return CompiledStatement(sa.union_all(_WITH_ROW, _WITHOUT_ROW, *named, *providers))

@@ -1,4 +1,4 @@
-"""Inventories: how much of each resource class a provider has.  A locked provider changes them."""
+"""Inventories: the amount of each resource class of a provider.  A ``LockedProvider`` changes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from placement.db.writes.transaction import Reading
 from placement.objects import capacity
 from placement.objects.provider import ResourceProvider
 
-#: The columns that a client decides, by their names in bodies, too.
+#: Columns that clients set; the names in bodies are the same.
 AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What one provider has of one class.  Amounts are in units of the class."""
+    """The inventory of one class on one provider.  Amounts are in units of the class."""
 
     resource_class: str
     total: int
@@ -31,27 +31,27 @@ class Inventory:
     step_size: int = 1
     allocation_ratio: float = 1.0
     modified: datetime.datetime | None = None
-    #: The id of the class, of a record that was read: a class can be renamed between two statements.
+    #: The id of the class, in a record that was read; the class may be renamed between two statements.
     class_id: int | None = None
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns that a client decides, by name."""
+        """The columns that clients set, by name."""
         return {name: getattr(self, name) for name in AMOUNTS}
 
     @property
     def capacity(self) -> int:
-        """The amount that consumers can hold together, cut to a whole number as it is shown (docs: api-capacity)."""
+        """The amount that all consumers together can hold, truncated to a whole number (docs: api-capacity)."""
         return int(capacity.capacity(self.total, self.reserved, self.allocation_ratio))
 
     @classmethod
     def of_body(cls, resource_class: str, body: Mapping[str, Any]) -> Self:
-        """The inventory that a client states; what the body leaves out has its default."""
+        """Return the inventory in a body; missing members have their defaults."""
         return cls(resource_class, **{name: body[name] for name in AMOUNTS if name in body})
 
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> list[Self]:
-        """All inventories of the provider, in the order of the class ids."""
+        """Return the inventories of the provider, ordered by class id."""
         return [cls(*row) for row in db.execute(_OF_PROVIDER, {"provider": provider.id})]
 
     @classmethod
@@ -62,10 +62,10 @@ class Inventory:
         resource_class: str,
         missing: type[errors.Failure] = errors.InventoryNotFound,
     ) -> Self:
-        """The inventory that the provider has of the class.
+        """Return the provider's inventory of the class.
 
         Raises:
-            missing: It has none.
+            missing: The provider has no inventory of the class.
         """
         for inventory in cls.of_provider(db, provider):
             if inventory.resource_class == resource_class:
@@ -74,15 +74,15 @@ class Inventory:
 
     @staticmethod
     def check_capacity(uuid: str, records: Iterable[Inventory], *, may_be_full: bool) -> None:
-        """Raise a failure if one of the records leaves too little to allocate.
+        """Raise a failure if too much of an inventory is reserved.
 
         Args:
-            uuid: The provider, for the sentence.
-            may_be_full: Whether all may be reserved, so that the capacity is 0.
+            uuid: The provider, for the message.
+            may_be_full: Whether everything may be reserved, which leaves a capacity of 0.
 
         Raises:
-            ReservedExceedsTotal: The capacity is below 0, where ``may_be_full``.
-            ReservedReachesTotal: The capacity is not above 0, otherwise.
+            ReservedExceedsTotal: ``may_be_full``, and a capacity is below 0.
+            ReservedReachesTotal: Not ``may_be_full``, and a capacity is 0 or below.
         """
         for record in records:
             facts = {"resource_class": record.resource_class, "uuid": uuid}
@@ -93,7 +93,7 @@ class Inventory:
 
 
 _I, _C = inventories.c, resource_classes.c
-#: Selects what ``Inventory(*row)`` takes, of all providers.
+#: The fields of ``Inventory``, in order, of all providers.
 SELECT = sa.select(
     _C.name, *(_I[name] for name in AMOUNTS), sa.func.coalesce(_I.updated_at, _I.created_at), _C.id
 ).join(resource_classes, _C.id == _I.resource_class_id)

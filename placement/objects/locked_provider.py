@@ -1,7 +1,7 @@
-"""The only object that changes a provider: its row is locked, and the client's generation was compared under the lock.
+"""Changes of a provider, under the lock of its row.
 
-Each method checks what it needs, writes, advances the generation and records the change in the feed.  A caller can
-forget none of these, since there is no method that does one of them alone.
+Each method checks its conditions, writes, advances the generation and records the change in the feed.  No method does
+only one of these, so a caller cannot omit one.
 """
 
 from __future__ import annotations
@@ -33,16 +33,19 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: Attempts to create, move or rename a provider.  One collides each time that the provider, or its parent, was moved
-#: between the read and the lock: of 12 clients that moved one provider without a pause, ten attempts were too few for
-#: one move in ten, and thirty for one in a thousand.
+#: Attempts to create, move or rename a provider.  An attempt collides if the provider or its parent was moved between
+#: the read and the lock: with 12 clients that moved one provider without a pause, 10 attempts were too few for one move
+#: in ten, and 30 for one in a thousand.
 TREE_ATTEMPTS = 100
 
 
 class LockedProvider:
-    """A provider in the one transaction that has its row locked.  ``record`` is its state with all changes made here.
+    """A provider in the transaction that has locked its row.
 
-    It comes from ``lock``, ``lock_all``, ``create`` or ``lock_and_move``, and is of no use after the transaction.
+    ``lock``, ``lock_all``, ``create`` and ``lock_and_move`` return it; it must not outlive the transaction.
+
+    Attributes:
+        record: The provider with all changes made by this object.
     """
 
     __slots__ = ("_db", "record")
@@ -66,7 +69,7 @@ class LockedProvider:
         """Lock the provider with exactly this uuid, and return it.
 
         Args:
-            generation: The generation that the client states; None if the request has none.
+            generation: The generation that the client states; None if it states none.
 
         Raises:
             missing: No provider has the uuid.
@@ -81,7 +84,7 @@ class LockedProvider:
 
     @classmethod
     def lock_all(cls, db: Transaction, ids: Collection[int]) -> dict[str, Self]:
-        """Lock the providers with these ids, in the order of the ids, and return those that exist, by uuid."""
+        """Lock the providers with these ids, in the order of the ids, and return the existing ones by uuid."""
         return {record.uuid: cls(db, record) for record in provider_rows.lock_all(db, ids)}
 
     @classmethod
@@ -89,19 +92,19 @@ class LockedProvider:
         """Insert a provider of generation 0, a root (``parent_uuid`` is None) or a child, and return it.
 
         Raises:
-            ProviderNotCreated: The name or the parent will not do.
-            ProviderUuidTaken, ProviderNameTaken: Another provider has it.
+            ProviderNotCreated: The name or the parent is invalid.
+            ProviderUuidTaken, ProviderNameTaken: Another provider has the uuid or the name.
         """
         return cls(db, tree.create(db, uuid=uuid, name=name, parent_uuid=parent_uuid))
 
     @classmethod
     def lock_and_move(cls, db: Transaction, uuid: str, parent_uuid: str | None, *, freely: bool) -> Self:
-        """Lock a provider, move it below another parent or make it a root (None), with everything below it; return it.
+        """Lock a provider and move it with its subtree: below another parent, or to be a root (None).
 
-        Locking and moving are one step, because a move locks several rows, in the order of their ids.
+        Locking and moving are one step, because a move locks several rows in the order of their ids.
 
         Args:
-            freely: Whether a provider that has a parent can be given another one, or none (docs: api-update-provider).
+            freely: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
 
         Raises:
             ProviderNotFound: No provider has the uuid.
@@ -113,7 +116,7 @@ class LockedProvider:
     # --- the provider itself ---
 
     def rename(self, name: str) -> None:
-        """Give the provider this name, which leaves the generation as it is.
+        """Rename the provider; the generation does not change.
 
         Raises:
             ProviderRenameTaken: Another provider has the name.
@@ -131,8 +134,8 @@ class LockedProvider:
         """Delete the provider with its inventories, traits and aggregates.
 
         Raises:
-            ProviderHasChildren, ProviderHasAllocations: The provider is needed.
-            Prerequisite: Expired leases hold something on it.
+            ProviderHasChildren, ProviderHasAllocations: The provider is in use.
+            Prerequisite: Expired leases have allocations on it.
         """
         provider_id = self.record.id
         if self._db.execute(_CHILD, {"id_": provider_id}).first() is not None:
@@ -149,7 +152,7 @@ class LockedProvider:
         self._db.changed(provider_id, feed.GONE)
 
     def _note_end(self) -> None:
-        """Note for the history all that is deleted."""
+        """Record the deletion in the history."""
         if not self._db.has_history:
             return
         record = self.record
@@ -163,16 +166,16 @@ class LockedProvider:
     # --- inventories ---
 
     def replace_inventories(self, records: Iterable[Inventory], *, keep_others: bool = False) -> None:
-        """Make these the inventories of the provider.
+        """Replace the inventories of the provider.
 
         Args:
             records: One for each class.
-            keep_others: Whether inventories of other classes stay.
+            keep_others: Whether to keep inventories of other classes.
 
         Raises:
             UnknownResourceClass: A record is of a class that does not exist.
-            InventoryInUse: A class that would go is allocated.
-            Prerequisite: Expired leases hold something on the provider.
+            InventoryInUse: An inventory to be removed has allocations.
+            Prerequisite: Expired leases have allocations on the provider.
         """
         wanted = {record.resource_class: record for record in records}
         present = {record.resource_class: record for record in Inventory.of_provider(self._db, self.record)}
@@ -187,11 +190,11 @@ class LockedProvider:
         self._advance()
 
     def add_inventory(self, record: Inventory) -> None:
-        """Give the provider inventory of one more class.
+        """Add an inventory of another class.
 
         Raises:
-            UnknownResourceClass: There is no such class.
-            InventoryPresent: The provider has inventory of the class.
+            UnknownResourceClass: The class does not exist.
+            InventoryPresent: The provider has an inventory of the class.
         """
         class_ids = ResourceClass.ids(self._db, [record.resource_class])
         present = Inventory.of_provider(self._db, self.record)
@@ -201,10 +204,10 @@ class LockedProvider:
         self._advance()
 
     def update_inventory(self, record: Inventory) -> None:
-        """Put this inventory in the place of the one of the same class.
+        """Replace the inventory of the same class.
 
         Raises:
-            ResourceClassNotFound: There is no such class.
+            ResourceClassNotFound: The class does not exist.
             NoInventoryToUpdate: The provider has no inventory of the class.
         """
         ResourceClass.get(self._db, record.resource_class)
@@ -213,11 +216,11 @@ class LockedProvider:
         self._advance()
 
     def remove_inventory(self, resource_class: str) -> None:
-        """Take the inventory of one class from the provider.
+        """Delete the inventory of one class.
 
         Raises:
             InventoryNotFoundForDelete: The provider has no inventory of the class.
-            InventoryNotDeletable: The class is allocated.
+            InventoryNotDeletable: The inventory has allocations.
         """
         present = Inventory.get(self._db, self.record, resource_class, errors.InventoryNotFoundForDelete)
         self._delete_inventories([present], errors.InventoryNotDeletable)
@@ -228,19 +231,19 @@ class LockedProvider:
     ) -> None:
         if not records:
             return
-        facts = {"provider": self.record.id, "class_ids": [record.class_id for record in records]}
-        allocated = set(self._db.execute(_ALLOCATED, facts).scalars())
+        parameters = {"provider": self.record.id, "class_ids": [record.class_id for record in records]}
+        allocated = set(self._db.execute(_ALLOCATED, parameters).scalars())
         if allocated:
             leases.require_none_expired_on(self._db, [self.record.id])
             classes = [record.resource_class for record in records if record.class_id in allocated]
             raise in_use(resource_classes=", ".join(classes), uuid=self.record.uuid)
-        self._db.execute(_DELETE_INVENTORIES, facts)
+        self._db.execute(_DELETE_INVENTORIES, parameters)
         for record in records:
             self._note_inventory(record, None)
 
     def _update_inventory(self, present: Inventory, record: Inventory) -> None:
-        facts = {"provider": self.record.id, "class_id": present.class_id}
-        self._db.execute(_UPDATE_INVENTORY.values(record.columns), facts)
+        parameters = {"provider": self.record.id, "class_id": present.class_id}
+        self._db.execute(_UPDATE_INVENTORY.values(record.columns), parameters)
         self._note_inventory(present, record)
 
     def _insert_inventories(self, records: Mapping[str, Inventory], class_ids: Mapping[str, int]) -> None:
@@ -264,10 +267,10 @@ class LockedProvider:
     # --- traits and aggregates ---
 
     def replace_traits(self, trait_names: Iterable[str]) -> None:
-        """Give the provider exactly these traits, which leaves the generation as it is if it has them already.
+        """Replace the traits of the provider; the generation does not change if the traits do not.
 
         Raises:
-            UnknownProviderTraits: Some names are of no trait; the failure has all of them.
+            UnknownProviderTraits: Some traits do not exist; the failure names all of them.
         """
         wanted = set(trait_names)
         ids = Trait.ids(self._db, wanted)
@@ -283,10 +286,10 @@ class LockedProvider:
         """Make the provider a member of exactly these aggregates.
 
         Args:
-            advance: Whether the generation moves; through version 1.18 it does not (docs: api-aggregates).
+            advance: Whether to advance the generation; up to version 1.18 it does not change (docs: api-aggregates).
         """
         named = [names.Name(names.AGGREGATE, uuid) for uuid in uuids]
-        # No foreign key refers to an aggregate, so its row is looked for in the transaction that uses its id.
+        # No foreign key refers to an aggregate, so the transaction that uses its id has to look it up.
         wanted = set(names.ensure(self._db, named, names.find(self._db, named)).values())
         present = set(self._db.execute(_AGGREGATE_IDS, {"provider": self.record.id}).scalars())
         if self._db.has_history:
@@ -303,12 +306,12 @@ class LockedProvider:
         return set(self._db.execute(_AGGREGATE_UUIDS, {"provider": self.record.id}).scalars())
 
     def _replace_members(self, member: sa.Column[int], present: set[int], wanted: set[int]) -> bool:
-        """Make the members ``wanted`` in place of those ``present``, and return whether anything changed.
+        """Replace the provider's traits or aggregates, and return whether they changed.
 
         Args:
-            member: The column of the association beside that of the provider.
-            present: Ids of its members now.
-            wanted: Ids of its members afterwards.
+            member: The column of the trait, or of the aggregate, in the association table.
+            present: Ids before.
+            wanted: Ids afterwards.
         """
         table = member.table
         if present - wanted:
@@ -327,8 +330,8 @@ class LockedProvider:
     def _note(self, changes: Changes) -> None:
         self._db.note(PROVIDER, self.record.uuid, changes)
 
-    def _note_members(self, of: str, present: Collection[str], wanted: Collection[str]) -> None:
-        self._note({(of, name): (name in present, name in wanted) for name in sorted({*present} ^ {*wanted})})
+    def _note_members(self, kind: str, present: Collection[str], wanted: Collection[str]) -> None:
+        self._note({(kind, name): (name in present, name in wanted) for name in sorted({*present} ^ {*wanted})})
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c

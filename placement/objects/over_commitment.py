@@ -1,4 +1,4 @@
-"""Inventories of which more is used than can be held: they were cut, or another implementation lost a race."""
+"""Over-committed inventories: usage exceeds the capacity, after an inventory was reduced or two claims raced."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from placement.db.database import Database
 from placement.db.schema.tables import allocations, inventories, resource_classes, resource_providers
 from placement.objects import capacity
 
-#: Providers in one statement.
-_MANY = 1000
+#: Providers per statement.
+_BATCH_SIZE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class OverCommitment:
-    """What is used of one class on one provider, and how much of it could be held."""
+    """The usage and the capacity of one class on one provider, where the usage is greater."""
 
     uuid: str
     name: str | None
-    #: None if the class itself is gone.
+    #: None if the class was deleted.
     resource_class: str | None
     used: int
-    #: 0 if there is no inventory.
+    #: 0 without an inventory.
     capacity: int
 
     def __str__(self) -> str:
@@ -34,40 +34,40 @@ class OverCommitment:
 
     @classmethod
     def all(cls, database: Database, examined: Callable[[int], object]) -> list[Self]:
-        """Every over-commitment of the database, in the order of the providers' ids.
+        """Return every over-commitment in the database, ordered by provider id.
 
         Args:
-            examined: Called with the number of providers of each batch, once the batch is read.
+            examined: Called after each batch with the number of its providers.
         """
-        found: list[Self] = []
+        over_commitments: list[Self] = []
         ids = _next_ids(database, 0)
         while ids:
-            found += filter(None, map(cls._of_row, _usage(database, ids[0], ids[-1])))
+            over_commitments += filter(None, map(cls._of_row, _usage(database, ids[0], ids[-1])))
             examined(len(ids))
             ids = _next_ids(database, ids[-1])
-        return found
+        return over_commitments
 
     @classmethod
     def _of_row(cls, row: Any) -> Self | None:
-        """The over-commitment that a row of usage is, or None."""
+        """Return the over-commitment in a row of ``_USED``; None if the usage fits."""
         limit = 0.0 if row.total is None else capacity.capacity(row.total, row.reserved, row.allocation_ratio)
-        if capacity.has_room(0, int(row.used), limit):
+        if capacity.within_capacity(0, int(row.used), limit):
             return None
         return cls(row.uuid, row.name, row.resource_class, int(row.used), int(limit))
 
 
 def _next_ids(database: Database, after: int) -> Sequence[int]:
-    """The ids of the next batch of providers, or none."""
+    """Return the ids of the next batch of providers."""
     return database.read(lambda db: db.execute(_NEXT, {"after": after}).scalars().all())
 
 
 def _usage(database: Database, first: int, last: int) -> Sequence[Any]:
-    """Usage and inventories of the providers whose ids are from ``first`` to ``last``."""
+    """Return usage and inventories of the providers with ids from ``first`` to ``last``."""
     return database.read(lambda db: db.execute(_USED, {"first": first, "last": last}).all())
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c
-_NEXT = sa.select(_P.id).where(_P.id > sa.bindparam("after")).order_by(_P.id).limit(_MANY)
+_NEXT = sa.select(_P.id).where(_P.id > sa.bindparam("after")).order_by(_P.id).limit(_BATCH_SIZE)
 _SUMS = (
     sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used"))
     .where(_A.resource_provider_id.between(sa.bindparam("first"), sa.bindparam("last")))

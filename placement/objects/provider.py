@@ -1,4 +1,4 @@
-"""Resource providers as they are read.  What changes one is ``placement.objects.locked_provider``."""
+"""Resource providers as records; ``placement.objects.locked_provider`` changes them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from placement.db.writes.transaction import Reading
 
 Result = TypeVar("Result")
 
-#: Ids in one statement.
-MANY = 5000
+#: Ids, uuids or names per statement.
+_BATCH_SIZE = 5000
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceProvider:
-    """One provider as it was when it was read."""
+    """A provider, as read."""
 
     id: int
     uuid: str
@@ -37,24 +37,24 @@ class ResourceProvider:
 
     @property
     def tree_id(self) -> int:
-        """The id of the root; an older Placement may have recorded none, then the provider is its own root."""
+        """The id of the root; the provider itself if an older Placement has recorded no root."""
         return self.id if self.root_id is None else self.root_id
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """The time at which the row was last written."""
+        """When the row was last written."""
         return self.updated_at or self.created_at
 
     @classmethod
     def find(cls, db: Reading, uuid: str) -> Self | None:
-        """The provider with exactly this uuid, case included, or None."""
+        """Return the provider with exactly this uuid, case included, or None."""
         row = db.execute(_BY_UUID, {"uuid": uuid}).first()
-        # Some collations find a uuid in another case, too; to clients these are different strings.
+        # Some collations also match a uuid in another case, which is a different uuid to clients.
         return None if row is None or row.uuid != uuid else cls(*row)
 
     @classmethod
     def get(cls, db: Reading, uuid: str, missing: type[errors.NotFound] = errors.ProviderNotFound) -> Self:
-        """The provider with exactly this uuid, case included.
+        """Return the provider with exactly this uuid, case included.
 
         Raises:
             missing: No provider has the uuid.
@@ -72,55 +72,59 @@ class ResourceProvider:
         read: Callable[[Reading, Self], Result],
         missing: type[errors.NotFound] = errors.ProviderNotFound,
     ) -> tuple[Self, Result]:
-        """The provider, and what is read of it then, which is at least as new as its generation; raises like get."""
+        """Return the provider and the result of ``read``, which is at least as new as the provider's generation.
+
+        Raises:
+            missing: No provider has the uuid.
+        """
         provider = cls.get(db, uuid, missing)
-        found = read(db, provider)
-        if not found:
+        result = read(db, provider)
+        if not result:
             cls.get(db, uuid, missing)  # it may have been deleted since
-        return provider, found
+        return provider, result
 
     @staticmethod
     def ids(db: Reading, uuids: Collection[str]) -> dict[str, int]:
-        """The ids of these providers by uuid, without those that do not exist.  An id never changes."""
+        """Return the ids of the existing providers by uuid.  An id never changes."""
         if not uuids:
             return {}
-        rows = batches.rows(db, _IDS_BY_UUID, "uuids", uuids, MANY)
+        rows = batches.rows(db, _IDS_BY_UUID, "uuids", uuids, _BATCH_SIZE)
         return {row.uuid: row.id for row in rows if row.uuid in uuids}
 
     @classmethod
     def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
-        """The providers that have these ids, in the order of the ids."""
-        return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids), MANY)]
+        """Return the providers with these ids, ordered by id."""
+        return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids), _BATCH_SIZE)]
 
     @classmethod
     def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
-        """The providers with one of these uuids or names; some collations find other cases, too."""
-        rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names, MANY)
+        """Return the providers with one of these uuids or names; some collations also match other cases."""
+        rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names, _BATCH_SIZE)
         return list({row.id: cls(*row) for row in rows}.values())
 
     @staticmethod
     def count(db: Reading) -> int:
-        """The number of all providers."""
+        """Return the number of all providers."""
         return int(db.execute(_COUNT).scalar_one())
 
     @classmethod
     def changed_last(cls, db: Reading, count: int) -> list[Self]:
-        """The providers that were last created or written, the newest first; no index orders them, so all are read."""
+        """Return the ``count`` providers last written, newest first; no index orders them, so all dates are read."""
         ids = list(db.execute(_CHANGED_LAST, {"count": count}).scalars())
         return sorted(cls.of_ids(db, ids), key=lambda provider: ids.index(provider.id))
 
     @staticmethod
     def newest_change(db: Reading, ids: Collection[int] | None) -> datetime.datetime | None:
-        """The time at which one of these providers, or any provider (None), was last created or written."""
+        """Return when one of these providers, or of all providers (None), was last written; None without a date."""
         if ids is None:
             newest: datetime.datetime | None = db.execute(_NEWEST).scalar()
             return newest
-        found = (row[0] for row in batches.rows(db, _NEWEST_OF, "ids", ids, MANY))
-        return max((date for date in found if date is not None), default=None)
+        dates = (row[0] for row in batches.rows(db, _NEWEST_OF, "ids", ids, _BATCH_SIZE))
+        return max((date for date in dates if date is not None), default=None)
 
 
 _P = resource_providers
-#: The generation of a row; other implementations may have left NULL, to which no increment applies.
+#: The generation of a row; other implementations may have left NULL, which cannot be incremented.
 GENERATION = sa.func.coalesce(_P.c.generation, 0)
 
 
@@ -129,7 +133,7 @@ def _uuid_of(column: sa.Column[Any]) -> sa.ScalarSelect[str]:
     return sa.select(other.c.uuid).where(other.c.id == column).scalar_subquery()
 
 
-#: Selects what ``ResourceProvider(*row)`` takes.  Subqueries rather than joins: a lock covers only the provider's row.
+#: The fields of ``ResourceProvider``, in order.  Subqueries instead of joins, so that a lock covers only one row.
 SELECT = sa.select(
     _P.c.id,
     _P.c.uuid,
@@ -143,8 +147,8 @@ SELECT = sa.select(
     _P.c.updated_at,
 )
 _BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid"))
-_AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
-_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id)
+_HAS_ID = _P.c.id.in_(sa.bindparam("ids", expanding=True))
+_BY_ID = SELECT.where(_HAS_ID).order_by(_P.c.id)
 _TEXTS: sa.BindParameter[Any] = sa.bindparam("texts", expanding=True)
 _BY_UUID_OR_NAME = SELECT.where(_P.c.uuid.in_(_TEXTS) | _P.c.name.in_(_TEXTS))
 _COUNT = sa.select(sa.func.count()).select_from(_P)
@@ -154,5 +158,5 @@ _CHANGED_LAST = (
     .order_by(sa.func.coalesce(_P.c.updated_at, _P.c.created_at).desc(), _P.c.id.desc())
     .limit(sa.bindparam("count"))
 )
-_NEWEST_OF = _NEWEST.where(_AMONG)
+_NEWEST_OF = _NEWEST.where(_HAS_ID)
 _IDS_BY_UUID = sa.select(_P.c.id, _P.c.uuid).where(_P.c.uuid.in_(sa.bindparam("uuids", expanding=True)))

@@ -1,9 +1,8 @@
 """Locks on the rows of providers, and the statements that advance generations.
 
 Only locked providers, trees, claim sets and the doctor's repairs use this module.  Every change of a provider locks its
-row first, so that all changes of one provider happen one after another; a transaction that locks several rows locks
-them in the order of their ids, so that concurrent transactions wait for each other and do not deadlock
-(docs/adr/0003).
+row first, so changes of one provider are serialized.  A transaction that locks several rows locks them in the order of
+their ids, so concurrent transactions wait for each other and do not deadlock (docs/adr/0003).
 """
 
 from __future__ import annotations
@@ -23,41 +22,41 @@ from placement.objects.provider import GENERATION, SELECT, ResourceProvider
 
 
 def lock(db: Transaction, uuid: str) -> ResourceProvider | None:
-    """The provider with exactly this uuid, its row locked until the transaction ends, or None."""
-    # Some collations find a uuid in another case, too.
+    """Lock the provider with exactly this uuid until the transaction ends, and return it, or None."""
+    # Some collations also match a uuid in another case.
     rows = [row for row in db.execute(_LOCK_BY_UUID, {"uuid": uuid}) if row.uuid == uuid]
     return next(iter(_as_locked(rows)), None)
 
 
 def lock_all(db: Transaction, ids: Collection[int]) -> list[ResourceProvider]:
-    """The providers that have these ids, locked until the transaction ends, in the order of the ids.
+    """Lock the providers with these ids until the transaction ends, and return them in the order of the ids.
 
-    By id and not by uuid: a database locks rows in the order in which it finds them.
+    By id rather than by uuid: a database locks rows in the order in which it reads them.
     """
     return _as_locked(db.execute(_LOCK_BY_ID, {"ids": sorted(ids)})) if ids else []
 
 
 def _as_locked(rows: Iterable[Any]) -> list[ResourceProvider]:
-    """The providers of locked rows.
+    """Return the providers of locked rows.
 
     Raises:
-        Collision: A row may be older than its lock.  PostgreSQL waits for a lock and then reads the row anew, but rows
-            of subqueries as of the beginning of the statement: a parent or root that was created while the statement
-            waited is not visible to it.
+        Collision: A row may be older than its lock.  After it has waited for a lock, PostgreSQL reads the row again,
+            but evaluates subqueries in the state at the start of the statement: they do not see a parent or root that
+            was created in between.
     """
     providers = [ResourceProvider(*row) for row in rows]
     for provider in providers:
-        found = provider.root_uuid is not None, provider.parent_uuid is not None
-        if found != (provider.root_id is not None, provider.parent_id is not None):
+        resolved = provider.root_uuid is not None, provider.parent_uuid is not None
+        if resolved != (provider.root_id is not None, provider.parent_id is not None):
             raise Collision
     return providers
 
 
 def advance(db: Transaction, provider: ResourceProvider) -> ResourceProvider:
-    """The provider, one generation on, recorded in the feed with everything that was written about it.
+    """Advance the generation by one, record it in the feed and the history, and return the provider.
 
     Raises:
-        Collision: The row has another generation than the record; then the record was not of a locked row.
+        Collision: The row has another generation than the record, which was not read under the lock.
     """
     generation, updated_at = provider.generation + 1, utcnow()
     values = {"id_": provider.id, "was": provider.generation, "becomes": generation, "now": updated_at}
@@ -72,25 +71,25 @@ def advance_for_usage(db: Transaction, ids: Collection[int], optional: Collectio
     """Lock these providers and advance their generations by one, because their usage changes.
 
     Args:
-        ids: Providers that have to exist.
-        optional: Providers that need not exist: another implementation may have left allocations of deleted ones.
+        ids: Providers that must exist.
+        optional: Providers that may have been deleted; another implementation may leave their allocations.
 
     Raises:
         Collision: One of ``ids`` has been deleted.
     """
-    both = {*ids, *optional}
-    if not both:
+    advanced = {*ids, *optional}
+    if not advanced:
         return
-    among = {"ids": sorted(both)}
-    if len(both) > 1:
-        # An UPDATE takes its locks in the order in which it finds the rows.
-        db.execute(_LOCK, among)
-    if db.execute(_ADVANCE_ALL, among | {"now": utcnow()}).rowcount != len(both):
-        both &= {provider.id for provider in ResourceProvider.of_ids(db, both)}
-        if not both.issuperset(ids):
+    parameters = {"ids": sorted(advanced)}
+    if len(advanced) > 1:
+        # An UPDATE locks rows in the order in which it reads them.
+        db.execute(_LOCK, parameters)
+    if db.execute(_ADVANCE_ALL, parameters | {"now": utcnow()}).rowcount != len(advanced):
+        advanced &= {provider.id for provider in ResourceProvider.of_ids(db, advanced)}
+        if not advanced.issuperset(ids):
             raise Collision
-    for provider_id in both:
-        # A reader of this kind of change reads generation and usage, and nothing else, again.
+    for provider_id in advanced:
+        # After a change of this kind, a reader reads only the generation and the usage again.
         db.changed(provider_id, feed.USAGE)
 
 
@@ -98,8 +97,8 @@ def lock_for_usage(db: Transaction, ids: Mapping[str, int], *, skip_locked: bool
     """Lock providers and return their generations by uuid.
 
     Args:
-        ids: By uuid.  A provider whose id another one has by now is left out, as one that does not exist.
-        skip_locked: Whether to leave out providers that other transactions have locked, where the server can do so.
+        ids: Ids by uuid.  A provider is left out if it does not exist, or if another one has its id by now.
+        skip_locked: Whether to skip providers that other transactions have locked, where the server supports it.
     """
     if not ids:
         return {}
@@ -117,21 +116,21 @@ def advance_locked(db: Transaction, ids: Collection[int]) -> None:
 
 
 def touch(db: Transaction, ids: Collection[int]) -> None:
-    """Write the dates of these locked rows, for a transaction that relies on them and changes nothing else of them.
+    """Write the dates of these locked rows, for a transaction that relies on them without changing them.
 
-    Between Galera nodes a lock excludes nothing: of two transactions the later one is refused only where both have
-    written the same row (docs/adr/0012).
+    Locks are not replicated between Galera nodes: of two transactions, the later one fails certification only if both
+    have written the same row (docs/adr/0012).
     """
     db.execute(_TOUCH, {"ids": sorted(ids), **touched()})
 
 
 _P = resource_providers
-_AMONG = _P.c.id.in_(sa.bindparam("ids", expanding=True))
-# Ids never change.  PostgreSQL knows a weaker lock for this case: inserts of rows that refer to this one by foreign key
-# need not wait for it, and cannot deadlock with it.
+_HAS_ID = _P.c.id.in_(sa.bindparam("ids", expanding=True))
+# Ids never change, so PostgreSQL can take a weaker lock (key_share): inserts of rows that refer to this one by foreign
+# key do not wait for it, and cannot deadlock with it.
 _LOCK_BY_UUID = SELECT.where(_P.c.uuid == sa.bindparam("uuid")).with_for_update(of=_P, key_share=True)
-_LOCK_BY_ID = SELECT.where(_AMONG).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
-_ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_AMONG).order_by(_P.c.id)
+_LOCK_BY_ID = SELECT.where(_HAS_ID).order_by(_P.c.id).with_for_update(of=_P, key_share=True)
+_ROWS = sa.select(_P.c.id, _P.c.uuid, GENERATION.label("generation")).where(_HAS_ID).order_by(_P.c.id)
 _LOCK = CompiledStatement(_ROWS.with_for_update(key_share=True))
 _LOCK_FREE = CompiledStatement(_ROWS.with_for_update(key_share=True, skip_locked=True))
 _ADVANCE = (
@@ -140,6 +139,6 @@ _ADVANCE = (
     .values(generation=sa.bindparam("becomes"), updated_at=sa.bindparam("now"))
 )
 _ADVANCE_ALL = CompiledStatement(
-    sa.update(_P).where(_AMONG).values(generation=GENERATION + 1, updated_at=sa.bindparam("now"))
+    sa.update(_P).where(_HAS_ID).values(generation=GENERATION + 1, updated_at=sa.bindparam("now"))
 )
-_TOUCH = sa.update(_P).where(_AMONG).values(updated_at=touch_of(_P))
+_TOUCH = sa.update(_P).where(_HAS_ID).values(updated_at=touch_of(_P))

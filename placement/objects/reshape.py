@@ -1,7 +1,7 @@
-"""The reshaper: inventories and allocations move together, so that nothing is counted twice or not at all meanwhile.
+"""The reshaper: a change of inventories and allocations in one transaction.
 
-Used when what a host reports changes its form, for instance when a GPU moves from the host to a provider of its own:
-neither inventory nor allocations could go first.
+It serves a change of the provider tree, for example from a host with GPUs to a host with a child provider for each GPU.
+Neither the inventories nor the allocations could be moved first.
 """
 
 from __future__ import annotations
@@ -21,35 +21,37 @@ from placement.objects.resource_class import ResourceClass
 
 @dataclass(frozen=True, slots=True)
 class NewInventories:
-    """All inventories that one provider is to have from now on, and the generation that the client states."""
+    """The new inventories of one provider, and the generation that the client states."""
 
     generation: int
     records: Sequence[Inventory]
 
 
 def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: Sequence[Claim]) -> None:
-    """Give the providers (by uuid) these inventories and the consumers these allocations, all of it or nothing.
+    """Replace the inventories of the providers (by uuid) and place the claims, all or nothing.
 
-    Claims are judged while every provider has both what it had and what it gets, the new definitions winning.  The
-    generation of a provider moves with each step that changes it, up to three times (docs: api-reshaper-steps).
+    Claims are judged while every provider has its old and its new inventories; of one class, the new one applies.  The
+    generation of a provider advances with each step that changes it, up to three times (docs: api-reshaper-steps).
 
     Raises:
-        ReshapedProviderNotFound, ReshapedGenerationConflict: A provider is not as the client states.
+        ReshapedProviderNotFound: A provider does not exist.
+        ReshapedGenerationConflict: A provider has another generation than the client states.
         UnknownResourceClass: A new inventory or a claim is of a class that does not exist.
-        InventoryInUse: A class that would go is allocated.
+        InventoryInUse: An inventory to be removed has allocations.
         Failure: As ``ClaimSet.place``.
     """
     ids = ResourceProvider.ids(db, set(inventories).union(*(claim.resources for claim in claims)))
-    # Compared before the locks, too, only so that this refusal comes before those about consumers.
-    _check_generations(inventories, {found.uuid: found for found in ResourceProvider.of_ids(db, ids.values())})
+    # Also compared before the locks, so that this failure precedes failures about consumers.
+    providers_read = ResourceProvider.of_ids(db, ids.values())
+    _check_generations(inventories, {provider.uuid: provider for provider in providers_read})
     reshaped_ids = {ids[uuid] for uuid in inventories}
 
     def add_inventories(claimed_ids: set[int]) -> None:
-        """Give the providers their new inventories, and leave them those that they have."""
+        """Add the new inventories, and keep the old ones."""
         providers = LockedProvider.lock_all(db, reshaped_ids | claimed_ids)
         _check_generations(inventories, {uuid: provider.record for uuid, provider in providers.items()})
         classes = dict.fromkeys(record.resource_class for new in inventories.values() for record in new.records)
-        # In one order for all providers, so that two reshapes do not deadlock.
+        # For all providers together, in the order of the ids, so that two reshapes do not deadlock.
         ResourceClass.hold(db, ResourceClass.ids(db, classes))
         for uuid, new in inventories.items():
             if new.records:
@@ -57,7 +59,7 @@ def reshape(db: Transaction, inventories: Mapping[str, NewInventories], claims: 
 
     with errors.prefixed("malformed reshaper data: ", errors.UnknownResourceClass):
         ClaimSet(db, claims).place(ids, add_inventories)
-    # Locked again, which waits for nothing: the claims have advanced some of them.
+    # Read again, because the claims have advanced some of them; the rows are still locked.
     providers = LockedProvider.lock_all(db, reshaped_ids)
     with errors.prefixed("update conflict: ", errors.InventoryInUse):
         for uuid, new in inventories.items():

@@ -1,7 +1,7 @@
-"""Resource classes: the names of what is counted.
+"""Resource classes: the names of countable resources.
 
-Ids are never cached: any process can rename or delete a class, and give its id to another one, at any time.  A
-transaction that writes a class id reads it itself, or joins by name.
+Ids are never cached, because any process can rename or delete a class and reuse its id at any time.  A transaction that
+writes a class id reads it itself, or joins by name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from placement.db.upkeep.standard import FIRST_CUSTOM_ID
 from placement.db.writes.notes import RESOURCE_CLASS
 from placement.db.writes.transaction import Collision, Reading, Transaction
 
-#: Attempts to create a class: transactions that create one at the same time choose the same id.
+#: Attempts to create a class; concurrent transactions choose the same id.
 CREATE_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceClass:
-    """One class as it was when it was read."""
+    """A resource class, as read."""
 
     id: int
     name: str
@@ -35,35 +35,35 @@ class ResourceClass:
 
     @property
     def standard(self) -> bool:
-        """Whether the class is one that every Placement has."""
+        """Whether the class is a standard one, rather than a custom one."""
         return self.id < FIRST_CUSTOM_ID
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """The time at which the row was last written."""
+        """When the row was last written."""
         return self.updated_at or self.created_at
 
     @classmethod
     def all(cls, db: Reading) -> list[Self]:
-        """Every class, in the order of the ids: the standard ones first."""
+        """Return all classes, ordered by id: the standard ones first."""
         return [cls(*row) for row in db.execute(_ALL)]
 
     @classmethod
     def find(cls, db: Reading, name: str) -> Self | None:
-        """The class with exactly this name, case included, or None."""
+        """Return the class with exactly this name, case included, or None."""
         return next((cls(*row) for row in db.execute(_BY_NAME, {"name": name}) if row.name == name), None)
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """The class with exactly this name; raises ResourceClassNotFound."""
-        found = cls.find(db, name)
-        if found is None:
+        """Return the class with exactly this name; raise ResourceClassNotFound if there is none."""
+        resource_class = cls.find(db, name)
+        if resource_class is None:
             raise errors.ResourceClassNotFound(name=name)
-        return found
+        return resource_class
 
     @classmethod
     def ids(cls, db: Reading, names: Collection[str]) -> dict[str, int]:
-        """The ids of these classes by name; raises UnknownResourceClass for the first that does not exist."""
+        """Return the ids of these classes by name; raise UnknownResourceClass for the first that does not exist."""
         if not names:
             return {}
         ids = {row.name: row.id for row in db.execute(_IDS, {"names": list(names)})}
@@ -76,8 +76,8 @@ class ResourceClass:
     def hold(db: Transaction, ids: Mapping[str, int]) -> None:
         """Keep these classes (ids by name) from being deleted or renamed until the transaction ends.
 
-        Standard ones never are.  The rows of custom ones are written, since other Galera nodes do not know of a mere
-        lock (docs/adr/0012), in the order of their ids.
+        Standard classes never are.  The rows of custom classes are written, in the order of their ids, because locks
+        are not replicated between Galera nodes (docs/adr/0012).
 
         Raises:
             Collision: A class was deleted or renamed since its id was read.
@@ -90,11 +90,11 @@ class ResourceClass:
 
     @classmethod
     def create(cls, db: Transaction, name: str) -> bool:
-        """Create a custom class, and return whether it is new; False if it exists."""
+        """Create a custom class unless it exists; return whether it was created."""
         if cls.find(db, name) is not None:
             return False
         highest: int = db.execute(sa.select(sa.func.max(resource_classes.c.id))).scalar() or 0
-        # Of two transactions that choose the same id the later one collides on the primary key, and runs again.
+        # Of two transactions that choose the same id, the later one collides on the primary key and is retried.
         db.execute(sa.insert(resource_classes).values(id=max(FIRST_CUSTOM_ID, highest + 1), name=name))
         db.changed(feed.NO_PROVIDER, feed.NAMES)
         db.note(RESOURCE_CLASS, name, {("name",): (None, name)})
@@ -102,11 +102,11 @@ class ResourceClass:
 
     @classmethod
     def rename(cls, db: Transaction, name: str, new_name: str) -> None:
-        """Give a custom class another name; inventories refer to it by id, and keep it.
+        """Rename a custom class; inventories refer to it by id.
 
         Raises:
-            ResourceClassNotFound: There is no such class.
-            ResourceClassIsStandard: It is no custom class.
+            ResourceClassNotFound: The class does not exist.
+            ResourceClassIsStandard: The class is a standard one.
             ResourceClassNameTaken: Another class has the new name.
         """
         renamed = cls._lock(db, name)
@@ -122,12 +122,12 @@ class ResourceClass:
 
     @classmethod
     def delete(cls, db: Transaction, name: str) -> None:
-        """Delete a custom class of which no provider has inventory.
+        """Delete a custom class without inventories.
 
         Raises:
-            ResourceClassNotFound: There is no such class.
-            ResourceClassNotDeletable: It is no custom class.
-            ResourceClassInUse: A provider has inventory of it.
+            ResourceClassNotFound: The class does not exist.
+            ResourceClassNotDeletable: The class is a standard one.
+            ResourceClassInUse: A provider has an inventory of it.
         """
         deleted = cls._lock(db, name)
         if deleted.standard:
@@ -140,7 +140,7 @@ class ResourceClass:
 
     @classmethod
     def _lock(cls, db: Transaction, name: str) -> Self:
-        """The class, its row locked until the transaction ends; raises ResourceClassNotFound."""
+        """Lock the class until the transaction ends, and return it; raise ResourceClassNotFound if there is none."""
         for row in db.execute(_LOCK, {"name": name}):
             if row.name == name:
                 return cls(*row)

@@ -1,4 +1,4 @@
-"""Traits: the names of what providers can do.  A locked provider changes which of them it has."""
+"""Traits: the names of qualities of providers.  A ``LockedProvider`` changes the traits of a provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_LENGTH = 255
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """One trait as it was when it was read."""
+    """A trait, as read."""
 
     id: int
     name: str
@@ -33,12 +33,12 @@ class Trait:
 
     @property
     def modified(self) -> datetime.datetime | None:
-        """The time at which the row was last written."""
+        """When the row was last written."""
         return self.updated_at or self.created_at
 
     @property
     def standard(self) -> bool:
-        """Whether the trait is one that every Placement has."""
+        """Whether the trait is a standard one, rather than a custom one."""
         return not self.name.startswith(CUSTOM_PREFIX)
 
     @classmethod
@@ -50,12 +50,12 @@ class Trait:
         prefix: str | None = None,
         associated: bool | None = None,
     ) -> list[Self]:
-        """The traits that meet every condition given, in the order of their names.
+        """Return the traits that meet every given condition, ordered by name.
 
         Args:
-            names: They have one of these names.
-            prefix: Their names begin so.
-            associated: At least one provider has them (True), or none has (False).
+            names: The names that match.
+            prefix: The beginning of the names that match.
+            associated: Whether at least one provider (True) or no provider (False) has the trait.
         """
         query = _ALL
         if names is not None:
@@ -68,64 +68,64 @@ class Trait:
 
     @classmethod
     def find(cls, db: Reading, name: str) -> Self | None:
-        """The trait with exactly this name, case included, or None."""
+        """Return the trait with exactly this name, case included, or None."""
         return next((cls(*row) for row in db.execute(_BY_NAME, {"name": name}) if row.name == name), None)
 
     @classmethod
     def get(cls, db: Reading, name: str) -> Self:
-        """The trait with exactly this name; raises TraitNotFound."""
-        found = cls.find(db, name)
-        if found is None:
+        """Return the trait with exactly this name; raise TraitNotFound if there is none."""
+        trait = cls.find(db, name)
+        if trait is None:
             raise errors.TraitNotFound(name=name)
-        return found
+        return trait
 
     @staticmethod
     def ids(db: Reading, names: Collection[str]) -> dict[str, int]:
-        """The ids of these traits by name, without those that do not exist."""
+        """Return the ids of the existing traits by name."""
         if not names:
             return {}
-        found = db.execute(_IDS, {"names": list(names)})
-        return {row.name: row.id for row in found if row.name in names}
+        rows = db.execute(_IDS, {"names": list(names)})
+        return {row.name: row.id for row in rows if row.name in names}
 
     @classmethod
     def unknown(cls, db: Reading, names: Collection[str]) -> frozenset[str]:
-        """Those of the names that no trait has."""
+        """Return the names for which no trait exists."""
         return frozenset(names) - cls.ids(db, names).keys()
 
     @classmethod
     def of_provider(cls, db: Reading, provider: ResourceProvider) -> list[Self]:
-        """The traits of the provider, in the order of their names."""
+        """Return the traits of the provider, ordered by name."""
         return [cls(*row) for row in db.execute(_OF_PROVIDER, {"provider": provider.id})]
 
     @staticmethod
     def check_name(name: str) -> None:
-        """Raise InvalidTrait unless a custom trait can have this name."""
+        """Raise InvalidTrait unless this is a valid name of a custom trait."""
         if len(name) > _MAX_LENGTH or not _CUSTOM_NAME.match(name):
             raise errors.InvalidTrait()
 
     @classmethod
     def create(cls, db: Transaction, name: str) -> bool:
-        """Create a custom trait, and return whether it is new; False if it exists."""
+        """Create a custom trait unless it exists; return whether it was created."""
         if cls.find(db, name) is not None:
             return False
-        # No record in the feed: the trait is on no provider yet, and the index reads traits with their providers.
+        # Not recorded in the feed: no provider has the trait yet, and the index reads traits with their providers.
         db.execute(sa.insert(traits).values(name=name))
         db.note(TRAIT, name, {("name",): (None, name)})
         return True
 
     @classmethod
     def delete(cls, db: Transaction, name: str) -> None:
-        """Delete a custom trait that is on no provider.
+        """Delete a custom trait that no provider has.
 
         Raises:
-            TraitNotFound: There is no such trait.
-            TraitIsStandard: It is no custom trait.
+            TraitNotFound: The trait does not exist.
+            TraitIsStandard: The trait is a standard one.
             TraitInUse: A provider has it.
         """
         deleted = cls.get(db, name)
         if deleted.standard:
             raise errors.TraitIsStandard(name=name)
-        # A transaction that gives the trait to a provider meanwhile collides with this one: a foreign key refers to it.
+        # A concurrent transaction that adds the trait to a provider collides, because of the foreign key.
         if db.execute(_IN_USE, {"trait": deleted.id}).first() is not None:
             raise errors.TraitInUse(name=name)
         if not db.execute(_DELETE, {"trait": deleted.id}).rowcount:

@@ -1,8 +1,8 @@
-"""Trees of providers: creation below a parent, and moves of a provider with everything below it.
+"""Trees of providers: creating a provider, and moving a provider with its subtree.
 
-Only locked providers use this module.  The row of a root stands for the form of its tree: creations and moves lock it,
-and read the tree under that lock.  All rows are locked in the order of their ids, the root's among them, so what a move
-will write is read once before the locks, too (docs/adr/0011).
+Only locked providers use this module.  Creations and moves lock the row of the root, which protects the structure of
+the tree, and read the tree under that lock.  All rows are locked in the order of their ids, so a move also reads the
+subtree before it locks anything (docs/adr/0011).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) ->
     """Insert a provider of generation 0, a root (``parent_uuid`` is None) or a child, and return it.
 
     Raises:
-        ProviderNotCreated: The name or the parent will not do.
-        ProviderUuidTaken, ProviderNameTaken: Another provider has it.
+        ProviderNotCreated: The name or the parent is invalid.
+        ProviderUuidTaken, ProviderNameTaken: Another provider has the uuid or the name.
     """
 
     def refused(reason: str) -> errors.Failure:
@@ -43,7 +43,7 @@ def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) ->
     if parent_uuid is not None and parent is None:
         raise refused("parent provider UUID does not exist.")
     for taken in db.execute(_TAKEN, {"uuid": uuid, "name": name}):
-        # The uuid goes first: a client whose uuid is taken reads that provider, one whose name is taken gives up.
+        # The uuid is reported first: a client whose uuid is taken reads that provider, one whose name is taken fails.
         if taken.uuid.lower() == uuid.lower():
             raise errors.ProviderUuidTaken(uuid=uuid)
         raise errors.ProviderNameTaken(name=name)
@@ -53,16 +53,16 @@ def create(db: Transaction, *, uuid: str, name: str, parent_uuid: str | None) ->
 def _lock_with_root(db: Transaction, uuid: str) -> ResourceProvider | None:
     """Lock the rows of a provider and of its root, in the order of their ids; return the provider, or None.
 
-    On MySQL the foreign key of the new child would lock the root's row too, but always after the parent's.
+    On MySQL the foreign key of the new child also locks the root's row, but always after the parent's.
 
     Raises:
-        Collision: The provider was moved to another tree since it was read: the root of that tree is not locked.
+        Collision: The provider was moved to another tree, whose root is not locked, since it was read.
     """
-    found = ResourceProvider.find(db, uuid)
-    if found is None:
+    read = ResourceProvider.find(db, uuid)
+    if read is None:
         return None
-    locked = {provider.id: provider for provider in provider_rows.lock_all(db, {found.id, found.tree_id})}.get(found.id)
-    if locked is not None and locked.root_id != found.root_id:
+    locked = {provider.id: provider for provider in provider_rows.lock_all(db, {read.id, read.tree_id})}.get(read.id)
+    if locked is not None and locked.root_id != read.root_id:
         raise Collision
     return locked
 
@@ -98,24 +98,25 @@ def _insert(db: Transaction, uuid: str, name: str, parent: ResourceProvider | No
 def lock_and_move(
     db: Transaction, provider: ResourceProvider, parent_uuid: str | None, *, freely: bool
 ) -> ResourceProvider:
-    """Lock a provider, move it below another parent or make it a root (None), with everything below it; return it.
+    """Lock a provider and move it with its subtree: below another parent, or to be a root (None).
 
     Args:
-        provider: The provider as it was read.
-        freely: Whether a provider that has a parent can be given another one, or none (docs: api-update-provider).
+        provider: The provider, as read.
+        freely: Whether a provider with a parent may be moved or made a root (docs: api-update-provider).
 
     Raises:
         ProviderNotSaved: The provider may not have this parent.
         Collision: The provider or its new parent was moved or deleted since it was read.
     """
     if parent_uuid == provider.parent_uuid:
-        (locked,) = _as_read([provider], provider_rows.lock_all(db, [provider.id]))
+        (locked,) = _unmoved([provider], provider_rows.lock_all(db, [provider.id]))
         return locked
     parent = _find_parent(db, provider, parent_uuid, freely)
     provider, root, subtree = _lock(db, [provider] if parent is None else [provider, parent])
     if parent is not None and parent.id in subtree:
         raise _refused(provider, "creating loop in the provider tree is not allowed.")
-    provider_rows.touch(db, {id_ for one in (provider, parent) if one is not None for id_ in (one.id, one.tree_id)})
+    touched = [provider] if parent is None else [provider, parent]
+    provider_rows.touch(db, {id_ for record in touched for id_ in (record.id, record.tree_id)})
     db.execute(_SET_PARENT, {"id_": provider.id, "parent": None if parent is None else parent.id})
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:
@@ -134,7 +135,7 @@ def lock_and_move(
 def _find_parent(
     db: Reading, provider: ResourceProvider, parent_uuid: str | None, freely: bool
 ) -> ResourceProvider | None:
-    """The provider's next parent, None if it becomes a root; raises ProviderNotSaved."""
+    """Return the provider's next parent, None if it becomes a root; raise ProviderNotSaved if it may not have it."""
     if parent_uuid is None:
         if not freely:
             raise _refused(provider, "un-parenting a provider is not currently allowed.")
@@ -155,49 +156,50 @@ def _lock(db: Transaction, ends: list[ResourceProvider]) -> tuple[ResourceProvid
     """Lock all rows that a move reads or writes.
 
     Args:
-        ends: The provider that moves and its next parent, if it has one, as they were read.
+        ends: The provider to move and its next parent, if it has one, as read.
 
     Returns:
-        The provider, the root that it will have, and the ids of the provider and of everything below it.  All three
-        cannot change until the transaction ends.
+        The provider, its next root, and the ids of its subtree, itself included.  They cannot change until the
+        transaction ends.
 
     Raises:
         Collision: One of ``ends`` was moved or deleted, or a new member of the subtree cannot be locked in order.
     """
     moving = ends[0].id
-    wanted = _subtree(db, moving).union(*((one.id, one.tree_id) for one in ends))
-    locked = {one.id: one for one in provider_rows.lock_all(db, wanted)}
-    provider, *parent = _as_read(ends, locked.values())
-    # Both roots are locked: nothing is created in these trees any more, and nothing moves.
+    ids = _subtree(db, moving).union(*((end.id, end.tree_id) for end in ends))
+    locked = {provider.id: provider for provider in provider_rows.lock_all(db, ids)}
+    provider, *parent = _unmoved(ends, locked.values())
+    # With both roots locked, no provider can be created in these trees, or moved.
     subtree = _subtree(db, moving)
-    late = subtree - wanted
-    if late and min(late) < max(wanted):
+    late = subtree - ids
+    if late and min(late) < max(ids):
         raise Collision
     provider_rows.lock_all(db, late)
     return provider, locked[parent[0].tree_id] if parent else provider, subtree
 
 
-def _as_read(wanted: Iterable[ResourceProvider], locked: Collection[ResourceProvider]) -> list[ResourceProvider]:
-    """The locked records of ``wanted``; raises Collision if one was moved or deleted since it was read."""
-    now = {one.id: one for one in locked}
-    for one in wanted:
-        if one.id not in now or (now[one.id].parent_id, now[one.id].root_id) != (one.parent_id, one.root_id):
+def _unmoved(read: Iterable[ResourceProvider], locked: Collection[ResourceProvider]) -> list[ResourceProvider]:
+    """Return the locked records of providers; raise Collision if one was moved or deleted since it was read."""
+    by_id = {provider.id: provider for provider in locked}
+    for provider in read:
+        current = by_id.get(provider.id)
+        if current is None or (current.parent_id, current.root_id) != (provider.parent_id, provider.root_id):
             raise Collision
-    return [now[one.id] for one in wanted]
+    return [by_id[provider.id] for provider in read]
 
 
 def _subtree(db: Reading, provider_id: int) -> set[int]:
-    """The ids of the provider and of everything below it."""
+    """Return the ids of the provider and of its descendants."""
     children: dict[int | None, list[int]] = {}
     for row in db.execute(_MEMBERS, {"id_": provider_id}):
         children.setdefault(row.parent_provider_id, []).append(row.id)
-    found, remaining = {provider_id}, [provider_id]
+    subtree, remaining = {provider_id}, [provider_id]
     while remaining:
-        # Other programs may have left a provider below itself.
-        below = set(children.get(remaining.pop(), ())) - found
-        found |= below
+        # Another program may have written a cycle of parents.
+        below = set(children.get(remaining.pop(), ())) - subtree
+        subtree |= below
         remaining += below
-    return found
+    return subtree
 
 
 _P = resource_providers.c
@@ -207,7 +209,7 @@ _TAKEN = (
     .order_by(sa.case((_P.uuid == sa.bindparam("uuid"), 0), else_=1))
 )
 _ROOT_OF = sa.select(sa.func.coalesce(_P.root_provider_id, _P.id)).where(_P.id == sa.bindparam("id_")).scalar_subquery()
-#: One statement, so that the root and the members of its tree are of one moment.
+#: One statement, so that the root and the members of its tree are consistent.
 _MEMBERS = sa.select(_P.id, _P.parent_provider_id).where(_P.root_provider_id == _ROOT_OF)
 _SET_PARENT = sa.update(resource_providers).where(_P.id == sa.bindparam("id_"))
 _SET_PARENT = _SET_PARENT.values(parent_provider_id=sa.bindparam("parent"))

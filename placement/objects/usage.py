@@ -1,4 +1,4 @@
-"""Usage: the amounts that consumers hold, by provider, by project and user, and by consumer type; and their number."""
+"""Usage: the allocated amounts, and the number of consumers, by provider, by owner and by consumer type."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from placement.db.schema.tables import (
 from placement.db.writes.transaction import Reading
 from placement.objects.provider import ResourceProvider
 
-#: The consumer type under which consumers without a type are shown, and asked for.
+#: The consumer type that stands for consumers without a type, in requests and responses.
 UNKNOWN_TYPE = "unknown"
 #: The consumer type that stands for the sum over all types.
 ALL_TYPES = "all"
-#: Providers in one statement; MariaDB makes a table of a list of a thousand or more.
-MANY = 999
+#: Providers per statement; MariaDB converts a list of 1000 values or more into a table.
+_BATCH_SIZE = 999
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a group of consumers holds together."""
+    """The number of consumers of a group, and the sum of their allocations."""
 
     consumer_count: int
     #: Amounts by class.
@@ -38,13 +38,13 @@ class Usage:
 
     @staticmethod
     def of_provider(db: Reading, provider: ResourceProvider) -> dict[str, int]:
-        """Amounts by class, for every class of which the provider has inventory."""
+        """Return the used amounts by class, for every class in the provider's inventories."""
         rows = db.execute(_OF_PROVIDER, {"provider": provider.id})
         return {row.resource_class: int(row.used) for row in rows}
 
     @staticmethod
     def of_project(db: Reading, project: str, user: str | None = None) -> dict[str, int]:
-        """Amounts by class that all consumers of the project hold, or those of a user in it."""
+        """Return the amounts by class that consumers of the project hold; with ``user``, only this user's consumers."""
         rows = _owned(db, _AMOUNTS.group_by(resource_classes.c.name), project, user)
         return {row.resource_class: int(row.used) for row in rows}
 
@@ -52,10 +52,10 @@ class Usage:
     def by_type(
         cls, db: Reading, project: str, user: str | None = None, consumer_type: str | None = None
     ) -> dict[str, Self]:
-        """What consumers of the project, or of a user in it, hold, by consumer type.
+        """Return the usage of the project, or of a user in it, by consumer type.
 
         Args:
-            consumer_type: One type, ``unknown``, or ``all`` for the sum over all types; None gives each type.
+            consumer_type: A type, ``unknown``, or ``all`` for the sum over all types; None for every type.
         """
         amounts, counts = _AMOUNTS.group_by(resource_classes.c.name), _COUNTS
         grouping = [] if consumer_type == ALL_TYPES else [consumer_types.c.name]
@@ -65,8 +65,8 @@ class Usage:
         elif consumer_type is not None:
             unknown = consumer_type == UNKNOWN_TYPE
             column = consumer_types.c.name
-            wanted = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
-            amounts, counts = amounts.where(wanted), counts.where(wanted)
+            of_type = consumers.c.consumer_type_id.is_(None) if unknown else column == consumer_type
+            amounts, counts = amounts.where(of_type), counts.where(of_type)
         resources: dict[str, dict[str, int]] = {}
         for row in _owned(db, amounts.add_columns(label.label("type")).group_by(*grouping), project, user):
             resources.setdefault(row.type, {})[row.resource_class] = int(row.used)
@@ -76,40 +76,41 @@ class Usage:
 
 
 def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
-    """Return how many consumers hold something on each of these providers, by its id.
+    """Return the number of consumers with allocations on each of these providers, by provider id.
 
-    Providers on which nothing is held are left out.  A consumer has one allocation of a class on a provider.  So where
-    one class is held an index has the number, for example of a pool that all consumers use.  Elsewhere all allocations
-    are read, by several statements, of which none takes long (docs: performance-overview).
+    Providers without allocations are left out.  A consumer has at most one allocation of a class on a provider, so
+    where one class is allocated the number comes from an index; a pool that all consumers use is an example.  For other
+    providers all allocations are read, in several short statements (docs: performance-overview).
     """
     ordered = sorted(ids)
     counts: dict[int, int] = {}
-    for start in range(0, len(ordered), MANY):
-        batch = ordered[start : start + MANY]
-        wanted = frozenset(batch)
-        held = [row for row in db.execute(_HELD_ON.where(_among(batch))) if row.provider in wanted]
-        counts |= {row.provider: row.held for row in held if row.first == row.last}
-        several = sorted(row.provider for row in held if row.first != row.last)
-        if several:
-            found = {row.provider: row.consumers for row in db.execute(_CONSUMERS_ON.where(_among(several)))}
-            counts |= {provider_id: found[provider_id] for provider_id in several if provider_id in found}
+    for start in range(0, len(ordered), _BATCH_SIZE):
+        batch = ordered[start : start + _BATCH_SIZE]
+        in_batch = frozenset(batch)
+        rows = [row for row in db.execute(_ALLOCATIONS_ON.where(_has_id(batch))) if row.provider in in_batch]
+        counts |= {row.provider: row.allocations for row in rows if row.first == row.last}
+        several_classes = sorted(row.provider for row in rows if row.first != row.last)
+        if several_classes:
+            statement = _CONSUMERS_ON.where(_has_id(several_classes))
+            distinct = {row.provider: row.consumers for row in db.execute(statement)}
+            counts |= {id_: distinct[id_] for id_ in several_classes if id_ in distinct}
     return counts
 
 
-def count_among(db: Reading, ids: Sequence[int]) -> int:
-    """Return how many consumers hold something on one of these providers or several."""
+def count_distinct(db: Reading, ids: Sequence[int]) -> int:
+    """Return the number of consumers with allocations on any of these providers, each counted once."""
     statement = sa.select(sa.func.count(_A.consumer_id.distinct())).where(_PROVIDER.in_(ids))
     return int(db.execute(statement).scalar_one())
 
 
-def _among(ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Return the condition for these providers, ascending, and perhaps for others between them."""
+def _has_id(ids: Sequence[int]) -> sa.ColumnElement[bool]:
+    """Return a condition that holds for these providers, in ascending order, and perhaps for others between them."""
     dense = ids[-1] - ids[0] < 2 * len(ids)
     return _PROVIDER.between(ids[0], ids[-1]) if dense else _PROVIDER.in_(ids)
 
 
 _A, _C = allocations.c, consumers.c
-#: The amount that consumers hold of an inventory, in a query for inventories; NULL where they hold nothing.
+#: The used amount of an inventory, in a query for inventories; NULL without allocations.
 USED = (
     sa.select(sa.func.sum(_A.used))
     .where(
@@ -140,18 +141,18 @@ _COUNTS = sa.select(sa.func.count(sa.distinct(_A.consumer_id)).label("consumers"
 _PROVIDER = _A.resource_provider_id
 _CONSUMERS_ON = sa.select(_PROVIDER.label("provider"), sa.func.count(sa.distinct(_A.consumer_id)).label("consumers"))
 _CONSUMERS_ON = _CONSUMERS_ON.group_by(_PROVIDER)
-#: The number of allocations, and the least and the greatest class.
-_HELD_ON = sa.select(
-    *(_PROVIDER.label("provider"), sa.func.count().label("held")),
+#: The number of allocations, and the least and the greatest class id.
+_ALLOCATIONS_ON = sa.select(
+    *(_PROVIDER.label("provider"), sa.func.count().label("allocations")),
     *(sa.func.min(_A.resource_class_id).label("first"), sa.func.max(_A.resource_class_id).label("last")),
 ).group_by(_PROVIDER)
 
 
 def _owned(db: Reading, query: sa.Select[Any], project: str, user: str | None) -> list[sa.Row[Any]]:
-    """Return the rows about consumers of exactly this project, and of exactly this user if one is named."""
-    wanted = {projects.c.external_id: project} | ({} if user is None else {users.c.external_id: user})
-    query = query.where(*(column == text for column, text in wanted.items())).group_by(*wanted)
-    rows = db.execute(query.add_columns(*wanted))
-    texts = (*wanted.values(),)
-    # Some collations find a text in another case, and with spaces at its end.
+    """Return the rows about consumers of exactly this project, and of exactly this user unless it is None."""
+    owner = {projects.c.external_id: project} | ({} if user is None else {users.c.external_id: user})
+    query = query.where(*(column == text for column, text in owner.items())).group_by(*owner)
+    rows = db.execute(query.add_columns(*owner))
+    texts = (*owner.values(),)
+    # Some collations also match a text in another case, or with trailing spaces.
     return [row for row in rows if tuple(row[-len(texts) :]) == texts]

@@ -28,13 +28,13 @@ _RESOURCES = Field(
 )
 _PROVIDER = Field("resource_provider", Object(Field("uuid", UUID, required=True), unknown_first=True), required=True)
 _LISTED = Array(Object(_PROVIDER, _RESOURCES), min_items=1)
-#: The generation of the provider is accepted, so that the reply to a GET can be sent back; it is not used.
+#: The generation of the provider is accepted and ignored, so that the response to a GET is a valid body.
 _BY_PROVIDER = PatternField(UUID_KEY, Object(Field("generation", integer()), _RESOURCES))
 _SOME, _SOME_OR_NONE = Object(_BY_PROVIDER, min_properties=1), Object(_BY_PROVIDER)
 
 
 def _consumer(allocations: SchemaType, *, unknown_first: bool) -> Object:
-    """The allocations of one consumer, and its owner."""
+    """Return the type of the allocations of one consumer, with its owner."""
     return Object(
         Field("allocations", allocations, required=True),
         Field("project_id", IDENTIFIER, required=True, since=mv.PROJECT_AND_USER),
@@ -65,7 +65,7 @@ REPLACE = Body(
     )
 )
 
-#: Several consumers, by uuid.
+#: Consumers by uuid.
 _EACH = PatternField(UUID_KEY, _consumer(_SOME_OR_NONE, unknown_first=True))
 CONSUMERS = Object(_EACH, min_properties=1)
 CONSUMERS_OR_NONE = Object(_EACH)
@@ -78,7 +78,7 @@ _SHARE = Object(
     _SHOWN_RESOURCES, Field("consumer_generation", integer(minimum=0), required=True, since=mv.CONSUMER_GENERATION)
 )
 
-#: A consumer that has no allocations is shown without an owner.
+#: A consumer without allocations is shown without an owner.
 SHOW_REPLIES = ok(
     Object(
         Field("allocations", _OF_CONSUMER, required=True),

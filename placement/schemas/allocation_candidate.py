@@ -29,7 +29,7 @@ _NUMBERED, _NAMED = "([1-9][0-9]*)?", "([a-zA-Z0-9_-]{1,64})?"
 def _in_groups(
     name: str, text: str, since: Version = mv.GRANULAR_GROUPS, repeated_since: Version | None = None
 ) -> tuple[PatternField, PatternField]:
-    """Return the fields of a parameter whose name ends with the suffix of a group."""
+    """Return the fields of a parameter whose name ends with the suffix of a group, which was first a number."""
     named = PatternField(f"^{name}{_NAMED}$", _TEXT, since=mv.STRING_SUFFIXES, text=text, repeated_since=repeated_since)
     return replace(named, name=f"^{name}{_NUMBERED}$", since=since, until=mv.STRING_SUFFIXES), named
 
@@ -40,7 +40,7 @@ PARAMETERS = (
         "limit",
         string(pattern="^[1-9][0-9]*$"),
         since=mv.CANDIDATES_LIMIT,
-        text="The most candidates that are returned.",
+        text="The largest number of candidates.",
     ),
     Field("required", _TEXT, since=mv.CANDIDATES_REQUIRED, until=mv.GRANULAR_GROUPS, text=REQUIRED),
     Field(
@@ -55,14 +55,14 @@ PARAMETERS = (
         "group_policy",
         string(enum=["none", "isolate"]),
         since=mv.GRANULAR_GROUPS,
-        text="Whether suffixed groups need different providers (isolate) or may have the same (none).",
+        text="Whether suffixed groups must use different providers (isolate) or may share one (none).",
     ),
     Field("root_required", _TEXT, since=mv.ROOT_REQUIRED, text="Traits of the root of the tree: TRAIT,!TRAIT."),
     Field(
         "same_subtree",
         _TEXT,
         since=mv.SAME_SUBTREE,
-        text="Suffixes of groups: the provider of one of them is at or above those of the others.",
+        text="Suffixes of groups: one of their providers must be the same as, or an ancestor of, each of the others.",
         repeated_since=mv.SAME_SUBTREE,
     ),
     *_in_groups("resources", RESOURCES),
@@ -72,7 +72,7 @@ PARAMETERS = (
 )
 LIST = Query(Object(*PARAMETERS))
 
-#: The header of a reply that may lack candidates, because the search ran out of its budget.  Its value is what ran out,
+#: The header of a response that may lack candidates, because the search has exhausted its budget: its value is
 #: "operations" or "memory".
 INCOMPLETE = "x-placement-incomplete"
 
@@ -83,7 +83,7 @@ _ALLOCATIONS = ChangedAt(
 )
 _REQUEST = Object(
     Field("allocations", _ALLOCATIONS, required=True),
-    # By the suffix of a group; the unsuffixed group has the empty one.
+    # By the suffix of the group; the suffix of the unsuffixed group is empty.
     Field("mappings", Object(PatternField("^[a-zA-Z0-9_-]{0,64}$", Array(UUID))), required=True, since=mv.MAPPINGS),
 )
 _LEVEL = Object(
@@ -104,7 +104,7 @@ LIST_REPLIES = (
             Field("allocation_requests", Array(_REQUEST), required=True),
             Field("provider_summaries", by_uuid(_SUMMARY), required=True),
         ),
-        headers=((INCOMPLETE, "What the search had too little of: operations or memory."),),
+        headers=((INCOMPLETE, "The part of its budget that the search has exhausted: operations or memory."),),
         dated=Dated.ALWAYS,
     ),
 )

@@ -1,4 +1,4 @@
-"""From the bodies of allocation writes to claims: what PUT, POST and the reshaper have in common."""
+"""Conversion of the bodies of PUT and POST /allocations and of the reshaper to claims."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from placement.objects.consumer import Owner
 
 
 class ClaimOptions(Protocol):
-    """The options that apply; the group ``placement`` of the configuration has them."""
+    """The options that apply, from the group ``placement`` of the configuration."""
 
     max_allocations_per_request: int
-    #: The owner of a consumer for which a body of an old version names none.
+    #: The owner of a consumer if the body, of an old version, names none.
     incomplete_consumer_project_id: str
     incomplete_consumer_user_id: str
 
 
 def claims(bodies: Mapping[str, Any], options: ClaimOptions) -> list[Claim]:
-    """The claims of a request.
+    """Return the claims of a request.
 
     Args:
-        bodies: What each consumer is to hold, by consumer uuid, valid by the schema of allocations in any version.
+        bodies: Valid bodies of any version, by consumer uuid.
 
     Raises:
         TooManyAllocations: The request writes more allocations than the limit.
     """
     resources = {consumer: _resources(body["allocations"]) for consumer, body in bodies.items()}
-    # Ending a consumer takes as much work as one allocation.
-    count = sum(sum(map(len, held.values())) or 1 for held in resources.values())
-    most = options.max_allocations_per_request
-    if count > most:
-        raise errors.TooManyAllocations(count=count, most=most)
+    # Ending a consumer takes as much work as writing one allocation.
+    count = sum(sum(map(len, amounts.values())) or 1 for amounts in resources.values())
+    limit = options.max_allocations_per_request
+    if count > limit:
+        raise errors.TooManyAllocations(count=count, most=limit)
     return [_claim(consumer, resources[consumer], body, options) for consumer, body in bodies.items()]
 
 
 def providers_named(bodies: Mapping[str, Any]) -> set[str]:
-    """The uuids of the providers in these bodies, whether they exist or not."""
+    """Return the uuids of the providers in these bodies, whether they exist or not."""
     return {uuid for body in bodies.values() for uuid in _resources(body["allocations"])}
 
 
@@ -54,7 +54,7 @@ def _claim(
 
 
 def _resources(allocations: Any) -> dict[str, dict[str, int]]:
-    """Amounts by provider uuid and class, from an object by provider or from the list that older versions send."""
+    """Return amounts by provider uuid and class, from an object by provider or from the list of older versions."""
     if isinstance(allocations, list):
         return {entry["resource_provider"]["uuid"]: entry["resources"] for entry in allocations}
     return {uuid: entry["resources"] for uuid, entry in allocations.items()}

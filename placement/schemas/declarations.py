@@ -1,4 +1,4 @@
-"""The vocabulary of schema declarations: types of values, and fields with the versions in which they exist."""
+"""Declarations of schemas: types of values, and fields with the versions in which they exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JSONSchema = dict[str, Any]
 
 
 class SchemaType(Protocol):
-    """A type of value, which may differ between versions."""
+    """A type of values, which may differ between versions."""
 
     def render(self, version: Version, /) -> JSONSchema:
         """Return the JSON schema of this version."""
@@ -21,7 +21,7 @@ class SchemaType(Protocol):
 
 @dataclass(frozen=True)
 class Scalar:
-    """A string or a number, the same in every version; the keywords are those of JSON schema."""
+    """A string, number or boolean, with keywords of JSON schema; the same in every version."""
 
     type: str
     keywords: Mapping[str, Any]
@@ -32,12 +32,12 @@ class Scalar:
 
 
 def string(**keywords: Any) -> Scalar:
-    """Return a type of text; lengths count characters, patterns match anywhere unless they are anchored."""
+    """Return a type of strings; lengths count characters, patterns match anywhere unless anchored."""
     return Scalar("string", keywords)
 
 
 def integer(**keywords: Any) -> Scalar:
-    """Return a type of whole numbers, 8.0 included."""
+    """Return a type of whole numbers, including 8.0."""
     return Scalar("integer", keywords)
 
 
@@ -47,18 +47,18 @@ def number(**keywords: Any) -> Scalar:
 
 
 def boolean() -> Scalar:
-    """Return a type of true and false."""
+    """Return the type of true and false."""
     return Scalar("boolean", {})
 
 
 def nullable(scalar: Scalar) -> Scalar:
-    """Return the type with null as one more value."""
+    """Return the type with null as an additional value."""
     return replace(scalar, nullable=True)
 
 
 @dataclass(frozen=True)
 class Array:
-    """A list whose items are of one type."""
+    """A list with items of one type."""
 
     items: SchemaType
     min_items: int = 0
@@ -76,10 +76,14 @@ class Array:
 
 @dataclass(frozen=True)
 class Field:
-    """A property of an object, from version ``since`` on and before version ``until``.
+    """A property of an object, or a parameter of a query.
 
-    ``text`` says what a parameter of a query means, and ``repeated_since`` from which version on all its values count,
-    and not only one.  Both are no part of the schema, which errors repeat.
+    Attributes:
+        since: The first version with the property.
+        until: The first version without it again; None if it still exists.
+        text: The meaning of a parameter; not part of the schema, which errors quote.
+        repeated_since: The first version in which all values of a repeated parameter count, rather than one; not part
+            of the schema.
     """
 
     name: str
@@ -91,7 +95,7 @@ class Field:
     repeated_since: Version | None = None
 
     def covers(self, name: str) -> bool:
-        """Whether this is the field of a property."""
+        """Whether this is the field of the property with this name."""
         return name == self.name
 
     def exists_at(self, version: Version) -> bool:
@@ -100,7 +104,7 @@ class Field:
 
 @dataclass(frozen=True)
 class PatternField(Field):
-    """All properties whose name matches the regular expression ``name``, which is anchored."""
+    """All properties whose name matches the anchored regular expression ``name``."""
 
     def covers(self, name: str) -> bool:
         return re.search(self.name, name) is not None
@@ -112,16 +116,16 @@ def required(field: Field) -> Field:
 
 
 class Object:
-    """A JSON object with these fields and no others.
+    """A JSON object with these fields only.
 
     Args:
         fields: The properties.
-        min_properties: The least number of properties.
-        additional: The type of properties that no field covers; None if there may be none.
-        names: Which names properties may have, in words, where ``fields`` has patterns.
-        unknown_first: Of several validation errors one is reported: whether an additional property goes before a
-            missing one.
-        title: What generators of clients name the class of such objects.
+        min_properties: The smallest number of properties.
+        additional: The type of properties without a field; None if they are invalid.
+        names: A description of the valid names, if ``fields`` contains patterns.
+        unknown_first: Whether an additional property is reported rather than a missing one; only one validation error
+            is reported.
+        title: The class name of such objects in generated clients.
     """
 
     def __init__(
@@ -157,7 +161,7 @@ class Object:
         rendered: JSONSchema = {"type": "object"} | {keyword: value for keyword, value in keywords.items() if value}
         if additional != {}:
             rendered["additionalProperties"] = additional
-        # Of errors at the same depth, the jsonschema library reports that of the first keyword.
+        # Of errors at the same depth, the jsonschema library reports the one of the first keyword.
         if self.unknown_first and mandatory:
             rendered["required"] = rendered.pop("required")
         return rendered
@@ -165,7 +169,7 @@ class Object:
 
 @dataclass(frozen=True)
 class OrNull:
-    """A value of a type that is no scalar, or null."""
+    """Null, or a value of a type that is not a scalar."""
 
     type: SchemaType
 
@@ -175,20 +179,20 @@ class OrNull:
 
 @dataclass(frozen=True)
 class OneOf:
-    """A value of one of several types, of which a value has one at most.
+    """A value of one of several disjoint types.
 
-    Whole floats stay floats in it: which of the types a value has is not looked at again.
+    Whole floats in it are not converted to integers, because the type of a value is not determined.
     """
 
     types: tuple[SchemaType, ...]
 
     def render(self, version: Version) -> JSONSchema:
-        return {"anyOf": [each.render(version) for each in self.types]}
+        return {"anyOf": [type_.render(version) for type_ in self.types]}
 
 
 @dataclass(frozen=True)
 class Anything:
-    """Any value; it is not validated."""
+    """Any value, without validation."""
 
     def render(self, _version: Version, /) -> JSONSchema:
         return {}
@@ -196,7 +200,7 @@ class Anything:
 
 @dataclass(frozen=True)
 class ChangedAt:
-    """A value of one type before a version, and of another from it on."""
+    """A value of one type before a version, and of another type from that version on."""
 
     version: Version
     before: SchemaType
@@ -210,7 +214,7 @@ ANYTHING = Anything()
 #: The name of a resource class in a body.
 RESOURCE_CLASS_NAME = "^[A-Z0-9_]+$"
 UUID = string(format="uuid")
-#: A uuid as the name of a property: 36 hexadecimal digits and dashes in any arrangement (docs: api-bodies).
+#: A uuid as the name of a property: 36 hexadecimal digits and dashes, in any order (docs: api-bodies).
 UUID_KEY = "^[0-9a-fA-F-]{36}$"
-#: The name of a project, user or trait; the length is that of its column.
+#: The name of a project, user or trait, as long as its column.
 IDENTIFIER = string(minLength=1, maxLength=255)

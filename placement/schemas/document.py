@@ -1,4 +1,4 @@
-"""The body and the query of a route: what an endpoint declares, and what a handler receives."""
+"""Bodies and queries: the declarations of endpoints, and the values that handlers receive."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from placement.schemas.declarations import Field, JSONSchema, Object, SchemaType
 from placement.schemas.explanation import explain
 from placement.schemas.validator import Validator
 
-#: Parameters whose first value counts; of all others the last does (docs: api-query-strings).
+#: Parameters whose first value counts; the last value of all others does (docs: api-query-strings).
 FIRST_COUNTS = frozenset({"limit", "group_policy"})
 
 
 class _Document:
-    """A type of value with a validator for each version, compiled at its first use."""
+    """A type of values with a validator for each version, compiled at its first use."""
 
     formats = validator.LENIENT
 
@@ -43,35 +43,35 @@ class Body(_Document):
     """The JSON body of a request."""
 
     def validate(self, value: Any, version: Version) -> Any:
-        """Return the value, changed in place: whole floats are integers where the schema has integers.
+        """Return the value after validation, with whole floats converted in place to the integers of the schema.
 
         Raises:
-            InvalidBody: With the sentence for one validation error (docs: api-bodies).
+            InvalidBody: The value is invalid; the sentence describes one validation error (docs: api-bodies).
         """
         return self._validate(value, version, errors.InvalidBody)
 
 
 def urlencoded(content: bytes, encoding: str, part: str) -> list[tuple[str, str]]:
-    """Return the names and values of a query string, or of a body of that form, in order.
+    """Return the names and values of a query string, or of a body in the same format, in order.
 
     Args:
-        encoding: Of what is not escaped; what is escaped is UTF-8.
-        part: What a name with its value is called, for the message of a refusal.
+        encoding: The encoding of unescaped characters; escaped ones are UTF-8.
+        part: The word for a name with its value, for the failure.
 
     Raises:
-        InvalidQuery: A name or a value is not in the encoding, or holds NUL.
+        InvalidQuery: A name or a value is not in the encoding, or contains NUL.
     """
     try:
-        found = parse_qsl(content.decode(encoding), keep_blank_values=True, errors="strict")
+        pairs = parse_qsl(content.decode(encoding), keep_blank_values=True, errors="strict")
     except UnicodeError as error:
         raise errors.InvalidQuery(error, errors.Violation(part, "is not UTF-8", "text in UTF-8")) from None
     if b"\0" in content or b"%00" in content:
-        raise errors.InvalidQuery(f"NUL in a {part}", errors.Violation(part, "has a NUL", "text without one"))
-    return found
+        raise errors.InvalidQuery(f"NUL in a {part}", errors.Violation(part, "contains NUL", "text without NUL"))
+    return pairs
 
 
 class Parameters:
-    """The query of a request: for each name the value that counts, and all its values."""
+    """The parameters of a request: for each name, all its values and the value that counts."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         self._pairs = tuple(pairs)
@@ -91,7 +91,7 @@ class Parameters:
         return self._values.get(name, [])
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Return all names and values, in order, repeated names included."""
+        """Return all names and values, in order, including repeated names."""
         return self._pairs
 
     def __contains__(self, name: object) -> bool:
@@ -105,8 +105,8 @@ class Query(_Document):
     """The query string of a request.
 
     Args:
-        schema_type: The parameters, as an object with the value of each that counts.
-        formats: Those of its uuids.
+        schema_type: The parameters, as an object of the values that count.
+        formats: The accepted formats of uuids.
     """
 
     def __init__(self, schema_type: Object, *, formats: validator.Formats = validator.STRICT) -> None:
@@ -121,15 +121,15 @@ class Query(_Document):
     def validate(self, pairs: Iterable[tuple[str, str]], version: Version, *, strict: bool = False) -> Parameters:
         """Return the parameters.
 
-        The last value of each name is validated, and also the first where that is the one that counts.
+        The last value of each name is validated, and so is the first where it is the value that counts.
 
         Args:
             pairs: Names and values, in order.
             version: The version of the request.
-            strict: Whether every value is validated, and a parameter with one value is refused if it is repeated.
+            strict: Whether to validate every value, and refuse repeated parameters that take one value.
 
         Raises:
-            InvalidQuery: With the sentence for one validation error.
+            InvalidQuery: A value is invalid; the sentence describes one validation error.
         """
         parameters = Parameters(pairs)
         last = dict(parameters.items())

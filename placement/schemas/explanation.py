@@ -1,9 +1,9 @@
-"""The sentence for an invalid value, in the words and the layout of the jsonschema library (docs: api-bodies).
+"""The sentence about an invalid value, in the wording and layout of the jsonschema library (docs: api-bodies).
 
-Clients match these sentences.  Only refused requests pay for them, and the time is linear in the size of the value:
-a keyword that the library validates in quadratic time is replaced, the number of validation errors to choose from is
-limited, and long values are cut.  Of a value that is too large for the library, only the part is explained in which
-jsonschema-rs has found its first error.
+Clients match these sentences.  Only refused requests compute them, in time linear in the size of the value: a keyword
+that the library validates in quadratic time is replaced, the number of validation errors to choose from is limited, and
+long values are cut.  If a value is too large for the library, the sentence is about the part in which jsonschema-rs
+finds its first error.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from placement.schemas.declarations import JSONSchema
 from placement.schemas.validator import Formats, Validator, pattern
 from placement.schemas.violation import unexplained, violation
 
-#: The number of validation errors from which the one to explain is chosen.
+#: Validation errors from which the one to explain is chosen.
 _MAX_ERRORS = 1_000
-#: How many characters of a value are shown below the sentence, and how many the sentence itself has.
+#: Characters of a value below the sentence, and of the sentence.
 _MAX_SHOWN, _MAX_SENTENCE = 10_000, 5_000
-#: The largest value that the library explains: lists, objects, names and scalars, and the characters in them.
+#: The largest value that the library explains: its lists, objects, names and scalars, and their characters.
 _MAX_VALUES, _MAX_CHARACTERS = 5_000, 100_000
 _UNEXPLAINED = "the value%s does not conform to the schema, and is too large or too deep to say more"
 
@@ -37,7 +37,7 @@ ValidationErrors = Iterator[jsonschema.ValidationError]
 
 
 class _Part(NamedTuple):
-    """A part of a value with the schema that it has to conform to, and the paths of both from the top."""
+    """A part of a value with its schema, and the paths of both from the top."""
 
     value: Any
     schema: JSONSchema
@@ -46,39 +46,39 @@ class _Part(NamedTuple):
 
 
 class RefusedValue(NamedTuple):
-    """Why a value is invalid: in the words of the jsonschema library with the schema, and in one line."""
+    """The explanation of an invalid value: in the words of the jsonschema library with the schema, and in one line."""
 
     sentence: str
     violation: Violation
 
 
 def explain(value: Any, validator: Validator) -> RefusedValue:
-    """Return one validation error: the one nearest to the top of the value."""
+    """Return the explanation of one validation error: the one nearest to the top of the value."""
     part = _Part(value, validator.schema) if _is_explainable(value) else _invalid_part(value, validator)
     try:
         if chosen := _chosen(part, validator.formats):
             return RefusedValue(_layout(chosen, part), violation(chosen, part.path))
-    except (RecursionError, ValueError):  # the library and repr() do not support every depth and every integer
+    except (RecursionError, ValueError):  # the library and repr() do not support all depths and integers
         pass
     return RefusedValue(_UNEXPLAINED % _cut(_subscripts(part.path)), unexplained(part.path, part.schema))
 
 
 def _chosen(part: _Part, formats: Formats) -> jsonschema.ValidationError | None:
-    """Return the validation error to explain; None if the part is too large to look for one."""
+    """Return the validation error to explain; None if the part is too large for the library."""
     if not _is_explainable(part.value):
         return None
     checker = jsonschema.FormatChecker(formats=())
     for name, has_format in formats.items():
         checker.checks(name)(functools.partial(_conforms, has_format))
-    found = _Validator(part.schema, format_checker=checker).iter_errors(part.value)
-    chosen: jsonschema.ValidationError | None = exceptions.best_match(itertools.islice(found, _MAX_ERRORS))
+    validation_errors = _Validator(part.schema, format_checker=checker).iter_errors(part.value)
+    chosen: jsonschema.ValidationError | None = exceptions.best_match(itertools.islice(validation_errors, _MAX_ERRORS))
     return chosen
 
 
 def _invalid_part(value: Any, validator: Validator) -> _Part:
-    """Return the part that has the first error; an object with missing or additional properties goes before its parts.
+    """Return the part with the first error; an object with missing or additional properties precedes its parts.
 
-    At each depth of the value its schema has taken one or two keywords: ``items``, or ``properties`` and a name.
+    Each level of the value corresponds to one or two keywords of the schema: ``items``, or ``properties`` and a name.
     """
     part = _Part(value, validator.schema)
     path, schema_path = validator.first_error(value)
@@ -141,7 +141,7 @@ def _layout(error: jsonschema.ValidationError, part: _Part) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the text without its middle, if it is long: clients match its beginning or its end."""
+    """Return the text, without its middle if it is long: clients match its beginning or its end."""
     return text if len(text) <= _MAX_SENTENCE else f"{text[: _MAX_SENTENCE * 4 // 5]} ... {text[-_MAX_SENTENCE // 5 :]}"
 
 
@@ -183,7 +183,7 @@ def _extras(instance: dict[str, Any], schema: JSONSchema) -> list[str]:
     return [
         name
         for name in instance
-        if name not in schema.get("properties", ()) and not any(each.search(name) for each in expressions)
+        if name not in schema.get("properties", ()) and not any(expression.search(name) for expression in expressions)
     ]
 
 
@@ -214,7 +214,7 @@ def _is_integer(_checker: Any, value: Any) -> bool:
 
 
 def _is_number(_checker: Any, value: Any) -> bool:
-    """Whether this is a number that a double can hold; not a boolean, not an infinity, not a NaN."""
+    """Whether this is a number in the range of a double; not a boolean, an infinity or NaN."""
     return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
 
 

@@ -18,12 +18,12 @@ from placement.schemas.provider import GENERATION
 from placement.schemas.reply_types import SHOWN_GENERATION, by_class
 from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 
-_MOST = 2**31 - 1
-_COUNT = integer(maximum=_MOST, minimum=1)
-#: What a client states of one class.
+_LARGEST = 2**31 - 1
+_COUNT = integer(maximum=_LARGEST, minimum=1)
+#: The inventory of one class, as a client states it.
 RECORD = (
     Field("total", _COUNT, required=True),
-    Field("reserved", integer(maximum=_MOST, minimum=0)),
+    Field("reserved", integer(maximum=_LARGEST, minimum=0)),
     Field("min_unit", _COUNT),
     Field("max_unit", _COUNT),
     Field("step_size", _COUNT),
@@ -34,8 +34,8 @@ _RECORD_IN_SET = Object(GENERATION, *RECORD)
 CREATE = Body(Object(GENERATION, *RECORD, Field("resource_class", string(pattern=RESOURCE_CLASS_NAME), required=True)))
 UPDATE = Body(Object(*RECORD, required(GENERATION)))
 
-#: All inventories of a provider.  A key that is no name of a resource class is valid here and refused later as an
-#: unknown class (docs: api-inventories); its value is validated as a record.
+#: All inventories of a provider.  A key that cannot name a resource class is valid here, with a valid record, and is
+#: refused later as an unknown class (docs: api-inventories).
 SET = Object(
     required(GENERATION),
     Field(
@@ -53,7 +53,7 @@ _SHOWN_RECORD = (
 )
 _SHOWN = Object(SHOWN_GENERATION, *_SHOWN_RECORD)
 
-#: Without an inventory there is no date.
+#: A response without inventories has no date.
 LIST_REPLIES = REPLACE_REPLIES = ok(
     Object(SHOWN_GENERATION, Field("inventories", by_class(Object(*_SHOWN_RECORD)), required=True)),
     dated=Dated.SOMETIMES,

@@ -8,16 +8,14 @@ from placement.schemas.document import Body, Query
 from placement.schemas.reply_types import LINKS
 from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 
-#: The generation of the provider that the client believes; in every body of a write that checks it.
+#: The generation that the client expects, in the bodies of all writes that check it.
 GENERATION = Field("resource_provider_generation", integer())
 
-#: What parameters mean that several routes have.
-RESOURCES = "Amounts that there must be room for: CLASS:AMOUNT,CLASS:AMOUNT."
-REQUIRED = (
-    "Traits that there must be: TRAIT,TRAIT; since 1.22 must not be: !TRAIT; since 1.39 one of them: in:TRAIT,TRAIT."
-)
-MEMBER_OF = "An aggregate: UUID, or one of several: in:UUID,UUID; since 1.32 none of them: !UUID, !in:UUID,UUID."
-IN_TREE = "A provider, in whose tree the providers are."
+#: Texts of parameters of several routes.
+RESOURCES = "Required free capacity: CLASS:AMOUNT,CLASS:AMOUNT."
+REQUIRED = "Required traits: TRAIT,TRAIT; since 1.22 forbidden traits: !TRAIT; since 1.39 alternatives: in:TRAIT,TRAIT."
+MEMBER_OF = "An aggregate: UUID; alternatives: in:UUID,UUID; since 1.32 forbidden aggregates: !UUID, !in:UUID,UUID."
+IN_TREE = "The uuid of any provider in the tree."
 
 _NAME = Field("name", string(maxLength=200), required=True)
 _PARENT = Field("parent_provider_uuid", nullable(UUID), since=mv.NESTED)

@@ -1,4 +1,4 @@
-"""Types that the replies of several nouns have."""
+"""Types that the responses of several nouns share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from placement.schemas.declarations import (
     string,
 )
 
-#: The generation of the provider that a reply shows.
+#: The generation of the provider in a response.
 SHOWN_GENERATION = Field("resource_provider_generation", integer(minimum=0), required=True)
 #: Amounts by resource class, in units of the class.
 AMOUNTS = Object(PatternField(RESOURCE_CLASS_NAME, integer(minimum=0)))
@@ -23,10 +23,10 @@ LINKS = Array(Object(Field("rel", string(), required=True), Field("href", string
 
 
 def by_uuid(value: SchemaType) -> Object:
-    """Return the type of an object with a property for each of some uuids."""
+    """Return the type of an object whose properties are named by uuids."""
     return Object(PatternField(UUID_KEY, value))
 
 
 def by_class(value: SchemaType) -> Object:
-    """Return the type of an object with a property for each of some resource classes."""
+    """Return the type of an object whose properties are named by resource classes."""
     return Object(PatternField(RESOURCE_CLASS_NAME, value))

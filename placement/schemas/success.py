@@ -1,7 +1,7 @@
-"""The replies of an endpoint that succeeds: what it declares beside its query and its body.
+"""Declarations of the responses to successful requests.
 
-Nothing is validated by these declarations when the service runs.  The OpenAPI documents show them, and tests hold every
-reply to them.
+The service does not validate its responses.  The OpenAPI documents contain these declarations, and tests check every
+response against them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from placement.version_history import OLDEST, Version
 
 
 class Dated(Enum):
-    """Whether a reply has cache headers (docs: api-cache-headers), in versions that have them."""
+    """The cache headers of a response (docs: api-cache-headers), in versions that support them."""
 
     NEVER = "no cache headers"
-    SOMETIMES = "Cache-Control, and Last-Modified if what is shown has a date"
+    SOMETIMES = "Cache-Control, and Last-Modified if an object in the response has a date"
     ALWAYS = "Cache-Control and Last-Modified"
 
 
 @dataclass(frozen=True)
 class Success:
-    """One reply that an endpoint has, from version ``since`` on and before version ``until``.
+    """A response of an endpoint.
 
     Args:
         status: The HTTP status.
-        document: The type of the JSON document; None for a reply without content.
-        location: Whether the reply has the header Location.
-        headers: Headers that it may have, with a sentence for each.
-        dated: Whether it has cache headers.
+        document: The type of the JSON document; None for a response without content.
+        location: Whether the response has the header Location.
+        headers: Names of optional headers, with a sentence for each.
+        dated: The cache headers.
+        since: The first version with this response.
+        until: The first version without it again; None if it still exists.
     """
 
     status: int = 200
@@ -45,13 +47,13 @@ class Success:
         return self.since <= version and (self.until is None or version < self.until)
 
 
-#: The replies of an endpoint; a version has at most one with a document for each status.
+#: The responses of an endpoint; in each version, at most one with a document per status.
 Replies = tuple[Success, ...]
 
-#: The replies of an endpoint that returns nothing.
+#: The response of an endpoint that returns nothing.
 NO_CONTENT: Replies = (Success(204),)
 
 
 def ok(document: SchemaType, dated: Dated = Dated.ALWAYS) -> Replies:
-    """Return the replies of an endpoint that always returns a document."""
+    """Return the responses of an endpoint that always returns a document."""
     return (Success(200, document, dated=dated),)

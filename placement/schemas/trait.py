@@ -11,8 +11,8 @@ from placement.schemas.success import NO_CONTENT, Dated, Success, ok
 REPLACE = Body(Object(Field("traits", Array(IDENTIFIER), required=True), required(GENERATION)))
 LIST = Query(
     Object(
-        Field("name", string(), text="Names, in:TRAIT,TRAIT, or how they begin, startswith:TEXT."),
-        Field("associated", string(), text="true for traits that a provider has, false for all others."),
+        Field("name", string(), text="Names of traits: in:TRAIT,TRAIT; or a prefix: startswith:TEXT."),
+        Field("associated", string(), text="true for traits that some provider has, false for all others."),
     )
 )
 

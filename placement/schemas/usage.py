@@ -25,7 +25,7 @@ LIST = Query(
             "consumer_type",
             string(pattern="^[A-Z0-9_]+$|^all|^unknown$", minLength=1, maxLength=255),
             since=mv.CONSUMER_TYPES,
-            text="Their type: unknown for those without one, all for the sum over all types.",
+            text="The type of the consumers; unknown for consumers without a type, all for the sum over all types.",
         ),
     )
 )
@@ -33,7 +33,7 @@ LIST = Query(
 _COUNT = Field("consumer_count", integer(minimum=1), required=True)
 #: The usages of the consumers of one type.
 _OF_TYPE = Object(_COUNT, PatternField(RESOURCE_CLASS_NAME, integer(minimum=0)))
-#: By consumer type; ``unknown`` is that of consumers without one, ``all`` the sum over all types.
+#: By consumer type; ``unknown`` stands for consumers without a type, ``all`` for the sum over all types.
 _BY_TYPE = Object(PatternField(f"{RESOURCE_CLASS_NAME}|^unknown$|^all$", _OF_TYPE))
 
 OF_PROVIDER_REPLIES = ok(Object(SHOWN_GENERATION, Field("usages", AMOUNTS, required=True)))

@@ -1,8 +1,8 @@
 """Validation of values against a rendered schema.
 
-The jsonschema-rs library decides whether a value is valid; every request pays for that.  The sentence for an invalid
-value is made by ``explanation`` with the jsonschema library; a property test holds the two to one verdict.  ADR 21 has
-the figures of the choice.
+The jsonschema-rs library decides whether a value is valid, because it is fast and every request is validated.
+``explanation`` makes the sentence about an invalid value with the jsonschema library; a property test checks that both
+agree.  ADR 21 contains the figures of the choice.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from placement.schemas.declarations import JSONSchema
 
 Formats = Mapping[str, Callable[[str], bool]]
 Conversion = Callable[[Any], Any]
-#: Types of values that no conversion changes: nearly all values of a body.
-_CONVERTED = frozenset({int, str})
+#: Types that no conversion changes; nearly all values of a body have one of them.
+_UNCONVERTED = frozenset({int, str})
 
-#: Bodies, and the queries of /v1: any case, with or without dashes, braces, urn:uuid: (docs: api-bodies).
+#: For bodies, and queries of the v1 API: any case, with or without dashes, braces, urn:uuid: (docs: api-bodies).
 LENIENT: Formats = {"uuid": uuids.is_uuid}
-#: Queries of Placement: the form with dashes only.
+#: For queries of the Placement API: with dashes only.
 STRICT: Formats = {"uuid": lambda text: uuids.DASHED.fullmatch(text) is not None}
 
-#: The range of a double.  In JSON a number may have any size; a number that is written as 1e400 becomes infinite.
+#: The range of a double.  Numbers in JSON have any size, and 1e400 is parsed as infinity.
 _DOUBLE = {"minimum": -sys.float_info.max, "maximum": sys.float_info.max}
 
 
 @functools.cache
 def pattern(expression: str) -> re.Pattern[str]:
-    """Return the pattern, with ``$`` as the very end: a newline before it would get into headers and columns.
+    """Return the compiled expression; ``$`` matches only at the very end, as in jsonschema-rs.
 
-    The regular expressions of jsonschema-rs have this meaning of ``$``; those of Python do not.
+    In Python it also matches before a trailing newline, which would get into headers and columns.
     """
     return re.compile(expression.replace("$", r"\Z"))
 
 
 class Validator:
-    """A rendered schema, compiled.
+    """A compiled schema.
 
     Attributes:
-        schema: The JSON schema, as it is shown in explanations.
-        formats: The functions that check the ``format`` of strings, by its name.
+        schema: The JSON schema, for explanations.
+        formats: The functions that check the ``format`` of strings, by name.
     """
 
     def __init__(self, schema: JSONSchema, formats: Formats) -> None:
@@ -56,7 +56,7 @@ class Validator:
             _bounded(schema),
             formats=dict(formats),
             validate_formats=True,
-            # An engine without backtracking: linear time for every text.
+            # An engine without backtracking, which takes linear time for every text.
             pattern_options=jsonschema_rs.RegexOptions(),
         )
         self._conversion = _conversion(schema)
@@ -65,11 +65,11 @@ class Validator:
         """Whether the value conforms to the schema; the time is linear in its size."""
         try:
             return self._validator.is_valid(value)
-        except ValueError:  # the name of a property has half of a surrogate pair
+        except ValueError:  # the name of a property contains half of a surrogate pair
             return False
 
     def first_error(self, value: Any) -> tuple[Sequence[Any], Sequence[str]]:
-        """Return the path to the first error in an invalid value, and to the keyword that it violates in the schema."""
+        """Return the paths to the first error in an invalid value, and to the violated keyword in the schema."""
         try:
             self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -79,7 +79,7 @@ class Validator:
         return (), ()
 
     def with_integers(self, value: Any) -> Any:
-        """Return a valid value with whole floats as integers where the schema has integers.
+        """Return a valid value, with whole floats converted to integers where the schema requires integers.
 
         Lists and dictionaries are changed in place.
         """
@@ -87,7 +87,7 @@ class Validator:
 
 
 def _bounded(schema: JSONSchema) -> JSONSchema:
-    """Return the schema with the range of a double for every number."""
+    """Return the schema with every number limited to the range of a double."""
     bounds = _DOUBLE if schema.get("type") == "number" else {}
     return bounds | {key: _bounded(inner) if isinstance(inner, dict) else inner for key, inner in schema.items()}
 
@@ -96,7 +96,7 @@ def _bounded(schema: JSONSchema) -> JSONSchema:
 
 
 def _conversion(schema: JSONSchema) -> Conversion | None:
-    """Return the function that makes the integers of a valid value; None for a schema without integers."""
+    """Return the function that converts whole floats in a valid value; None for a schema without integers."""
     match schema.get("type"):
         case "integer":
             return int
@@ -124,7 +124,7 @@ def _properties_conversion(schema: JSONSchema) -> Conversion | None:
     if not any([*named.values(), *(conversion for _, conversion in matching), other]):
         return None
 
-    # In a valid value, all names that are left match the only pattern.
+    # In a valid value, all remaining names match the only pattern.
     if len(matching) == 1 and schema.get("additionalProperties") is False:
         matching, other = [], matching[0][1]
 
@@ -133,7 +133,7 @@ def _properties_conversion(schema: JSONSchema) -> Conversion | None:
 
     def convert(properties: dict[str, Any]) -> dict[str, Any]:
         for name, value in properties.items():
-            if type(value) in _CONVERTED:
+            if type(value) in _UNCONVERTED:
                 continue
             conversion = named[name] if name in named else find(name)
             if conversion is not None:

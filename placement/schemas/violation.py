@@ -1,4 +1,4 @@
-"""Describes an invalid value in one line: the field, the problem and what is expected (docs: v1-invalid)."""
+"""One-line descriptions of invalid values: the field, the problem and the valid values (docs: v1-invalid)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from placement.errors import Violation
 from placement.schemas.declarations import JSONSchema
 from placement.schemas.validator import pattern
 
-#: Characters of a value that are shown.
-_SHOWN = 60
-#: Names of members, and values of a choice, that are listed.
-_LISTED = 12
+#: Characters of a value.
+_MAX_SHOWN = 60
+#: Names of members, and values of a choice, in a list.
+_MAX_LISTED = 12
 _UUID = "a uuid, for example 7c1f2d34-9a5b-4e6f-8a7b-0c1d2e3f4a5b"
 
 
 def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
-    """Return a validation error of the jsonschema library in one line.
+    """Return the description of a validation error of the jsonschema library.
 
     Args:
         error: A ``jsonschema.ValidationError``.
@@ -35,7 +35,7 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
             missing = next(name for name in error.validator_value if name not in value)
             return Violation(name([*path, missing]), "is missing", expected(schema["properties"][missing]))
         case "additionalProperties":
-            unknown = next(each for each in sorted(value) if not _is_known(each, schema))
+            unknown = next(key for key in sorted(value) if not _is_known(key, schema))
             return Violation(name([*path, unknown]), "is unknown", _known(unknown, schema))
         case "minProperties" | "minItems":
             problem = "is empty"
@@ -49,7 +49,7 @@ def violation(error: Any, above: Sequence[Any] = ()) -> Violation:
 
 
 def unexplained(path: Iterable[Any], schema: JSONSchema) -> Violation:
-    """Return the violation in a value that is too large or too deep to be looked at."""
+    """Return the description of a value that is too large or too deep to be explained."""
     return Violation(name(path), "is invalid, and too large or too deep to say more", expected(schema))
 
 
@@ -65,43 +65,45 @@ def name(path: Iterable[Any]) -> str:
 
 
 def expected(schema: JSONSchema) -> str:
-    """Return in words which values conform to a schema: its description, if it has one."""
+    """Return a description of the values that conform to a schema: its ``description``, if it has one."""
     if "description" in schema:
         return str(schema["description"])
     if "enum" in schema:
         return f"one of {_listed(schema['enum'])}"
     if "anyOf" in schema:
-        return ", or ".join(dict.fromkeys(expected(each) for each in _null_first(schema["anyOf"])))
+        return ", or ".join(dict.fromkeys(expected(option) for option in _null_first(schema["anyOf"])))
     kinds = schema["type"] if isinstance(schema.get("type"), list) else [schema.get("type")]
     return " or ".join(_KINDS[kind](schema) for kind in sorted(kinds, key=lambda kind: kind != "null"))
 
 
 def _null_first(schemas: Iterable[JSONSchema]) -> list[JSONSchema]:
-    """Return schemas so that an example, which ends the words of one, is not followed by "or null"."""
-    return sorted(schemas, key=lambda each: each.get("type") != "null")
+    """Return the schemas with null first, so that "or null" does not follow an example at the end of a description."""
+    return sorted(schemas, key=lambda schema: schema.get("type") != "null")
 
 
 def _text(schema: JSONSchema) -> str:
     if schema.get("format") == "uuid":
         return _UUID
     if "pattern" in schema:
-        return f"a text that matches {schema['pattern']}"
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
-    if most is not None:
-        return f"a text of {least} to {most} characters" if least else f"a text of up to {most} characters"
-    return "a text that is not empty" if least else "a text"
+        return f"a string that matches {schema['pattern']}"
+    minimum, maximum = schema.get("minLength", 0), schema.get("maxLength")
+    if maximum is not None:
+        return (
+            f"a string of {minimum} to {maximum} characters" if minimum else f"a string of up to {maximum} characters"
+        )
+    return "a non-empty string" if minimum else "a string"
 
 
-def _range(what: str, schema: JSONSchema) -> str:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    if least is None:
-        return what
-    return f"{what} from {least}" if most is None else f"{what} from {least} to {most}"
+def _range(kind: str, schema: JSONSchema) -> str:
+    minimum, maximum = schema.get("minimum"), schema.get("maximum")
+    if minimum is None:
+        return kind
+    return f"{kind} from {minimum}" if maximum is None else f"{kind} from {minimum} to {maximum}"
 
 
 def _items(schema: JSONSchema) -> str:
-    least = "that is not empty, " if schema.get("minItems") else ""
-    return f"a list {least}of which each is {expected(schema['items'])}"
+    kind = "a non-empty list" if schema.get("minItems") else "a list"
+    return f"{kind}, each item {expected(schema['items'])}"
 
 
 def _members(schema: JSONSchema) -> str:
@@ -126,12 +128,12 @@ _KINDS: Mapping[str | None, Callable[[JSONSchema], str]] = {
 def _is_known(property_name: str, schema: JSONSchema) -> bool:
     patterns = schema.get("patternProperties", ())
     return property_name in schema.get("properties", ()) or any(
-        pattern(each).search(property_name) for each in patterns
+        pattern(expression).search(property_name) for expression in patterns
     )
 
 
 def _known(unknown: str, schema: JSONSchema) -> str:
-    """Return the name that was probably meant, or else all that an object may have."""
+    """Return the name that was probably meant, or else all valid names."""
     if close := get_close_matches(unknown, schema.get("properties", ()), 1):
         return f"perhaps {close[0]}"
     if "propertyNames" in schema:
@@ -142,8 +144,8 @@ def _known(unknown: str, schema: JSONSchema) -> str:
 def _listed(values: Iterable[Any]) -> str:
     """Return values as "a, b and c"."""
     words = [value if isinstance(value, str) else _shown(value) for value in values]
-    if len(words) > _LISTED:
-        words = [*words[:_LISTED], f"{len(words) - _LISTED} others"]
+    if len(words) > _MAX_LISTED:
+        words = [*words[:_MAX_LISTED], f"{len(words) - _MAX_LISTED} others"]
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
@@ -158,6 +160,6 @@ def _repeated(values: Sequence[Any]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """Return the beginning of a value as JSON."""
+    """Return a value as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."

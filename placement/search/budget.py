@@ -1,44 +1,46 @@
-"""The bounds of one search: a budget for the request, and in it a limit for each tree that yields nothing.
+"""The bounds of a search: a budget for the request, and a limit for each tree without solutions.
 
-A ``Budget`` bounds a whole request, from the first mask to the reply, in operations (about a microsecond each on a
-quiet machine) and in bytes (an estimate of what is held at once).  A ``WorkLimit`` (``solver/work_limit.py``) bounds
-what one tree may spend between two solutions: an eighth of the operations that are left for fruitless work.
-Both are needed, because packing unequal groups into providers is NP-hard: with the budget alone one tree could use up
-everything although the next has candidates, and with the limit alone many trees of many candidates would have no bound.
-Operations are counted, not time, so that the same request finds the same candidates on a busy machine.  A search that
-meets a bound returns what it has found, and ``shortage`` names what was too small; the result is then not ``complete``.
+A ``Budget`` bounds a whole request, from narrowing to the response, in operations (about a microsecond each on an idle
+machine) and in bytes (an estimate of the memory held at once).  A ``WorkLimit`` (``solver/work_limit.py``) bounds the
+operations of one tree between two solutions: an eighth of the remaining operations for fruitless work.
 
-Code counts work where a client, or the size of a cloud, decides how much of it there is.
+Both are needed, because packing unequal groups into providers is NP-hard.  With the budget alone, one tree could
+exhaust it although the next tree has candidates; with the limit alone, many trees with many candidates would have no
+bound.
+Operations are counted rather than time, so that a request finds the same candidates on a busy machine.  A search that
+reaches a bound returns the candidates found so far, and ``shortage`` names the bound; the result is not ``complete``.
+
+Code counts its work where the amount depends on the client or on the size of the cloud.
 """
 
 from __future__ import annotations
 
-#: About a second.
+#: Operations of a request; about a second.
 OPERATIONS = 1_000_000
-#: Enough for ten thousand candidates of a dozen groups each.
+#: Bytes of a request; enough for ten thousand candidates of a dozen groups each.
 BYTES = 128 * 2**20
-#: Operations without a solution that one request may spend in all its trees.  After that there are as many again, but
-#: only little for each tree.
+#: Operations without a solution, in all trees of a request.  When they are exhausted, as many again are available, but
+#: only the minimum per tree (``Budget.allowance``).
 FRUITLESS = 200_000
 
-#: One tree may spend this part of what is left for fruitless work: an eighth.
+#: One tree may spend an eighth of the remaining fruitless operations.
 _TREES = 8
-#: Every tree may spend so much; a tree that needs no more is not charged.
+#: Fruitless operations that every tree may spend without a charge.
 _FREE = 500
 
 
 class Exhausted(Exception):
-    """The search has used up its budget."""
+    """The search has exhausted its budget."""
 
 
 class Budget:
-    """The operations and bytes that one request has left.
+    """The remaining operations and bytes of one request.
 
     Attributes:
-        operations: How many are left.
-        memory: Bytes that are left.
-        fruitless: Operations that trees may still spend without finding a solution; below zero, only little in each.
-        shortage: What was too small, "operations" or "memory"; None if the search is complete so far.
+        operations: Remaining operations.
+        memory: Remaining bytes.
+        fruitless: Remaining operations without a solution; below zero, only the minimum per tree.
+        shortage: The exhausted resource, "operations" or "memory"; None if the search is complete so far.
     """
 
     __slots__ = ("fruitless", "memory", "operations", "shortage")
@@ -50,10 +52,10 @@ class Budget:
         self.shortage: str | None = None
 
     def spend(self, operations: int) -> None:
-        """Count operations that are about to be done.
+        """Charge operations before they are done.
 
         Raises:
-            Exhausted: Fewer are left.
+            Exhausted: Fewer operations are left.
         """
         self.operations -= operations
         if self.operations < 0:
@@ -61,40 +63,40 @@ class Budget:
             raise Exhausted
 
     def hold(self, size: int) -> None:
-        """Count bytes that are about to be held until the end of the request.
+        """Charge bytes that are to be held until the end of the request.
 
         Raises:
-            Exhausted: Fewer are left.
+            Exhausted: Fewer bytes are left.
         """
         if not self.try_hold(size):
             self.fall_short("memory")
             raise Exhausted
 
     def try_hold(self, size: int) -> bool:
-        """Count bytes for something optional, such as a cache, and return True; return False if fewer are left."""
+        """Charge bytes for optional data, such as a cache; return False, without a charge, if fewer are left."""
         if self.memory < size:
             return False
         self.memory -= size
         return True
 
-    def fall_short(self, of: str) -> None:
-        """Record that something was left out for lack of "operations" or "memory".  The first record stays."""
-        self.shortage = self.shortage or of
+    def fall_short(self, resource: str) -> None:
+        """Record that the result is incomplete for lack of "operations" or "memory", unless it already is."""
+        self.shortage = self.shortage or resource
 
     # --- fruitless work: for WorkLimit ---
 
     def allowance(self, minimum: int) -> int:
-        """Return the operations that one tree may spend until it finds a solution, at least ``minimum``."""
+        """Return the operations that one tree may spend before its first or next solution, at least ``minimum``."""
         return max(self.fruitless // _TREES, minimum, _FREE)
 
     def count_fruitless(self, operations: int) -> None:
-        """Count operations that found no solution."""
+        """Charge operations that found no solution."""
         if operations > _FREE:
             self.fruitless -= operations
 
     def fruitless_exhausted(self) -> bool:
-        """Whether to skip the trees that were not searched yet; records the shortage."""
-        # After the hard trees have used up FRUITLESS, there is as much again for trees that need little.
+        """Whether to skip the remaining trees; if so, record the shortage."""
+        # When hard trees have exhausted FRUITLESS, as much again is available for easy ones.
         if self.fruitless > -FRUITLESS:
             return False
         self.fall_short("operations")

@@ -1,4 +1,4 @@
-"""A number of candidates from all trees, each computed only when it is needed (docs: api-candidate-limits)."""
+"""The choice of candidates from all trees, which are computed on demand (docs: api-candidate-limits)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from placement.search.solver.combine import Refused, SolutionCache, combine
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Operations to look a candidate up among those of other trees; bytes to remember it, and for each of its demands.
-_LOOK_UP, _REMEMBERED, _DEMAND = 10, 600, 200
+#: Operations to look up a candidate in the set of all; bytes of a candidate in the set, and per demand.
+_LOOKUP, _CANDIDATE, _DEMAND = 10, 600, 200
 
 DEPTH_FIRST = "depth-first"
 BREADTH_FIRST = "breadth-first"
@@ -26,14 +26,14 @@ def choose(
     budget: Budget | None = None,
     refused: Refused | None = None,
 ) -> list[Candidate]:
-    """Return the first ``limit`` candidates, each once; what was found before the budget was used up.
+    """Return the first ``limit`` distinct candidates, or fewer if the budget is exhausted.
 
     Args:
-        problems: One for each tree.
-        limit: None for all.
-        strategy: Depth-first returns all candidates of one tree, then those of the next.  Breadth-first returns one of
-            each tree, then a second one of each, so that few candidates do not all come from one host.
-        refused: Called once for each tree without a candidate, with its id and the name of the reason.
+        problems: The problems of the trees.
+        limit: The largest number of candidates; None for all.
+        strategy: Depth-first returns all candidates of the first tree, then all of the second.  Breadth-first returns
+            one of each tree, then a second one of each, so that a few candidates come from different hosts.
+        refused: Called once for each tree without a candidate, with its id and the name of the constraint.
     """
     seen: set[Hashable] = set()
     cache = SolutionCache(budget)
@@ -58,18 +58,18 @@ def _without_seen(
     budget: Budget,
     refused: Refused | None,
 ) -> Iterator[Candidate]:
-    """Yield the candidates of the tree that no other tree has yielded."""
+    """Yield the candidates of a tree that earlier trees have not yielded."""
     demands = len(problem.requirements.demands)
     repeated = new = False
     for candidate in candidates:
-        budget.spend(_LOOK_UP + demands * 2)
-        # Other trees can use sharing providers only.
+        budget.spend(_LOOKUP + demands * 2)
+        # Another tree can only repeat a candidate whose providers all share.
         if all(problem.facts[provider].shares for used in candidate.mappings.values() for provider in used):
             key = _identity(candidate)
             if key in seen:
                 repeated = True
                 continue
-            budget.hold(_REMEMBERED + _DEMAND * demands)
+            budget.hold(_CANDIDATE + _DEMAND * demands)
             seen.add(key)
         new = True
         yield candidate
@@ -85,7 +85,7 @@ def _identity(candidate: Candidate) -> Hashable:
 
 
 def _round_robin(trees: Iterator[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """Yield one candidate of each tree in turn.  A tree is searched only when its first candidate is needed."""
+    """Yield one candidate of each tree in turn; a tree is searched only when its first candidate is due."""
     begun: deque[Iterator[Candidate]] = deque()
     for tree in trees:
         for candidate in tree:

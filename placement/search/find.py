@@ -1,4 +1,4 @@
-"""The entry to a search: candidates for a query, or providers for a filter, from one snapshot of the index."""
+"""The entry point of a search: candidates for a query, or providers for a filter, in one snapshot of the index."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from placement.search.solver.problem import Candidate
 
 LOG = logging.getLogger(__name__)
 
-#: About the bytes of a candidate and of its part in a reply, without summaries of providers: this, and for each demand.
+#: Approximate bytes of a candidate and of its part of the response, without summaries of providers; bytes per demand.
 _CANDIDATE, _DEMAND = 1300, 400
-#: Candidates may use this part of the memory, a half; the rest is for the summaries.
+#: Candidates may use half of the memory; the other half is for the summaries.
 _SHARE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a deployment prefers and allows, the same for every search."""
+    """The settings of a deployment, the same for every search."""
 
-    #: The most candidates that a search may return, also if the query requests more; None: no bound.
+    #: The largest number of candidates, whatever the query requests; None for no limit.
     max_candidates: int | None = None
     #: ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
     strategy: str = BREADTH_FIRST
-    #: Whether trees, and the providers for each demand, are taken in random order.
+    #: Whether to take trees, and the providers for each demand, in random order.
     randomize: bool = False
-    #: Makes the random order repeatable.
+    #: Seed of the random order.
     seed: int | None = None
-    #: The budget of each search (``budget``).
+    #: The budget of each search (``budget.Budget``).
     operations: int = bounds.OPERATIONS
     memory: int = bounds.BYTES
 
     @classmethod
     def of(cls, conf: cfg.ConfigOpts) -> Self:
-        """Return the settings that the options of the service make."""
+        """Return the settings in the options of the service."""
         options = conf.placement
         return cls(
             max_candidates=None if options.max_allocation_candidates < 0 else options.max_allocation_candidates,
@@ -58,7 +58,7 @@ class Settings:
         )
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The outcome of a search."""
 
     query: SearchQuery
@@ -66,45 +66,45 @@ class Found(NamedTuple):
     snapshot: Snapshot
     candidates: list[Candidate]
     refusals: Refusals
-    #: Whether there are as many candidates as were requested or allowed, and there may be more.
+    #: Whether the limit ended the search, so that there may be more candidates.
     limited: bool
-    #: What the budget had too little of, "operations" or "memory"; None if the search was not cut short.
+    #: The exhausted part of the budget, "operations" or "memory"; None if the search is complete.
     shortage: str | None
-    #: How many operations of its budget the search used.
+    #: Operations of the budget that the search used.
     operations: int
-    #: How many bytes of its budget are left, for the reply.
+    #: Bytes of the budget that are left for the response.
     remaining_memory: int
 
     @property
     def complete(self) -> bool:
-        """Whether the budget was enough: otherwise there may be candidates that were not found."""
+        """Whether the budget sufficed; otherwise there may be more candidates."""
         return self.shortage is None
 
     @property
     def obstacle(self) -> str:
-        """Why there is no candidate (``Refusals.obstacle``); empty if there are some."""
+        """The reason why there is no candidate (``Refusals.obstacle``); empty if there are candidates."""
         return "" if self.candidates else self.refusals.obstacle
 
 
 @signals.timed("search")
-def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> Found:
-    """Return candidates for the query.
+def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> SearchResult:
+    """Return the candidates for a query.
 
-    The names in the query must exist (``existence.check``).
+    The caller has checked that the names in the query exist (``existence.check``).
     """
     began = time.perf_counter()
     settings = Settings() if settings is None else settings
     budget = Budget(settings.operations, settings.memory)
-    limit, most = query.limit, settings.max_candidates
-    if most is not None and (limit is None or limit > most):
-        limit = most
+    limit = query.limit
+    if settings.max_candidates is not None and (limit is None or limit > settings.max_candidates):
+        limit = settings.max_candidates
     refusals = Refusals()
     try:
         narrowed = narrow(query, snapshot, budget, refusals)
         candidates = _candidates(narrowed, limit, settings, budget, refusals)
     except Exhausted:
         candidates = []
-    found = Found(
+    result = SearchResult(
         query=query,
         snapshot=snapshot,
         candidates=candidates,
@@ -114,28 +114,28 @@ def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = Non
         operations=settings.operations - budget.operations,
         remaining_memory=budget.memory,
     )
-    _report(found, time.perf_counter() - began)
-    return found
+    _report(result, time.perf_counter() - began)
+    return result
 
 
-def find_providers(wanted: ProviderFilter, snapshot: Snapshot) -> list[int]:
-    """Return the slots of the providers that match the filter, in the order of their ids (docs: api-list-providers).
+def find_providers(provider_filter: ProviderFilter, snapshot: Snapshot) -> list[int]:
+    """Return the slots of the providers that match the filter, ordered by id (docs: api-list-providers).
 
-    Each provider is judged by itself: its tree and sharing providers do not matter.
+    Each provider is judged by itself, without its tree and without sharing providers.
     """
-    slots = providers_serving(wanted.group, snapshot).slots().tolist()
-    if wanted.uuid is not None:
-        named = snapshot.by_uuid.get(wanted.uuid)
+    slots = providers_serving(provider_filter.group, snapshot).slots().tolist()
+    if provider_filter.uuid is not None:
+        named = snapshot.by_uuid.get(provider_filter.uuid)
         slots = [slot for slot in slots if slot == named]
-    if wanted.name is not None:
-        slots = [slot for slot in slots if snapshot.provider(slot).name == wanted.name]
+    if provider_filter.name is not None:
+        slots = [slot for slot in slots if snapshot.provider(slot).name == provider_filter.name]
     return sorted(slots, key=lambda slot: snapshot.provider(slot).id)
 
 
 def _candidates(
     narrowed: Narrowed, limit: int | None, settings: Settings, budget: Budget, refusals: Refusals
 ) -> list[Candidate]:
-    """Return at most ``limit`` candidates, or as many as there is memory for."""
+    """Return at most ``limit`` candidates, and no more than the memory permits."""
     size = _CANDIDATE + _DEMAND * narrowed.query.demand_count
     affordable = budget.memory // _SHARE // size
     count = affordable if limit is None else min(limit, affordable)
@@ -149,15 +149,15 @@ def _candidates(
     return candidates
 
 
-def _report(found: Found, seconds: float) -> None:
-    """Log and count the search."""
-    if found.shortage is not None:
+def _report(result: SearchResult, seconds: float) -> None:
+    """Log an unusual search, and publish its figures."""
+    if result.shortage is not None:
         LOG.warning(
-            "The search for candidates of %d groups was cut short for lack of %s: %d candidates were found, and there "
-            "may be more.",
-            *(len(found.query.groups), found.shortage, len(found.candidates)),
+            "The search for candidates of %d groups was cut short for lack of %s: it found %d candidates and may have "
+            "missed others.",
+            *(len(result.query.groups), result.shortage, len(result.candidates)),
         )
-    elif not found.candidates and LOG.isEnabledFor(logging.DEBUG):
-        LOG.debug("A search found no candidate: %s", found.refusals)
+    elif not result.candidates and LOG.isEnabledFor(logging.DEBUG):
+        LOG.debug("A search found no candidate: %s", result.refusals)
     if signals.searched.connected:
-        signals.searched(seconds, len(found.candidates), found.limited, found.obstacle)
+        signals.searched(seconds, len(result.candidates), result.limited, result.obstacle)

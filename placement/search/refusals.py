@@ -1,10 +1,9 @@
-"""What each rule of a search removed.
+"""Records of the providers and trees that each rule of a search removed.
 
-Both phases of a search record here.  Narrowing applies one rule after another to sets of providers; each of them is a
-``Refusal``, with the sets before and after it.  Combining looks at one tree after another; a tree without a candidate
-is recorded under the constraint that rejected the last partial assignment in it.
+Narrowing records each rule that it applies as a ``Refusal``, with the sets before and after it.  Combining records each
+tree without a candidate under the constraint that rejected the last partial assignment in it.
 
-Recording costs a tuple for each rule and a dict entry for each tree.  Numbers are counted when they are read.
+Recording costs a tuple per rule and a dict update per tree; providers and trees are counted only on access.
 """
 
 from __future__ import annotations
@@ -16,27 +15,26 @@ from placement.index.forest import Forest
 from placement.index.slots import Slots, SlotSet
 from placement.search.query.query import AnyOf
 
-#: How many trees are kept as examples for each constraint.
+#: Trees that are kept as examples, per constraint.
 EXAMPLES = 5
 
-#: The obstacle of a search that left trees after narrowing, but combined no candidate in any of them.
+#: The obstacle of a search without candidates whose narrowing left trees.
 COMBINATION = "combination"
 
 
 class Refusal(NamedTuple):
-    """A rule that narrowed, in the words of the query."""
+    """A rule of narrowing, in the terms of the query, and its effect."""
 
-    #: The parameter, with the class for ``resources``; ``group`` for trees in which a demand cannot be supplied.
+    #: The parameter, with the class for ``resources``; ``group`` if it removed trees that cannot supply a demand.
     rule: str
-    #: The suffix of the group; None where the rule is about whole trees.
+    #: The suffix of the group; None for a rule about whole trees.
     suffix: str | None
     before: SlotSet
     after: SlotSet
     forest: Forest
-    #: The traits or aggregates that the rule names: a tuple of sets where one name of each is required, a set where all
-    #: are forbidden.
+    #: The traits or aggregates of the rule: a tuple of sets if one name of each is required, a set of forbidden names.
     names: AnyOf | frozenset[str] = ()
-    #: Whether both sets hold the roots of trees, not providers.
+    #: Whether both sets contain roots of trees, rather than providers.
     whole_trees: bool = False
 
     @property
@@ -46,7 +44,7 @@ class Refusal(NamedTuple):
 
     @property
     def trees(self) -> int:
-        """The number of trees that had providers before the rule and have none after it."""
+        """The number of trees from which the rule removed all providers."""
         roots_of = self.forest.roots_of
         return roots_of(self.before).count - roots_of(self.after).count
 
@@ -55,11 +53,11 @@ class Refusal(NamedTuple):
 class Refusals:
     """The refusals of one search."""
 
-    #: In the order in which the rules were applied.
+    #: Refusals in the order of the rules.
     narrowing: list[Refusal] = field(default_factory=list)
-    #: Trees without a candidate, by the constraint that rejected last in them.
+    #: Numbers of trees without a candidate, by the constraint that rejected last.
     combining: dict[str, int] = field(default_factory=dict)
-    #: The roots of some of these trees, for each constraint.
+    #: Roots of some of these trees, by constraint.
     examples: dict[str, list[int]] = field(default_factory=dict)
 
     def refused(self, tree: int, constraint: str) -> None:
@@ -67,8 +65,8 @@ class Refusals:
 
         Args:
             tree: The slot of its root.
-            constraint: In the words of the query, as ``Refusal.rule``: ``resources:VCPU``, ``group_policy``,
-                ``same_subtree``, ``required``.
+            constraint: The constraint in the terms of the query, as in ``Refusal.rule``: ``resources:VCPU``,
+                ``group_policy``, ``same_subtree``, ``required``.
         """
         count = self.combining[constraint] = self.combining.get(constraint, 0) + 1
         if count <= EXAMPLES:
@@ -83,10 +81,10 @@ class Refusals:
 
     @property
     def obstacle(self) -> str:
-        """The parameter that left no provider; ``combination`` if narrowing left some in every step."""
+        """The parameter that left no provider; ``combination`` if every rule left some."""
         return self.rule.partition(":")[0]
 
     @property
     def rule(self) -> str:
-        """The rule that left no provider, with the class for ``resources``; ``combination`` if each left some."""
+        """The rule that left no provider, with the class for ``resources``; ``combination`` if every rule left some."""
         return next((refusal.rule for refusal in self.narrowing if not refusal.after), COMBINATION)

@@ -48,8 +48,8 @@ def test_a_search_may_have_so_many_groups(serve):
     ):
         answer = search(call, groups, unsuffixed)
         assert answer.status == 400
-        assert "asks for 5 things" in answer.error["detail"]
-        assert "4 at most ([placement]max_request_groups)" in answer.error["detail"]
+        assert "has 5 demands" in answer.error["detail"]
+        assert "the limit is 4 ([placement]max_request_groups)" in answer.error["detail"]
 
 
 @pytest.mark.parametrize("more", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
@@ -84,7 +84,7 @@ FOUR = {HOST: {"VCPU": 1, "MEMORY_MB": 1}, DEVICES[0]: {"VCPU": 1, "DISK_GB": 1}
 
 def reported(answer):
     assert answer.status == 400
-    return "4 allocations; there may be 3 at most ([placement]max_allocations_per_request)" in answer.error["detail"]
+    return "4 allocations; the limit is 3 ([placement]max_allocations_per_request)" in answer.error["detail"]
 
 
 def test_a_claim_may_write_so_many_allocations(serve):
@@ -132,7 +132,7 @@ def test_a_provider_may_be_given_so_much_of_a_kind_by_one_request(serve, kind):
     before = call("GET", f"/resource_providers/{HOST}/{kind}").body
     answer = put(four)
     assert answer.status == 400
-    assert f"names 4 {kind}; there may be 3 at most ([placement]max_{kind}_per_request)" in answer.error["detail"]
+    assert f"names 4 {kind}; the limit is 3 ([placement]max_{kind}_per_request)" in answer.error["detail"]
     assert call("GET", f"/resource_providers/{HOST}/{kind}").body == before
     assert put(three).status == 200
 
@@ -155,4 +155,4 @@ def test_a_body_may_hold_so_many_values(database):
         body = {"resource_provider_generation": 0, "traits": ["A"] * (count - 1)}
         answer = call("PUT", f"/resource_providers/{HOST}/traits", 39, body)
         assert answer.status == status
-    assert "may hold 100 values at most ([api]max_request_body_values)" in answer.error["detail"]
+    assert "contains more than 100 values ([api]max_request_body_values)" in answer.error["detail"]

@@ -49,7 +49,7 @@ def test_another_process_deletes_all_that_a_consumer_holds(database):
     consumers = [claim(database, "one") for _ in range(3)]
     assert [*counted(index).values()] == [3]
     with opened(str(database.engine.url.render_as_string(hide_password=False))) as other:
-        other.write(lambda db: release.end_one(db, consumers[1]))
+        other.write(lambda db: release.end_consumer(db, consumers[1]))
     assert [*counted(index).values()] == [2]
 
 
@@ -59,7 +59,7 @@ def test_several_consumers_take_the_place_of_one(database):
     furnish(database)
     large = claim(database, "one", 2)
     assert [*counted(index).values()] == [1]
-    database.write(lambda db: release.end_one(db, large))
+    database.write(lambda db: release.end_consumer(db, large))
     claim(database, "one")
     claim(database, "one")
     assert [*counted(index).values()] == [2]
@@ -70,10 +70,10 @@ def test_a_provider_takes_the_slot_of_one_that_has_gone(database):
     index = LiveIndex(database)
     furnish(database, "old")
     consumers = [claim(database, "old", 2), claim(database, "old")]
-    database.write(lambda db: release.end_one(db, consumers[1]))
+    database.write(lambda db: release.end_consumer(db, consumers[1]))
     snapshot = index.current()
     assert [*counted(index).values()] == [1]
-    database.write(lambda db: release.end_one(db, consumers[0]))
+    database.write(lambda db: release.end_consumer(db, consumers[0]))
     database.write(lambda db: LockedProvider.lock(db, "old").delete())
     furnish(database, "new")
     for _ in range(2):
@@ -126,10 +126,10 @@ def test_a_consumer_of_several_classes_is_one(database):
 
 
 @pytest.mark.parametrize("wanted", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
-@pytest.mark.parametrize("many", [1, 2, 999])
-def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, many):
+@pytest.mark.parametrize("size", [1, 2, 999])
+def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, size):
     """Providers with ids that follow each other are one range in SQL, others are a list."""
-    monkeypatch.setattr(usage, "MANY", many)
+    monkeypatch.setattr(usage, "_BATCH_SIZE", size)
     furnish(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)

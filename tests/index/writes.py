@@ -143,7 +143,7 @@ class Writer:
 
     def free(self) -> Work:
         consumer = self.chance.choice(self.consumers)
-        return lambda db: release.end_one(db, consumer)
+        return lambda db: release.end_consumer(db, consumer)
 
     def reshape(self) -> Work:
         stock = {self.provider(): self.stock(("VCPU", "CUSTOM_A")) for _ in range(2)}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index.snapshot import Snapshot
-from placement.search.find import Found, Settings, find
+from placement.search.find import SearchResult, Settings, find
 from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import COMBINATION, Refusal
 from tests.search import oracle
@@ -20,7 +20,7 @@ def names(snapshot: Snapshot, refusal: Refusal) -> tuple[set[str], set[str]]:
     return before, after
 
 
-def check_narrowing(world: World, query: SearchQuery, found: Found) -> None:
+def check_narrowing(world: World, query: SearchQuery, found: SearchResult) -> None:
     for refusal in found.refusals.narrowing:
         before, after = names(found.snapshot, refusal)
         assert after <= before
@@ -33,7 +33,7 @@ def check_narrowing(world: World, query: SearchQuery, found: Found) -> None:
             assert after == {name for name in before if oracle.fits(world.members[name], class_, amount)}
 
 
-def check_obstacle(found: Found) -> None:
+def check_obstacle(found: SearchResult) -> None:
     removed_all = [refusal.rule for refusal in found.refusals.narrowing if not refusal.after.count]
     if found.candidates:
         assert found.obstacle == ""
@@ -50,7 +50,7 @@ def test_rules_record_the_sets_before_and_after(data: st.DataObject, world: Worl
     check_obstacle(found)
 
 
-def pairs(hosts: int, *, isolate: bool = False, amount: int = 1) -> Found:
+def pairs(hosts: int, *, isolate: bool = False, amount: int = 1) -> SearchResult:
     """Return the result for two groups, on hosts with one device of two units each."""
     world = World()
     for number in range(hosts):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.search.budget import Budget
-from placement.search.find import Found, Settings, find
+from placement.search.find import SearchResult, Settings, find
 from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import EXAMPLES, Refusals
@@ -17,7 +17,7 @@ REPEATED = "already searched in another tree"
 RULES = {"group_policy", "same_subtree", "required", "one provider per tree", REPEATED}
 
 
-def refused_in_combining(found: Found) -> int:
+def refused_in_combining(found: SearchResult) -> int:
     left_out = sum(refusal.trees for refusal in found.refusals.narrowing if refusal.rule == REPEATED)
     return sum(found.refusals.combining.values()) + left_out
 

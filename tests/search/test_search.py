@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from placement import signals
 from placement.search.choose import BREADTH_FIRST, DEPTH_FIRST
-from placement.search.find import Found, Settings, find
+from placement.search.find import SearchResult, Settings, find
 from placement.search.query.query import Group, SearchQuery
 from tests.search import oracle
 from tests.strategies import TRAITS, crowded_queries, crowds, examples, search_queries, worlds
@@ -21,7 +21,7 @@ from tests.world import World
 QUERIES = 5
 
 
-def named(found: Found) -> list[oracle.Answer]:
+def named(found: SearchResult) -> list[oracle.Answer]:
     """Return the candidates as answers of the oracle."""
 
     def name(slot: int) -> str:
@@ -41,7 +41,7 @@ def named(found: Found) -> list[oracle.Answer]:
     ]
 
 
-def found_once(found: Found) -> set[oracle.Answer]:
+def found_once(found: SearchResult) -> set[oracle.Answer]:
     answers = named(found)
     assert found.complete
     assert len(answers) == len(set(answers))

@@ -72,7 +72,7 @@ def _delete_idle(subject: Subject) -> Iterator[int]:
 
 def _give_back(subject: Subject) -> Iterator[int]:
     numbers: list[int] = []
-    lease_sweep.sweep(subject.database, given_back=numbers.append)
+    lease_sweep.sweep(subject.database, released=numbers.append)
     yield sum(numbers)
 
 

@@ -1,4 +1,4 @@
-"""Rows of allocations, as claims replace them; the transaction has locked the consumers and providers."""
+"""Writes of the rows of allocations, by a transaction that has locked their consumers and providers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def insert(
     provider_ids: Mapping[str, int],
     inventories: Mapping[tuple[str, str], ClaimedInventory],
 ) -> None:
-    """Insert what is claimed.
+    """Insert the allocations of claims.
 
     Args:
         provider_ids: Ids by uuid.
@@ -45,7 +45,7 @@ def insert(
 
 
 def delete_all(db: Transaction, consumers: Collection[Holding]) -> None:
-    """Delete everything that these consumers hold, and record it in the feed."""
+    """Delete all allocations of these consumers, and record the change in the feed."""
     holders = [consumer for consumer in consumers if consumer.held_on]
     if holders:
         db.execute(_DELETE, {"consumers": [consumer.uuid for consumer in holders]})
@@ -55,7 +55,7 @@ def delete_all(db: Transaction, consumers: Collection[Holding]) -> None:
 
 
 def delete_on(db: Transaction, consumer: str, provider_ids: Iterable[int]) -> None:
-    """Delete what the consumer holds on these providers, whose generations have been advanced for that."""
+    """Delete the consumer's allocations on these providers, whose generations the caller has advanced."""
     for provider_id in provider_ids:
         db.execute(_DELETE_ON, {"consumer": consumer, "provider": provider_id})
 

@@ -1,4 +1,4 @@
-"""A claim: all that one consumer is to hold from now on, everywhere or on one provider."""
+"""A claim: the new allocations of one consumer, on all providers or on one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ class AnyGeneration(enum.Enum):
     ANY_GENERATION = "any generation will do"
 
 
-#: Stands for a generation that the client does not state.  The value ``None`` is another one: it states that the
-#: consumer does not exist yet.
+#: The generation of a client that states none.  None, in contrast, states that the consumer does not exist yet.
 ANY_GENERATION = AnyGeneration.ANY_GENERATION
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All that one consumer is to hold from now on; a consumer that is left with nothing ends."""
+    """The new allocations of one consumer, which replace the old ones.  A consumer left without allocations ends."""
 
     consumer: str
     #: Amounts by provider uuid and name of the resource class.
@@ -32,13 +31,13 @@ class Claim:
     owner: Owner
     #: The consumer generation that the client states.
     generation: int | AnyGeneration | None = ANY_GENERATION
-    #: The uuid of the one provider that the claim is about; None for all providers.  What the consumer holds on others
-    #: stays as it is, and is not judged: it may be more than fits there now.  Such a claim states a generation.
+    #: The uuid of the only provider that the claim concerns; None for all providers.  Allocations on other providers do
+    #: not change and are not checked: they may exceed the capacity.  Such a claim states a generation.
     only_on: str | None = None
-    #: Who asks for it.
+    #: The author of the change, for the history.
     author: Author | None = field(default_factory=author.current, compare=False)
 
     @property
     def is_first(self) -> bool:
-        """Whether the client states that the consumer holds nothing yet, and claims something."""
+        """Whether the client states that the consumer is new, and claims resources."""
         return self.generation is None and bool(self.resources) and self.only_on is None

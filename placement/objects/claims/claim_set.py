@@ -1,23 +1,23 @@
-"""The engine of claims, by which consumers take, move and give back what providers have.
+"""The claim engine: consumers claim, move and release allocations.
 
 One transaction places the claims of several consumers: all of them or none (``place``), or each that fits
-(``place_each``).  The order of the steps is what makes it correct (docs/claims.rst):
+(``place_each``).  Correctness depends on the order of the steps (docs/claims.rst):
 
-1. read the consumers with what they hold, and find the providers;
-2. lock the consumers' rows in the order of their uuids, each only if it still is as it was read: from here on no other
-   transaction can change what these consumers hold;
-3. lock the providers' rows in the order of their ids: from here on no other transaction can add usage to them;
-4. only then read inventories and usage, and decide by the one fit rule what fits beside the usage of others;
-5. replace what the consumers hold.
+1. read the consumers with their allocations, and look the providers up;
+2. lock the consumers' rows in the order of their uuids, and collide if one has changed since: from this point on, other
+   transactions cannot change the allocations of these consumers;
+3. lock the providers' rows in the order of their ids: from this point on, other transactions cannot add usage to them;
+4. read inventories and usage, and judge by the capacity rule which claims fit beside the usage of other consumers;
+5. replace the allocations of the consumers.
 
-Usage of others can still shrink, since giving back locks no provider; that only makes room.  A transaction that waits
-does so at step 2 or 3, and holds no lock that those before it need.  Steps 1 and 2 come before the lock of step 3, so
-a busy provider is locked for as few round trips as possible (docs/adr/0007).
+The usage of other consumers can still decrease, because a release does not lock providers; that only frees capacity.  A
+transaction waits at step 2 or 3, without a lock that the transactions ahead of it need.  Steps 1 and 2 precede the lock
+of step 3, so a busy provider is locked for as few round trips as possible (docs/adr/0007).
 
-The two methods differ in what locks a row.  In ``place``, where a refusal rolls everything back, it is the statement
-that inserts, advances or deletes the row.  In ``place_each``, where a refused claim must leave nothing while the rest
-is committed, steps 2 and 3 only lock rows (those of new consumers are inserted for that), and generations advance after
-the decision.
+The two methods lock rows by different statements.  In ``place``, a failure rolls everything back, so the statement that
+inserts, advances or deletes a row also locks it.  In ``place_each``, a refused claim must not change anything while the
+others are committed.  So steps 2 and 3 only lock rows (and insert the rows of new consumers), and generations advance
+after the decision.
 """
 
 from __future__ import annotations
@@ -52,31 +52,32 @@ class PlacedClaim:
     consumer_generation: int
     #: The id of the consumer's row.
     row: int
-    #: Whether the consumer had a row before, and whether it held something.
+    #: Whether the consumer had a row before.
     existed: bool
+    #: Whether the consumer had allocations before.
     moved: bool
-    #: The generations of the providers it is on, by uuid.
+    #: Generations of its providers, by uuid.
     provider_generations: Mapping[str, int]
 
 
-#: What became of a claim: it was placed, or the failure says why not.
+#: The outcome of a claim: placed, or the reason why not.
 ClaimOutcome = PlacedClaim | errors.Failure
 
 
 class ClaimSet:
-    """Claims of different consumers that one transaction places."""
+    """Claims of different consumers, placed by one transaction."""
 
     def __init__(self, db: Transaction, claims: Sequence[Claim]) -> None:
         self._db = db
         self._claims = claims
-        #: The uuids of the providers that the claims name, in order.
+        #: Uuids of the providers that the claims name, in order.
         self._named: Collection[str] = dict.fromkeys(uuid for claim in claims for uuid in _providers_of(claim))
-        #: The claims that have not been refused so far.
+        #: The claims not refused so far.
         self._open = claims
-        #: Why claims are refused, by consumer; None if the first refusal is raised instead.
+        #: Failures of the refused claims, by consumer; None in ``place``, where the first failure is raised.
         self._refused: dict[str, errors.Failure] | None = None
         self._provider_ids: Mapping[str, int] = {}
-        #: Rows and holdings by consumer, as they were before the claims; the holding is empty if nothing is held.
+        #: Rows and holdings by consumer, before the claims; an empty holding for a consumer without allocations.
         self._consumers: dict[str, Consumer] = {}
         self._held: dict[str, Holding] = {claim.consumer: Holding(claim.consumer) for claim in claims}
 
@@ -87,19 +88,19 @@ class ClaimSet:
         *,
         created: Collection[str] = (),
     ) -> None:
-        """Make the consumers hold exactly what is claimed: all of them or none, judged together.
+        """Place all claims or none, judged together.
 
         Args:
-            provider_ids: Ids by uuid, if the caller has already looked the providers up.
-            prepare: Called between steps 2 and 3, with the ids of the providers that step 3 locks.  It may lock them,
-                and the claims are judged by the inventories that it leaves.
-            created: The uuids of providers that ``prepare`` creates if they do not exist.
+            provider_ids: Ids by uuid, if the caller has looked the providers up.
+            prepare: Called between steps 2 and 3 with the ids of the providers that step 3 locks.  It may lock them and
+                change their inventories before the claims are judged.
+            created: Uuids of providers that ``prepare`` creates if they do not exist.
 
         Raises:
-            ConsumerGenerationConflict: A client is mistaken about a consumer's generation.
-            UnknownAllocationProvider, UnknownResourceClass: A claim names what does not exist.
+            ConsumerGenerationConflict: A consumer has another generation than its client states.
+            UnknownAllocationProvider, UnknownResourceClass: A claim names a provider or a class that does not exist.
             NoInventoryToAllocate, AmountAgainstConstraints, CapacityExceeded: A claim does not fit.
-            Prerequisite: Expired leases hold something where a claim does not fit.
+            Prerequisite: A claim does not fit, but expired leases have allocations on its providers.
         """
         self._read(provider_ids, created)
         self._write_consumers()
@@ -113,7 +114,7 @@ class ClaimSet:
         try:
             self._judge([self._claims], inventories)
         except errors.CapacityExceeded:
-            # A transaction of its own ends them: this one has locked providers, which come after consumers.
+            # Another transaction releases them: this one has locked providers, and consumers must be locked first.
             leases.require_none_expired_on(self._db, self._claimed.values())
             raise
         self._replace(inventories, self._generations(inventories))
@@ -126,22 +127,22 @@ class ClaimSet:
         generations: Mapping[str, int] | None = None,
         skip_locked: bool = False,
     ) -> list[ClaimOutcome]:
-        """Place the claims that fit beside what others use, one after another.
+        """Place the claims that fit, judged one after another.
 
-        Each claim states a consumer generation, asks for something, and is about all providers.
+        Each claim states a consumer generation, claims resources, and concerns all providers.
 
         Args:
             provider_ids: As for ``place``.
-            relied_on: By the uuids of consumers, the ids of the providers on which they hold something.  Claims are
-                placed only if that is still so.  These consumers may be those of the claims.
-            generations: By provider uuid; claims are placed only on providers that still have these.  None: any.
-            skip_locked: Whether to refuse claims on providers that other transactions have locked, instead of waiting
-                for the locks, if the server can do so.
+            relied_on: Ids of the providers on which consumers must still have their allocations, by consumer uuid;
+                otherwise every claim is refused.  They may include the consumers of the claims.
+            generations: Required provider generations, by uuid; None for any.
+            skip_locked: Whether to refuse claims on providers that other transactions have locked, instead of waiting,
+                if the server supports it.
 
         Returns:
-            What became of each claim, in order.  The failures are those of ``place``, with two differences: an
-            unknown class is NoInventoryToAllocate; and AllocationsChanged refuses every claim if a consumer no longer
-            holds what is relied on, and a single claim if its provider is locked or has another generation.
+            The outcome of each claim, in order.  Claims fail as in ``place``, with two differences.  An unknown class
+            is NoInventoryToAllocate.  AllocationsChanged refuses all claims if ``relied_on`` does not hold, and a
+            single claim if its provider is locked or has another generation.
 
         Raises:
             Prerequisite: The lease of a consumer has expired.
@@ -150,46 +151,45 @@ class ClaimSet:
         refused: dict[str, errors.Failure] = {}
         self._refused = refused
         self._read(provider_ids)
-        tried = self._open
+        attempted = self._open
         self._lock_consumers(relied_on or {})
         self._lock_providers(generations, skip_locked)
         inventories = self._read_inventories()
         self._judge([[claim] for claim in self._open], inventories)
         Consumer.delete_new(
-            self._db, [claim.consumer for claim in tried if claim.consumer in refused and self._is_new(claim)]
+            self._db, [claim.consumer for claim in attempted if claim.consumer in refused and self._is_new(claim)]
         )
         for claim in self._open:
             if not self._is_new(claim):
                 self._consumers[claim.consumer].advance(self._db)
         provider_rows.advance_locked(self._db, self._claimed.values())
-        after = self._generations(inventories)
-        self._replace(inventories, after)
-        return [refused.get(claim.consumer) or self._placed(claim, after) for claim in self._claims]
+        generations_after = self._generations(inventories)
+        self._replace(inventories, generations_after)
+        return [refused.get(claim.consumer) or self._placed(claim, generations_after) for claim in self._claims]
 
     # --- step 1 ---
 
     def _read(self, provider_ids: Mapping[str, int] | None, created: Collection[str] = ()) -> None:
-        """Read the consumers with what they hold, and find the ids of the providers.
+        """Read the consumers with their allocations, and look up the ids of the providers.
 
-        If they hold something, a separate statement reads what.  That may be newer, but then step 2 collides, because
-        it requires that the rows still have the generations that were read first.
+        A separate statement reads the allocations, which may be newer than the rows.  Then step 2 collides, because it
+        requires the generations that were read first.
 
         Raises:
-            ConsumerGenerationConflict: A client is mistaken about a generation.
-            UnknownAllocationProvider: A provider does not exist; the first one is named.
+            ConsumerGenerationConflict: A consumer has another generation than its client states.
+            UnknownAllocationProvider: A provider does not exist; the failure names the first one.
             Prerequisite: The lease of a consumer has expired.
         """
         unchecked = [claim.consumer for claim in self._claims if isinstance(claim.generation, AnyGeneration)]
         if unchecked:
-            # Any generation will do, so a change by another writer is no reason to run again: the rows are locked
+            # Any generation is accepted, so a change by another transaction need not cause a retry: the rows are locked
             # before they are read.
             Consumer.create_and_lock(self._db, unchecked)
-        # A claim for nothing ends its consumer, unless the consumer may keep what it holds on other providers.
+        # A claim without resources ends its consumer, unless it may keep allocations on other providers.
         owners = {
             claim.consumer: claim.owner if claim.resources or claim.only_on is not None else None
             for claim in self._claims
         }
-        # The ids of providers are only queried if the caller has not passed them.
         providers_to_query = () if provider_ids is not None else self._named
         self._consumers, ids = Consumer.read_for_claims(self._db, owners, providers_to_query)
         self._provider_ids = ids if provider_ids is None else provider_ids
@@ -218,16 +218,16 @@ class ClaimSet:
         """Insert, advance or delete the consumers' rows.
 
         Raises:
-            Collision: A row is no longer as it was read.
+            Collision: A row has changed since it was read.
         """
-        # In one order for inserts, updates and deletes alike, so that transactions about the same consumers wait for
+        # Inserts, updates and deletes have one common order, so that transactions about the same consumers wait for
         # each other and do not deadlock.
         in_order = sorted(self._claims, key=lambda claim: claim.consumer)
-        for new, several in itertools.groupby(in_order, self._is_new):
-            if new:
-                Consumer.insert_all(self._db, [self._consumers[claim.consumer] for claim in several])
+        for is_new, group in itertools.groupby(in_order, self._is_new):
+            if is_new:
+                Consumer.insert_all(self._db, [self._consumers[claim.consumer] for claim in group])
                 continue
-            for claim in several:
+            for claim in group:
                 consumer = self._consumers[claim.consumer]
                 if claim.resources or self._kept_on(claim):
                     consumer.advance(self._db)
@@ -237,22 +237,22 @@ class ClaimSet:
                     consumer.delete(self._db)
 
     def _lock_consumers(self, relied_on: Mapping[str, Collection[int]]) -> None:
-        """Insert the rows of new consumers, lock the others, and refuse all claims if ``relied_on`` is no longer true.
+        """Insert the rows of new consumers, lock the others, and refuse all claims unless ``relied_on`` still holds.
 
         Raises:
-            Collision: A row is no longer as it was read.
+            Collision: A row has changed since it was read.
         """
         own = {claim.consumer for claim in self._open}
         new = {uuid for uuid in own if self._consumers[uuid].is_new}
-        for (is_own, is_new), several in itertools.groupby(
+        for (is_own, is_new), group in itertools.groupby(
             sorted(own | relied_on.keys()), lambda uuid: (uuid in own, uuid in new)
         ):
             if not is_own:
-                Consumer.lock_named(self._db, [*several])
+                Consumer.lock_named(self._db, [*group])
             elif is_new:
-                Consumer.insert_all(self._db, [self._consumers[uuid] for uuid in several])
+                Consumer.insert_all(self._db, [self._consumers[uuid] for uuid in group])
             else:
-                for uuid in several:
+                for uuid in group:
                     self._consumers[uuid].lock_as_read(self._db)
         Consumer.delete_created(self._db, relied_on.keys() - own)
         if relied_on:
@@ -264,7 +264,7 @@ class ClaimSet:
     # --- step 3 ---
 
     def _lock_providers(self, generations: Mapping[str, int] | None, skip_locked: bool) -> None:
-        """Lock the providers, and refuse claims on those that are gone, skipped, or of another generation."""
+        """Lock the providers, and refuse claims on providers that are deleted, skipped, or of another generation."""
         locked = provider_rows.lock_for_usage(self._db, self._claimed, skip_locked=skip_locked)
         for claim in self._open:
             for uuid in claim.resources:
@@ -276,23 +276,23 @@ class ClaimSet:
     # --- step 4 ---
 
     def _read_inventories(self) -> _Inventories:
-        """Return the inventories that are asked for; in ``place``, raises UnknownResourceClass."""
+        """Return the claimed inventories; in ``place``, raise UnknownResourceClass for a class that does not exist."""
         classes = dict.fromkeys(name for (_, name), _ in _amounts(self._open))
         if not classes:
             return {}
         providers = {id_: uuid for uuid, id_ in self._claimed.items()}
         inventories = ClaimedInventory.read(self._db, providers, classes)
         if self._refused is None:
-            # In ``place``, a class that none of the providers has inventory of is looked up: it may not exist.
+            # In ``place``, a class without inventories on any of the providers is looked up: it may not exist.
             with_inventory = {name for _, name in inventories}
             ResourceClass.ids(self._db, [name for name in classes if name not in with_inventory])
         return inventories
 
     def _judge(self, groups: Iterable[Sequence[Claim]], inventories: _Inventories) -> None:
-        """Refuse claims that do not fit.  Claims of a group are judged together, and the groups one after another."""
+        """Refuse claims that do not fit.  The claims of a group are judged together, the groups one after another."""
         used = {key: inventory.used for key, inventory in inventories.items()}
         for group in groups:
-            totals, given_up = _totals(group), self._given_up(group)
+            totals, released = _totals(group), self._released(group)
             try:
                 if totals and not inventories:
                     raise errors.NoInventoryToAllocate(
@@ -303,28 +303,32 @@ class ClaimSet:
                     if (uuid, name) not in inventories:
                         raise errors.NoInventoryToAllocate(resource_classes=name, uuids=uuid)
                     key = uuid, name
-                    inventories[key].check(amount, totals[key], used[key] - given_up[key], given_up[key])
+                    inventories[key].check(amount, totals[key], used[key] - released[key], released[key])
             except errors.Conflict as failure:
                 self._refuse(group[0], failure)
             else:
-                for key in (totals.keys() | given_up.keys()) & used.keys():
-                    used[key] += totals[key] - given_up[key]
+                for key in (totals.keys() | released.keys()) & used.keys():
+                    used[key] += totals[key] - released[key]
 
-    def _given_up(self, claims: Sequence[Claim]) -> Mapping[tuple[str, str], int]:
-        """Return what their consumers hold that the claims replace or take away, by provider uuid and class name."""
-        given_up = Counter[tuple[str, str]]()
+    def _released(self, claims: Sequence[Claim]) -> Mapping[tuple[str, str], int]:
+        """Return the amounts that the claims replace or release, by provider uuid and class name."""
+        released = Counter[tuple[str, str]]()
         for claim in claims:
             for (uuid, name), amount in self._held[claim.consumer].amounts.items():
                 if claim.only_on in (None, uuid):
-                    given_up[uuid, name] += amount
-        return given_up
+                    released[uuid, name] += amount
+        return released
 
     # --- step 5 ---
 
-    def _replace(self, inventories: _Inventories, after: Mapping[str, int]) -> None:
-        """Replace what the consumers hold; ``after`` are the new generations of providers, by uuid."""
+    def _replace(self, inventories: _Inventories, generations: Mapping[str, int]) -> None:
+        """Replace the allocations of the consumers.
+
+        Args:
+            generations: New generations of the providers, by uuid.
+        """
         placed = self._open
-        # A claim that is refused leaves no names behind.
+        # Not earlier: a refused claim must not leave names behind.
         names.require(self._db, [name for claim in placed for name in self._consumers[claim.consumer].missing_names])
         allocation_rows.delete_all(self._db, [self._held[claim.consumer] for claim in placed if claim.only_on is None])
         for claim in placed:
@@ -332,32 +336,33 @@ class ClaimSet:
                 allocation_rows.delete_on(self._db, claim.consumer, self._replaced_on(claim))
         allocation_rows.insert(self._db, placed, self._provider_ids, inventories)
         if self._db.has_history:
-            self._note(after)
+            self._note(generations)
 
-    def _note(self, after: Mapping[str, int]) -> None:
-        """Note for the history what the claims change."""
-        moved = {uuid: (self._provider_ids[uuid], generation) for uuid, generation in after.items()}
+    def _note(self, generations: Mapping[str, int]) -> None:
+        """Record the changes in the history."""
+        moved = {uuid: (self._provider_ids[uuid], generation) for uuid, generation in generations.items()}
         if ended := self._ended_provider_ids:
-            moved |= {one.uuid: (one.id, one.generation) for one in ResourceProvider.of_ids(self._db, ended)}
+            providers = ResourceProvider.of_ids(self._db, ended)
+            moved |= {provider.uuid: (provider.id, provider.generation) for provider in providers}
         advanced = {uuid: Advance(id_, new - 1, new) for uuid, (id_, new) in moved.items()}
         for claim in self._open:
             consumer, held = self._consumers[claim.consumer], self._held[claim.consumer]
             note_claim(self._db, claim, held, consumer.next_generation, consumer.id, advanced)
 
     def _generations(self, inventories: _Inventories) -> dict[str, int]:
-        """Return the generations that the providers have after the placed claims, by uuid."""
-        # In ``place``, the lock had already advanced them when the inventories were read.
-        later = self._refused is not None
+        """Return the generations of the providers after the placed claims, by uuid."""
+        # In ``place``, they were advanced before the inventories were read.
+        increment = self._refused is not None
         claimed = self._claimed
         return {
-            uuid: inventory.provider_generation + later
+            uuid: inventory.provider_generation + increment
             for (uuid, _), inventory in inventories.items()
             if uuid in claimed
         }
 
     def _placed(self, claim: Claim, generations: Mapping[str, int]) -> PlacedClaim:
         consumer = self._consumers[claim.consumer]
-        assert consumer.id is not None  # the row was there, or has been inserted
+        assert consumer.id is not None  # the row existed, or has been inserted
         return PlacedClaim(
             consumer_generation=consumer.next_generation,
             row=consumer.id,
@@ -366,10 +371,10 @@ class ClaimSet:
             provider_generations={uuid: generations[uuid] for uuid in claim.resources},
         )
 
-    # --- what the steps need ---
+    # --- helpers of the steps ---
 
     def _refuse(self, claim: Claim, failure: errors.Failure) -> None:
-        """Mark the claim as refused, for the first reason if there are several; in ``place``, raise the failure."""
+        """Mark the claim as refused for this reason, unless it is refused already; in ``place``, raise the failure."""
         if self._refused is None:
             raise failure
         self._open = [other for other in self._open if other is not claim]
@@ -380,36 +385,36 @@ class ClaimSet:
 
     @property
     def _claimed(self) -> dict[str, int]:
-        """The ids of the providers that claims ask something of, by uuid; those yet to be created are left out."""
+        """Ids of the providers with claimed resources, by uuid; providers yet to be created are left out."""
         ids = self._provider_ids
         return {uuid: ids[uuid] for claim in self._open for uuid in claim.resources if uuid in ids}
 
     @property
     def _ended_provider_ids(self) -> set[int]:
-        """The providers of consumers that end, or that leave the one provider that the claim is about.
+        """Ids of the providers of consumers that end, or that leave the only provider that their claim concerns.
 
-        A provider that a consumer only moves away from is not advanced.
+        A provider that a consumer leaves for another one is not advanced.
         """
         return set().union(*(self._replaced_on(claim) for claim in self._open if not claim.resources))
 
     def _replaced_on(self, claim: Claim) -> set[int]:
-        """Return the providers on which the consumer holds something that the claim takes away or replaces."""
+        """Return the ids of the providers whose allocations the claim replaces or releases."""
         return self._held[claim.consumer].held_on - self._kept_on(claim)
 
     def _kept_on(self, claim: Claim) -> set[int]:
-        """Return the providers on which the consumer holds something that the claim is not about."""
+        """Return the ids of the providers whose allocations the claim does not concern."""
         if claim.only_on is None:
             return set()
         return self._held[claim.consumer].held_on - {self._provider_ids.get(claim.only_on)}
 
 
 def _providers_of(claim: Claim) -> Collection[str]:
-    """Return the providers that the claim names."""
+    """Return the uuids of the providers that the claim names."""
     return claim.resources if claim.only_on is None else {claim.only_on, *claim.resources}
 
 
 def _amounts(claims: Iterable[Claim]) -> list[tuple[tuple[str, str], int]]:
-    """Return what is asked for, in order, by provider uuid and class name."""
+    """Return the claimed amounts, in order, with their provider uuid and class name."""
     return [
         ((uuid, name), amount)
         for claim in claims

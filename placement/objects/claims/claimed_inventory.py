@@ -1,4 +1,4 @@
-"""The inventories that a set of claims asks for, with their usage, which decide whether the claims fit."""
+"""The inventories and the usage by which claims are judged."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from placement.db.writes.transaction import Reading
 from placement.objects import capacity
 from placement.objects.provider import GENERATION
 
-#: Providers in one statement: for 200 values or more, MySQL guesses how many rows match, and may read all rows.
-_MANY = 150
+#: Providers per statement.  For 200 values or more, MySQL estimates the matching rows roughly, and may read the table.
+_BATCH_SIZE = 150
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedInventory:
-    """The inventory of one class on one provider, and how much of it is in use.
+    """The inventory of one class on one provider, with its usage.
 
-    It is valid while the provider is locked: the usage of others can shrink, but not grow.
+    It is valid while the provider is locked: the usage of other consumers can decrease, but not increase.
     """
 
     provider: str
@@ -34,7 +34,7 @@ class ClaimedInventory:
     min_unit: int
     max_unit: int
     step_size: int
-    #: The amount that all consumers hold.
+    #: The sum of all allocations.
     used: int
     provider_generation: int
 
@@ -47,7 +47,7 @@ class ClaimedInventory:
         Args:
             providers: Uuids by id.
         """
-        rows = batches.rows(db, _READ, "providers", providers, _MANY, names=list(class_names))
+        rows = batches.rows(db, _READ, "providers", providers, _BATCH_SIZE, names=list(class_names))
         return {
             (providers[row.provider_id], row.name): cls(
                 provider=providers[row.provider_id],
@@ -63,23 +63,23 @@ class ClaimedInventory:
             for row in rows
         }
 
-    def check(self, amount: int, total: int, used_by_others: int, given_up: int) -> None:
+    def check(self, amount: int, total: int, used_by_others: int, released: int) -> None:
         """Raise a failure if a claim for this amount does not fit.
 
         Args:
-            amount: What one claim asks for.
-            total: What all claims that are judged together ask for.
-            used_by_others: What other consumers hold.
-            given_up: What the consumers of these claims hold now, and replace.
+            amount: The amount of one claim.
+            total: The amounts of all claims that are judged together.
+            used_by_others: The amounts of other consumers.
+            released: The current amounts of the claims' consumers, which the claims replace.
 
         Raises:
-            AmountAgainstConstraints: No consumer may hold this amount at once.
-            CapacityExceeded: The total does not fit beside what others use.
+            AmountAgainstConstraints: The amount violates the unit constraints.
+            CapacityExceeded: The total does not fit beside the amounts of other consumers.
         """
         if not capacity.within_units(amount, self.min_unit, self.max_unit, self.step_size):
             raise errors.AmountAgainstConstraints(resource_class=self.resource_class, uuid=self.provider)
-        # Where inventory was cut below what is used, its consumers may still keep or lower what they hold.
-        if not capacity.has_room(total, used_by_others, self.capacity) and total > given_up:
+        # In an over-committed inventory, consumers may still keep or reduce their amounts.
+        if not capacity.within_capacity(total, used_by_others, self.capacity) and total > released:
             raise errors.CapacityExceeded(resource_class=self.resource_class, uuid=self.provider)
 
 
@@ -87,7 +87,7 @@ _A, _I, _C = allocations.c, inventories.c, resource_classes.c
 
 
 _USED = (
-    # With no other column, the database reads only an index.
+    # Without other columns, the database reads only an index.
     sa.select(sa.func.coalesce(sa.func.sum(_A.used), 0))
     .where(_A.resource_provider_id == _I.resource_provider_id, _A.resource_class_id == _I.resource_class_id)
     .correlate(inventories)
@@ -114,7 +114,7 @@ _READ = CompiledStatement(
         _GENERATION.label("generation"),
     )
     .select_from(inventories)
-    # ``+ 0`` keeps MySQL from joining in the other order: with old statistics it would begin with the classes, and
+    # ``+ 0`` keeps MySQL from joining in the other order: with stale statistics it would begin with the classes, and
     # read the inventories of all providers.
     .join(resource_classes, _C.id == _I.resource_class_id + 0)
     .where(

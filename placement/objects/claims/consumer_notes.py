@@ -1,4 +1,4 @@
-"""What the history is told about consumers: what a claim changes, and that they end."""
+"""Changes of consumers for the history: by a claim, or at their end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placement.db.writes.transaction import Transaction
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.holding import Holding
 
-#: An amount of one class on one provider, by the provider's uuid and the name of the class.
+#: A provider uuid and a class name.
 _Key = tuple[str, str]
 
 
@@ -22,13 +22,13 @@ def note_claim(
     row: int | None,
     advanced: Mapping[str, Advance],
 ) -> None:
-    """Note for the history what a claim changes about its consumer and about providers.
+    """Record in the history how a claim changes its consumer and providers.
 
     Args:
-        before: Empty for a consumer that held nothing.
-        generation: The consumer's generation after the claim, if it still holds anything then.
+        before: The previous holding; empty for a consumer without allocations.
+        generation: The consumer's generation after the claim, unless the claim ends it.
         row: The id of the consumer's row.
-        advanced: The providers that the claim advances, by uuid.
+        advanced: Generations of the providers that the claim advances, by uuid.
     """
     holds = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
     if claim.only_on is not None:
@@ -53,12 +53,12 @@ def note_end(
     claim: Claim | None = None,
     reason: str | None = None,
 ) -> None:
-    """Note for the history that a consumer gives back everything that it holds.
+    """Record in the history that a consumer ends and releases all its allocations.
 
     Args:
         advanced: As for ``note_claim``.
-        claim: The claim that ends it, if one does.
-        reason: Why it ends, if nobody asked for it.
+        claim: The claim that ends it, if there is one.
+        reason: Why it ends, if no request ended it.
     """
     changes: dict[Path, Pair] = {
         ("project",): (before.project, None),
@@ -90,12 +90,12 @@ def _note(
         if pair[0] != pair[1]:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
     db.note(CONSUMER, consumer, changes, advance=advance, project=project, by=by)
-    before, after = {key[0] for key in held}, {key[0] for key in holds}
+    providers_before, providers_after = {key[0] for key in held}, {key[0] for key in holds}
     for provider, of_provider in of_providers.items():
-        of_provider["consumers", consumer] = provider in before, provider in after
+        of_provider["consumers", consumer] = provider in providers_before, provider in providers_after
         db.note(PROVIDER, provider, of_provider, advance=advanced.get(provider), by=by)
 
 
 def written(lease: datetime.datetime | None) -> str | None:
-    """Return the end of a lease as events write it."""
+    """Return the expiry of a lease as text, for events."""
     return None if lease is None else lease.isoformat(timespec="microseconds") + "Z"

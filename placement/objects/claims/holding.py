@@ -1,4 +1,4 @@
-"""What consumers hold: the one record for it, and the one join that reads it."""
+"""Consumers with their allocations: the record, and the join that reads it."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from placement.objects.provider import GENERATION
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import spellings
 
-#: For each copy, the uuids of the providers that serve each group, by its suffix.
+#: For each copy of the request, the uuids of the providers that serve a group, by its suffix.
 Mappings = Sequence[Mapping[str, Sequence[str]]]
-#: Consumers in one statement.
-_MANY = 1000
+#: Consumers per statement; MariaDB converts a list of 1000 values or more into a table.
+_BATCH_SIZE = 999
 
 
 @dataclass(slots=True)
 class HeldAmounts:
-    """What a consumer holds on one provider."""
+    """The allocations of a consumer on one provider."""
 
     provider: str
     name: str | None
-    #: The provider's.
+    #: The provider's generation.
     generation: int
     #: Amounts by class.
     resources: dict[str, int] = field(default_factory=dict)
@@ -49,39 +49,39 @@ class HeldAmounts:
 
 @dataclass(slots=True)
 class Holding:
-    """A consumer with everything that it holds.
+    """A consumer with all its allocations.
 
-    Other implementations may leave rows that refer to missing rows.  So a consumer may have no row, and then has no
-    owner either; and a provider or class that does not exist shows only in ``held_on``.
+    Other implementations may leave rows that refer to missing rows.  So a consumer may lack a row, and with it an
+    owner; an allocation of a missing provider or class appears only in ``held_on``.
     """
 
     uuid: str
-    #: The id and generation of its row; None: it has no row.
+    #: The id and the generation of its row; None without a row.
     id: int | None = None
     generation: int | None = None
     #: Project and user are None if their rows are missing.
     project: str | None = None
     user: str | None = None
-    #: None: it has no type.
+    #: None without a type.
     type_name: str | None = None
-    #: Since when it holds something, if that was recorded: naive, UTC.
+    #: When its row was inserted, if that was recorded: naive, UTC.
     created_at: datetime.datetime | None = None
-    #: When its row was last written, even by a claim that only relies on what it holds: naive, UTC.
+    #: When its row was last written, even by a claim that only relies on it: naive, UTC.
     updated_at: datetime.datetime | None = None
-    #: When its claim ends, by the database's clock: naive, UTC; None for never.
+    #: The expiry of its lease, by the database's clock: naive, UTC; None without a lease.
     expires_at: datetime.datetime | None = None
-    #: Whether that time is over, so that what it holds must first be given back; None for never.
+    #: Whether its lease has expired, so that its allocations must be released first; None without a lease.
     is_expired: bool | None = None
-    #: The digest of the request that was claimed; None if it was not recorded, or not read.
+    #: The digest of the claim request; None if it was not recorded, or not read.
     content: str | None = None
-    #: None also if something else has since changed what the consumer holds.
+    #: Also None if the allocations have changed since the claim.
     mappings: Mappings | None = None
     #: By provider uuid.
     held: dict[str, HeldAmounts] = field(default_factory=dict)
     #: Sums by provider uuid and class name.  Only another implementation leaves several allocations of one class on one
-    #: provider; then ``held`` has the last of them, as that implementation's API shows it.
+    #: provider; ``held`` then contains the last one, as that implementation shows it.
     amounts: dict[tuple[str, str], int] = field(default_factory=dict)
-    #: Ids of the providers of all its allocations.
+    #: Ids of the providers of its allocations.
     held_on: set[int] = field(default_factory=set)
     #: When the newest allocation in ``held`` was written; only ``find`` reads it.
     modified: datetime.datetime | None = None
@@ -93,7 +93,7 @@ class Holding:
 
     @property
     def owner(self) -> Owner:
-        """The owner of a consumer that ``find`` returned; as an owner to write, it keeps the type."""
+        """The project and user of a consumer that ``find`` returned; a claim by this owner keeps the type."""
         assert self.project is not None
         assert self.user is not None
         return Owner(self.project, self.user)
@@ -105,11 +105,11 @@ class Holding:
 
     @property
     def exists(self) -> bool:
-        """Whether clients of /v1 can see it."""
+        """Whether clients of the v1 API can see it."""
         return self.id is not None and bool(self.held_on) and not self.is_expired
 
-    def is_what_it_was(self, before: Holding) -> bool:
-        """Return whether the consumer has not changed, apart from the date of its row and from its providers."""
+    def is_unchanged_since(self, before: Holding) -> bool:
+        """Return whether the consumer has not changed, except for the date of its row and for its providers."""
         return self._compared == before._compared
 
     @property
@@ -121,9 +121,9 @@ class Holding:
 
     @classmethod
     def find(cls, db: Reading, uuid: str) -> Self | None:
-        """Return what the Placement API shows of the consumer with exactly this uuid, case included; None for nothing.
+        """Return the consumer with exactly this uuid, case included, as the Placement API shows it, or None.
 
-        It shows no consumer without a row, a project or a user.  It shows one whose lease is over until that is ended.
+        The API hides a consumer without a row, a project or a user, and shows an expired one until it is released.
         """
         rows = [row for row in db.execute(_DATED, {"uuids": [uuid]}) if row.uuid == uuid]
         holding = cls.collect(rows).get(uuid)
@@ -135,56 +135,56 @@ class Holding:
 
     @classmethod
     def read_all(cls, db: Reading, uuids: Collection[str], *, with_record: bool = False) -> dict[str, Self]:
-        """Return the consumers that hold something, by uuid, even without a row or with an expired lease.
+        """Return the consumers with allocations, by uuid, even without a row or with an expired lease.
 
         Args:
-            with_record: Whether to read what the claim has recorded as well: ``content`` and ``mappings``.
+            with_record: Whether to read ``content`` and ``mappings``, too.
         """
         return cls._read(db, _WITH_RECORD if with_record else _HOLDING, uuids, with_record=with_record)
 
     @classmethod
     def lock(cls, db: Transaction, uuids: Collection[str], *, skip_locked: bool = False) -> list[Self]:
-        """Lock the rows of consumers in the order of their uuids, and return those that have one.
+        """Lock the rows of consumers in the order of their uuids, and return the consumers with a row.
 
-        They may hold nothing.  A row that is inserted after the locks are taken is left out: others may change it.
+        They may have no allocations.  A row that is inserted after the locks were taken is left out: it is not locked.
 
         Args:
-            skip_locked: Whether to leave out consumers that other transactions have locked, if the server can do so.
+            skip_locked: Whether to skip consumers that other transactions have locked, if the server supports it.
         """
         if not uuids:
             return []
         statement = _LOCK_FREE if skip_locked and db.skips_locked_rows else _LOCK
-        wanted = frozenset(uuids)
-        # Some collations also find a uuid in another case.
-        locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(wanted)}) if row.uuid in wanted]
-        found = cls._read(db, _OF_ROWS, locked)
-        return [found[uuid] for uuid in locked if uuid in found]
+        requested = frozenset(uuids)
+        # Some collations also match a uuid in another case.
+        locked = [row.uuid for row in db.execute(statement, {"uuids": sorted(requested)}) if row.uuid in requested]
+        holdings = cls._read(db, _OF_ROWS, locked)
+        return [holdings[uuid] for uuid in locked if uuid in holdings]
 
     def lock_lease(self, db: Transaction) -> None:
-        """Lock the row, and read the end of the lease again: extending a lease does not change the generation."""
+        """Lock the row and read the expiry again: extending a lease does not change the generation."""
         for locked in Holding.lock(db, [self.uuid]):
             self.expires_at = locked.expires_at
 
     @classmethod
     def collect(cls, rows: Iterable[Any], *, with_record: bool = False) -> dict[str, Self]:
-        """Return the consumers in the rows of ``joined``, by uuid, in the order of the rows."""
-        found: dict[str, Self] = {}
+        """Return the consumers in the rows of ``select_holdings``, by uuid, in the order of the rows."""
+        holdings: dict[str, Self] = {}
         for row in rows:
             # By position: access by column name would take half the time of a page.
-            holding = found.get(row[0])
+            holding = holdings.get(row[0])
             if holding is None:
-                holding = found[row[0]] = cls._of_row(row, with_record=with_record)
+                holding = holdings[row[0]] = cls._of_row(row, with_record=with_record)
             holding._add(*row[_ALLOCATION])
-        return found
+        return holdings
 
     @classmethod
     def _read(
         cls, db: Reading, statement: CompiledStatement, uuids: Collection[str], *, with_record: bool = False
     ) -> dict[str, Self]:
-        wanted = frozenset(uuids)
-        rows = batches.rows(db, statement, "uuids", sorted(wanted), _MANY)
-        # Some collations also find a uuid in another case.
-        return cls.collect((row for row in rows if row[0] in wanted), with_record=with_record)
+        requested = frozenset(uuids)
+        rows = batches.rows(db, statement, "uuids", sorted(requested), _BATCH_SIZE)
+        # Some collations also match a uuid in another case.
+        return cls.collect((row for row in rows if row[0] in requested), with_record=with_record)
 
     @classmethod
     def _of_row(cls, row: Any, *, with_record: bool) -> Self:
@@ -204,7 +204,7 @@ class Holding:
         resource_class: str | None,
         used: int,
     ) -> None:
-        """Add an allocation; if ``provider_id`` is None, the row has none."""
+        """Add the allocation of a row; the row has none if ``provider_id`` is None."""
         if provider_id is None:
             return
         self.held_on.add(provider_id)
@@ -218,59 +218,61 @@ class Holding:
         self.amounts[key] = self.amounts.get(key, 0) + used
 
 
-#: Where the columns of ``joined`` are: those for ``_add``, and those for the fields from ``id`` on.
+#: Columns of ``select_holdings``: the arguments of ``_add``, and the fields from ``id`` on.
 _ALLOCATION, _CONSUMER = slice(1, 7), slice(7, 16)
 
 
 def stored_uuids(db: Reading, texts: Collection[str]) -> dict[str, str]:
-    """Return, for each text that spells the uuid of a consumer, that uuid in the form in which its row has it.
+    """Return the stored spelling of consumer uuids, by the given text.
 
-    Of two consumers whose uuids differ only in spelling, the one spelled exactly like the text is preferred.  Without
-    a row, it is the canonical form.
+    Of two consumers whose uuids differ only in spelling, an exact match is preferred.  Without a row, the result is the
+    canonical form.
     """
-    wanted = {text: spellings(text) for text in texts}
-    rows = db.execute(_STORED, {"uuids": sorted({*itertools.chain(*wanted.values())})})
+    forms_of = {text: spellings(text) for text in texts}
+    rows = db.execute(_STORED, {"uuids": sorted({*itertools.chain(*forms_of.values())})})
     stored = {row.uuid for row in rows}
     in_any_case = {uuid.lower(): uuid for uuid in stored}  # some collations ignore case
     return {
-        text: next((each for each in forms if each in stored), in_any_case.get(forms[-1], forms[-1]))
-        for text, forms in wanted.items()
+        text: next((form for form in forms if form in stored), in_any_case.get(forms[-1], forms[-1]))
+        for text, forms in forms_of.items()
     }
 
 
 def providers_of(db: Reading, uuids: Collection[str]) -> dict[str, set[int]]:
-    """Return the ids of the providers on which each of these consumers holds something."""
-    found: dict[str, set[int]] = {uuid: set() for uuid in uuids}
+    """Return the ids of the providers of each consumer's allocations, by consumer uuid."""
+    held_on: dict[str, set[int]] = {uuid: set() for uuid in uuids}
     for row in db.execute(_HELD_ON, {"uuids": list(uuids)}):
-        if row.consumer_id in found:  # some collations also find a uuid in another case
-            found[row.consumer_id].add(row.resource_provider_id)
-    return found
+        if row.consumer_id in held_on:  # some collations also match a uuid in another case
+            held_on[row.consumer_id].add(row.resource_provider_id)
+    return held_on
 
 
-def joined(consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation: bool = False) -> sa.Select[Any]:
-    """Return the one statement that reads consumers with what they hold, so that all of it is of one moment.
+def select_holdings(
+    consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation: bool = False
+) -> sa.Select[Any]:
+    """Return the statement that reads consumers with their allocations; one statement reads a consistent state.
 
     The result has a row for each allocation.  All joins are outer joins: for an inner join in a page, SQLite would read
     all allocations.
 
     Args:
-        consumer: Anything with the columns of the table of consumers.
-        more: Further columns, which may be those of claims.
-        by_allocation: Whether to begin with the allocations, including those whose consumer has no row.  Otherwise it
-            begins with the consumers, and one without an allocation has a row, too.
+        consumer: A table or subquery with the columns of consumers.
+        more: Additional columns, for example of claims.
+        by_allocation: Whether to begin with the allocations, and so include allocations whose consumer has no row.
+            Otherwise begin with the consumers, and include a row for a consumer without allocations.
     """
     row = consumer.c
     holds = _A.consumer_id == row.uuid
-    found = allocations.outerjoin(consumer, holds) if by_allocation else consumer
-    # If allocations come second, these joins precede them: otherwise names would be looked up for each allocation.
-    found = (
-        found.outerjoin(projects, projects.c.id == row.project_id)
+    source = allocations.outerjoin(consumer, holds) if by_allocation else consumer
+    # Joined before allocations, so that names are not looked up for each allocation.
+    source = (
+        source.outerjoin(projects, projects.c.id == row.project_id)
         .outerjoin(users, users.c.id == row.user_id)
         .outerjoin(consumer_types, consumer_types.c.id == row.consumer_type_id)
         .outerjoin(claims, claims.c.consumer_id == row.id)
     )
     if not by_allocation:
-        found = found.outerjoin(allocations, holds)
+        source = source.outerjoin(allocations, holds)
     return sa.select(
         (_A.consumer_id if by_allocation else row.uuid).label("uuid"),
         *(_A.resource_provider_id, _P.uuid.label("provider"), _P.name, GENERATION.label("provider_generation")),
@@ -280,7 +282,7 @@ def joined(consumer: sa.FromClause, *more: sa.ColumnElement[Any], by_allocation:
         LEASE_HAS_EXPIRED.label("is_expired"),
         *more,
     ).select_from(
-        found.outerjoin(resource_providers, _P.id == _A.resource_provider_id).outerjoin(
+        source.outerjoin(resource_providers, _P.id == _A.resource_provider_id).outerjoin(
             resource_classes, resource_classes.c.id == _A.resource_class_id
         )
     )
@@ -296,11 +298,11 @@ _LOCK_FREE = CompiledStatement(_NAMED.order_by(_C.uuid).with_for_update(skip_loc
 
 
 def _by_allocation(*more: sa.ColumnElement[Any]) -> CompiledStatement:
-    statement = joined(consumers, *more, by_allocation=True)
+    statement = select_holdings(consumers, *more, by_allocation=True)
     return CompiledStatement(statement.where(_A.consumer_id.in_(_UUIDS)).order_by(_A.id))
 
 
 _HOLDING = _by_allocation()
 _DATED = _by_allocation(_A.created_at.label("allocated_at"))
 _WITH_RECORD = _by_allocation(claims.c.content, claims.c.generation.label("claim_generation"), claims.c.mappings)
-_OF_ROWS = CompiledStatement(joined(consumers).where(_C.uuid.in_(_UUIDS)).order_by(_A.id))
+_OF_ROWS = CompiledStatement(select_holdings(consumers).where(_C.uuid.in_(_UUIDS)).order_by(_A.id))

@@ -1,8 +1,7 @@
-"""The claims of a request, placed in a transaction of their own or with those of other threads (docs/adr/0036).
+"""Placing the claims of a request, alone or in one transaction with the claims of other threads (docs/adr/0036).
 
-Only claims of consumers that hold nothing yet, as their clients state, are placed together: mostly they have no rows
-for whose locks the batch might have to wait.  They are judged one after another, so each reply is one that the request
-could have had alone.
+Only claims of new consumers, as their clients state, are placed together: most have no rows yet whose locks the batch
+would wait for.  They are judged one after another, so each response is one that the request could have had alone.
 """
 
 from __future__ import annotations
@@ -25,10 +24,13 @@ LOG = logging.getLogger(__name__)
 
 
 def place(database: Database | DryRun[Any], claims: Sequence[Claim], *, attempts: int) -> None:
-    """Place the claims of one request, all of them or none; raises like ``ClaimSet.place`` and ``Database.write``.
+    """Place the claims of one request, all or none.
 
     Args:
         attempts: The largest number of attempts.
+
+    Raises:
+        Failure: As for ``ClaimSet.place`` and ``Database.write``.
     """
     write = functools.partial(
         database.write,
@@ -57,10 +59,10 @@ def _place_all(db: Transaction, claims: Sequence[Claim]) -> None:
 
 
 def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
-    """Place the claims that fit and that no other transaction holds up; return for each whether it is placed.
+    """Place the claims that fit and need not wait for locks; return for each whether it was placed.
 
-    What a refused claim has done so far, such as creating the names of its owner, must not be committed.  So the
-    transaction is rolled back, and done once more without that claim.
+    The writes of a refused claim, such as the names of its owner, must not be committed.  So the transaction is rolled
+    back, and retried without the refused claims.
     """
     placed = _commit_if_placed(database, claims)
     if not all(placed):
@@ -74,20 +76,20 @@ def _place_together(database: Database, claims: Sequence[Claim]) -> list[bool]:
 def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]:
     """Commit the claims if one attempt can place all of them; return for each whether it can be placed.
 
-    If all are true, they are committed.
+    The claims have been committed if all values are true.
 
     Raises:
-        Unavailable: This concerns all of them; it is OutcomeUnknown if the connection was lost during COMMIT.
+        Unavailable: No claim was placed, or, with OutcomeUnknown, the connection was lost during COMMIT.
     """
     placed: list[bool] = []
 
     def work(db: Transaction) -> None:
-        placed[:] = [False] * len(claims)  # what an earlier attempt placed was rolled back
+        placed[:] = [False] * len(claims)  # an earlier attempt was rolled back
         if db.attempt > 1:
             raise _NotAllPlaced
         different = len({frozenset(claim.resources) for claim in claims}) > 1
         if different and db.locks_rows and not db.skips_locked_rows:
-            raise _NotAllPlaced  # one locked row would hold up all of them
+            raise _NotAllPlaced  # one locked row would delay all of them
         outcomes = ClaimSet(db, claims).place_each(skip_locked=different)
         placed[:] = [isinstance(outcome, PlacedClaim) for outcome in outcomes]
         if not all(placed):
@@ -103,11 +105,11 @@ def _commit_if_placed(database: Database, claims: Sequence[Claim]) -> list[bool]
     except errors.Unavailable:
         raise
     except Exception as error:
-        # It may concern only one of them, and nothing was written.
+        # The failure may concern only one claim, and nothing was written.
         log_failure(LOG, f"{len(claims)} claims are placed separately", error)
         return [False] * len(claims)
     return placed
 
 
 class _NotAllPlaced(Exception):
-    """Ends an attempt that does not place all of its claims, so that it is neither committed nor run again."""
+    """Raised to end an attempt that does not place all claims, without a commit or a retry."""

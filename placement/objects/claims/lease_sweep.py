@@ -1,7 +1,7 @@
-"""Sweeps give back what all expired leases hold, in transactions of bounded size.
+"""Sweeps: releasing all expired leases, in transactions of bounded size.
 
-There is no daemon.  Searches, claims, workers after a request, and a command for operators do it.  Concurrent sweeps
-share the work, since each skips the consumers that another one has locked.
+There is no daemon.  Searches, claims, worker processes after a response, and a command for operators sweep.  Concurrent
+sweeps share the work, because each skips the consumers that another one has locked.
 """
 
 from __future__ import annotations
@@ -18,86 +18,84 @@ from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
 
-#: The most seconds that a worker spends on a sweep after a reply.
-_LONGEST = 5.0
-#: Seconds until the next sweep in the process, after one that failed or found everything due locked.
+#: Seconds of a sweep after a response, at most.
+_TIME_LIMIT = 5.0
+#: Seconds until the next sweep in the process, after one that failed or found all expired leases locked.
 _PAUSE = 5.0
-#: Attempts at one transaction.
+#: Attempts per transaction.
 ATTEMPTS = 3
-#: A sweep ends after this many transactions in a row that find all due consumers locked.
-MOST_IDLE = 50
+#: Successive transactions that find all expired leases locked, after which a sweep ends.
+MAX_IDLE = 50
 
 
 def sweep(
     database: Database,
-    most: int | None = None,
+    max_leases: int | None = None,
     until: float | None = None,
-    given_back: Callable[[int], object] = lambda _: None,
+    released: Callable[[int], object] = lambda _: None,
 ) -> bool:
-    """Give back what expired leases hold.
+    """Release expired leases.
 
     Args:
-        database: Where they are.
-        most: The largest number of leases; None for all.
-        until: The time, by the monotonic clock, after which no further transaction begins; the first always does.
-            None for no limit.
-        given_back: Called after each transaction with the number of leases that it ended.
+        max_leases: The largest number of leases; None for all.
+        until: The time, by the monotonic clock, after which no transaction begins except the first; None for no limit.
+        released: Called after each transaction with the number of leases that it released.
 
     Returns:
-        Whether no more are due.
+        Whether no expired lease is left.
 
     Raises:
-        Failure: As for ``Database.write``; what was given back before stays so.
+        Failure: As for ``Database.write``; leases released by earlier transactions stay released.
     """
     idle, begun = 0, False
     while database.read(leases.any_expired):
-        if most == 0 or idle == MOST_IDLE or (begun and until is not None and time.monotonic() > until):
+        if max_leases == 0 or idle == MAX_IDLE or (begun and until is not None and time.monotonic() > until):
             return False
         begun = True
-        batch = release.BATCH if most is None else min(most, release.BATCH)
-        ended = database.write(lambda db: leases.give_back(db, batch), attempts=ATTEMPTS)  # noqa: B023
-        given_back(ended)
-        if most is not None:
-            most -= ended
-        idle = 0 if ended else idle + 1
+        batch = release.BATCH if max_leases is None else min(max_leases, release.BATCH)
+        count = database.write(lambda db: leases.release_expired(db, batch), attempts=ATTEMPTS)  # noqa: B023
+        released(count)
+        if max_leases is not None:
+            max_leases -= count
+        idle = 0 if count else idle + 1
         if idle:
-            # Other transactions have locked everything that is due.
+            # Other transactions have locked all expired leases.
             retry.pause(idle)
     return True
 
 
 class LeaseSweeper:
-    """Sweeps on behalf of requests, without failing any or holding one up for long.  Shared by all threads."""
+    """Sweeps on behalf of requests, which never fail a request and are limited in time.  Shared by all threads."""
 
-    def __init__(self, database: Database, longest: float = _LONGEST) -> None:
-        """Prepare sweeps that take at most ``longest`` seconds."""
+    def __init__(self, database: Database, time_limit: float = _TIME_LIMIT) -> None:
+        """Prepare sweeps that begin no transaction after ``time_limit`` seconds."""
         self._database = database
-        self._longest = longest
+        self._time_limit = time_limit
         #: The time, by the monotonic clock, before which this process does not sweep.
         self._not_before = 0.0
-        #: Whether the last sweep ran out of time before it had given back everything; the next one gives back more.
+        #: Whether the last sweep ran out of time, and the next one will release more.
         self.is_behind = False
 
     def sweep(self) -> bool:
-        """Give back what expired leases hold, within the time limit; return whether it tried."""
+        """Release expired leases within the time limit; return whether it tried to."""
         self.is_behind = False
         now = time.monotonic()
         if now < self._not_before:
             return False
-        ended: list[int] = []
+        released: list[int] = []
         try:
             due = self._database.read(leases.count_expired)
             signals.leases_due(due)
-            if due and not sweep(self._database, until=now + self._longest, given_back=ended.append):
-                self.is_behind = any(ended)
+            if due and not sweep(self._database, until=now + self._time_limit, released=released.append):
+                self.is_behind = any(released)
                 if not self.is_behind:
                     self._not_before = time.monotonic() + _PAUSE
                 signals.leases_due(self._database.read(leases.count_expired))
             elif due:
                 signals.leases_due(0)
         except Exception as error:
-            # The database may not accept writes.  Searches are answered all the same, without this room.
+            # The database may be read-only.  Searches go on, and do not see the capacity of expired leases as free.
             self._not_before = time.monotonic() + _PAUSE
             reason = driver_errors.cause_of(error) if isinstance(error, errors.Failure) else None
-            LOG.warning("Expired leases are not given back: %s", reason or error)
+            LOG.warning("Expired leases cannot be released: %s", reason or error)
         return True

@@ -1,11 +1,12 @@
-"""Leases: claims that have an end, after which what they hold is given back.
+"""Leases: claims that expire, and whose allocations are then released.
 
-The end is a time by the database's clock, and is compared with no other clock, so those of workers do not matter.  A
-lease belongs to the consumer's row: it ends when the row is deleted, and a consumer that is created again has none.
+The expiry is a time by the database's clock and is compared only with that clock, so the clocks of worker processes do
+not matter.  A lease belongs to the consumer's row: it ends when the row is deleted, and a consumer that is created
+again has none.
 
-Every transaction that decides by the end of a lease writes the consumer's row, and reads the end only once it holds the
-lock on that row.  So if a request to extend a lease races with its end, exactly one of the two takes effect, and a
-lease is given back once (ADR 39).
+Every transaction that acts on an expiry writes the consumer's row, and reads the expiry under the lock of that row.  So
+if an extension races with the release of an expired lease, exactly one takes effect, and a lease is released once
+(ADR 39).
 """
 
 from __future__ import annotations
@@ -25,101 +26,93 @@ from placement.objects.claims import release
 from placement.objects.claims.consumer_notes import written
 from placement.objects.claims.holding import Holding
 
-#: The generation in records that have only an end.  No consumer has it, so no mappings are shown.
+#: The generation in claim records that contain only an expiry.  No consumer has it, so no mappings are shown.
 _NO_GENERATION = -1
 
 
 def now(db: Reading) -> datetime.datetime:
-    """Return the time by the database's clock: naive, UTC."""
+    """Return the current time by the database's clock: naive, UTC."""
     time: datetime.datetime = db.execute(_NOW).scalar_one()
     return time
 
 
-def end_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
-    """Return the time ``seconds`` from now, for ``claims.expires_at``; None for no end."""
+def expiry_after(db: Reading, seconds: int | None) -> datetime.datetime | None:
+    """Return the time ``seconds`` from now, for ``claims.expires_at``; None for no expiry."""
     return None if seconds is None else now(db) + datetime.timedelta(seconds=seconds)
 
 
 def any_expired(db: Reading) -> bool:
-    """Return whether there is an expired lease: one whose time is over, and that has not been given back yet."""
+    """Return whether a lease has expired and is not released yet."""
     return db.execute(ANY_EXPIRED).first() is not None
 
 
 def count_expired(db: Reading) -> int:
-    """Return the number of expired leases."""
+    """Return the number of leases that have expired and are not released yet."""
     return int(db.execute(_COUNT_EXPIRED).scalar_one())
 
 
-def count_ending(db: Reading, seconds: int) -> int:
-    """Return the number of leases that end within this time, and have not ended yet."""
-    return int(db.execute(_COUNT_ENDING, {"latest": end_after(db, seconds)}).scalar_one())
+def count_expiring(db: Reading, seconds: int) -> int:
+    """Return the number of active leases that expire within this time."""
+    return int(db.execute(_COUNT_EXPIRING, {"latest": expiry_after(db, seconds)}).scalar_one())
 
 
-def give_back(db: Transaction, most: int = release.BATCH) -> int:
-    """Give back what expired leases hold: at most ``most`` of them, those that ended first.
+def release_expired(db: Transaction, limit: int = release.BATCH) -> int:
+    """Release expired leases, at most ``limit``, in the order of their expiry; return their number.
 
-    If the server can skip locked rows, consumers that another transaction has locked are left to that one.
-
-    Returns:
-        The number of consumers that ended.
+    If the server supports it, consumers that another transaction has locked are skipped.
     """
-    return _end_expired(db, db.execute(_EXPIRED, {"most": min(most, release.BATCH)}).scalars().all(), skip_locked=True)
+    expired = db.execute(_EXPIRED, {"limit": min(limit, release.BATCH)})
+    return _end_expired(db, expired.scalars().all(), skip_locked=True)
 
 
 def require_none_expired_on(db: Transaction, providers: Collection[int]) -> None:
-    """Have an attempt run again after giving back what expired leases hold on these providers, if they hold anything.
+    """Raise Prerequisite if expired leases have allocations on these providers (ids).
 
-    Call it when an attempt is about to be refused because of what is held there.
-
-    Args:
-        providers: Ids.
-
-    Raises:
-        Prerequisite: There is an expired lease.
+    The attempt is then retried after their release.  Call it before a refusal that is due to allocations there.
     """
-    if db.execute(_EXPIRED_ON, {"providers": sorted(providers), "most": 1}).first() is not None:
-        raise Prerequisite(lambda first: _give_back_on(first, providers))
+    if db.execute(_EXPIRED_ON, {"providers": sorted(providers), "limit": 1}).first() is not None:
+        raise Prerequisite(lambda first: _release_on(first, providers))
 
 
 def require_ended(expired: Collection[str]) -> None:
-    """Raise Prerequisite: the attempt runs again once these consumers, whose leases have expired, are ended."""
+    """Raise Prerequisite: the attempt is retried after the release of these consumers, whose leases have expired."""
     raise Prerequisite(lambda first: _end_expired(first, expired, skip_locked=False))
 
 
-def _give_back_on(db: Transaction, providers: Collection[int]) -> None:
-    expired = db.execute(_EXPIRED_ON, {"providers": sorted(providers), "most": release.BATCH})
+def _release_on(db: Transaction, providers: Collection[int]) -> None:
+    expired = db.execute(_EXPIRED_ON, {"providers": sorted(providers), "limit": release.BATCH})
     _end_expired(db, expired.scalars().all(), skip_locked=False)
 
 
 def _end_expired(db: Transaction, uuids: Collection[str], *, skip_locked: bool) -> int:
-    # The lease may have been extended, and that committed, before this transaction got the lock.
+    # Until this transaction got the lock, another one may have extended the lease.
     return release.end_expired(db, Holding.lock(db, uuids, skip_locked=skip_locked))
 
 
 def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
-    """Set or clear the end of a consumer's claim, even if another program has placed it.
+    """Set or clear the expiry of a consumer's claim, even if another program has placed it.
 
     Raises:
-        NoAllocations: The consumer holds nothing, or its lease is over.
+        NoAllocations: The consumer has no allocations, or its lease has expired.
     """
     is_locked = db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()}).rowcount
     before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid) if is_locked else None
     if before is None or not before.exists:
         raise errors.NoAllocations(uuid=consumer_uuid)
-    expires_at = end_after(db, seconds)
+    expires_at = expiry_after(db, seconds)
     if db.has_history:
         changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
         advance = Advance(before.id, before.generation, before.generation)
         db.note(CONSUMER, consumer_uuid, changes, advance=advance, project=before.project)
-    is_claimed = db.execute(_EXTEND, {"consumer": before.id, "ends": expires_at}).rowcount
+    is_claimed = db.execute(_EXTEND, {"consumer": before.id, "expiry": expires_at}).rowcount
     if not is_claimed and expires_at is not None:
-        new: dict[str, Any] = {
+        record: dict[str, Any] = {
             "consumer_id": before.id,
             "generation": _NO_GENERATION,
             "mappings": [],
             "expires_at": expires_at,
         }
-        db.execute(sa.insert(claims), new)
+        db.execute(sa.insert(claims), record)
 
 
 _C = claims.c
@@ -129,7 +122,7 @@ _EXPIRED = (
     .join(claims, _C.consumer_id == consumers.c.id)
     .where(LEASE_HAS_EXPIRED)
     .order_by(_C.expires_at, _C.consumer_id)
-    .limit(sa.bindparam("most"))
+    .limit(sa.bindparam("limit"))
 )
 _EXPIRED_ON = _EXPIRED.where(
     sa.exists().where(
@@ -143,7 +136,7 @@ ANY_EXPIRED = (
     sa.select(_C.consumer_id).join(consumers, _C.consumer_id == consumers.c.id).where(LEASE_HAS_EXPIRED).limit(1)
 )
 _COUNT_EXPIRED = ANY_EXPIRED.limit(None).with_only_columns(sa.func.count(), maintain_column_froms=True)
-_COUNT_ENDING = (
+_COUNT_EXPIRING = (
     sa.select(sa.func.count())
     .select_from(claims)
     .join(consumers, _C.consumer_id == consumers.c.id)
@@ -151,4 +144,4 @@ _COUNT_ENDING = (
 )
 _TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
-_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("ends"))
+_EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("expiry"))

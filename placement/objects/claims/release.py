@@ -1,7 +1,7 @@
 """Releases: ending consumers, many in one transaction.
 
-A consumer's row is locked before anything is decided: from then on no other transaction can change what it holds.
-Providers are not locked, since giving back only makes room (placement/objects/claims/claim_set.py).
+A consumer's row is locked first, so that other transactions cannot change its allocations.  Providers are not locked,
+because a release only frees capacity (placement/objects/claims/claim_set.py).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from placement.objects.claims.holding import Holding
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers in one transaction; MariaDB turns a list of a thousand or more into a table.
+#: Consumers per transaction; MariaDB converts a list of 1000 values or more into a table.
 BATCH = 500
 
 
 def release(db: Transaction, uuids: Collection[str]) -> list[str]:
-    """End the consumers that hold something, and return their uuids."""
+    """End the consumers that have allocations, and return their uuids."""
     return _end_holding(db, Holding.lock(db, uuids))
 
 
-def end_one(db: Transaction, uuid: str) -> None:
-    """End a consumer, even one whose lease is over; raises NoAllocations if it holds nothing."""
+def end_consumer(db: Transaction, uuid: str) -> None:
+    """End a consumer, even one whose lease has expired; raise NoAllocations if it has no allocations."""
     ending = [consumer for consumer in Holding.lock(db, [uuid]) if consumer.held_on]
     if not ending:
         raise errors.NoAllocations(uuid=uuid)
@@ -40,20 +40,20 @@ def end_one(db: Transaction, uuid: str) -> None:
 
 
 def release_unchanged(db: Transaction, read: Iterable[Holding]) -> list[str]:
-    """End the consumers that are still as they were when they were read, and return their uuids.
+    """End the consumers that have not changed since they were read, and return their uuids.
 
-    Everything that was read is compared.  A uuid and a generation do not identify a consumer: if it ended and another
-    project created it again, it begins with the same generation.  Nor does an id: SQLite reuses the highest one.
+    All fields are compared, because neither uuid and generation nor the id identify a consumer.  If it has ended and
+    another project has created it again, it starts with the same generation; and SQLite reuses the highest id.
     """
     before = {holding.uuid: holding for holding in read}
     locked = Holding.lock(db, before)
-    return _end_holding(db, [one for one in locked if one.is_what_it_was(before[one.uuid])])
+    return _end_holding(db, [holding for holding in locked if holding.is_unchanged_since(before[holding.uuid])])
 
 
 def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
-    """End locked consumers that hold something.
+    """End the locked consumers with allocations, and return their uuids.
 
-    A consumer whose lease is over counts as holding nothing, as in every reply; it is given back as expired.
+    A consumer whose lease has expired counts as absent, as in every response, and is released as expired.
     """
     end_expired(db, locked)
     ending = [consumer for consumer in locked if consumer.held_on and not consumer.is_expired]
@@ -62,9 +62,9 @@ def _end_holding(db: Transaction, locked: Collection[Holding]) -> list[str]:
 
 
 def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
-    """End the locked consumers whose lease is over, and return their number.
+    """End the locked consumers whose lease has expired, and return their number.
 
-    The request that notices this did not ask for it, and may be another project's.
+    The request that notices them is not recorded as the author: it may belong to another project.
     """
     ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:
@@ -75,18 +75,18 @@ def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
 
 
 def _publish_expired(ended: int) -> None:
-    LOG.info("Gave back what %d expired leases held.", ended)
+    LOG.info("Released %d expired leases.", ended)
     signals.leases_expired(ended)
 
 
 def end(db: Transaction, ending: Collection[Holding], *, reason: str | None = None) -> None:
-    """Delete locked consumers with everything they hold, and record it in the feed and the history.
+    """Delete locked consumers with their allocations, and record it in the feed and the history.
 
-    Locking the row would not be enough, because between Galera nodes a lock excludes nothing: of two transactions about
-    one consumer, the later one is refused only if both have written its row (docs/adr/0012).
+    Locks are not replicated between Galera nodes: of two transactions about one consumer, the later one fails
+    certification only if both have written its row (docs/adr/0012).
 
     Args:
-        reason: For the history: why it ends, if nobody asked for it.
+        reason: Why they end, if no request ended them; for the history.
     """
     if not ending:
         return

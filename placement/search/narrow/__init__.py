@@ -1,5 +1,5 @@
-"""Narrowing: from a query and a snapshot to the combination problem of each tree that could serve the query.
+"""Narrowing: from a query and a snapshot to the problem of each tree that could serve the query.
 
-narrowing      each rule about one provider, or one tree, as a set operation over all providers
-tree_problems  the problem of each remaining tree, made when it is asked for
+narrowing       rules about one provider, or one tree, as set operations over all providers
+tree_problems   the problem of each remaining tree, made on demand
 """

@@ -1,8 +1,8 @@
-"""Which providers could supply each demand, and in which trees every demand could be supplied.
+"""The providers that could supply each demand, and the trees in which every demand could be supplied.
 
-Every rule of a query that concerns one provider, or one tree, is a set operation over all providers of a snapshot.
-What remains is no candidate yet: rules that concern several providers of a candidate are left to the solver.  A rule
-is recorded with the sets before and after it (``refusals``).
+Each rule of a query about one provider, or one tree, is a set operation over all providers of a snapshot.  Rules about
+several providers of a candidate are left to the solver, so the result contains no candidates yet.  Each rule is
+recorded with the sets before and after it (``refusals``).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from placement.search.budget import Budget
 from placement.search.query.query import UNSUFFIXED, AnyOf, Group, SearchQuery
 from placement.search.refusals import Refusal, Refusals
 
-#: A set operation costs ``_SET_OPERATION`` operations of the budget, plus one per ``_SLOTS_AT_ONCE`` slots.
-_SET_OPERATION, _SLOTS_AT_ONCE = 5, 2_000
-#: Computing where an amount fits costs as much as this many set operations.
+#: Operations of the budget per set operation; slots per additional operation.
+_SET_OPERATION, _SLOTS_PER_OPERATION = 5, 2_000
+#: Set operations that cost as much as the comparison of an amount with all inventories of a class.
 _FITTING = 5
 
 
@@ -31,35 +31,35 @@ class Eligible:
 
     #: In their own tree.
     local: SlotSet
-    #: Those of them that can also supply it in the trees that they share with.
+    #: The subset that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
 class Narrowed(NamedTuple):
-    """What narrowing leaves to the solver."""
+    """The result of narrowing."""
 
     snapshot: Snapshot
     query: SearchQuery
-    #: For each demand; the same object where demands are equal.  Empty if there is no tree.
+    #: By demand; the same object for equal demands.  Empty if no tree is left.
     eligible: tuple[Eligible, ...]
-    #: The roots of the trees in which every demand can be supplied, if each had the tree to itself.
+    #: The roots of the trees in which each demand can be supplied, without regard to the others.
     roots: SlotSet
 
 
 def narrow(
-    query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Refusals, among: SlotSet | None = None
+    query: SearchQuery, snapshot: Snapshot, budget: Budget, refusals: Refusals, roots: SlotSet | None = None
 ) -> Narrowed:
     """Return the providers and trees that could serve the query.
 
     Args:
-        among: The roots of the trees to look at; None: all.
+        roots: The roots of the trees to search; None for all trees.
 
     Raises:
-        Exhausted: The budget is used up.
+        Exhausted: The budget is exhausted.
     """
     narrowing = _Narrowing(snapshot, budget, refusals)
-    if among is not None:
-        narrowing.begin_with(among)
+    if roots is not None:
+        narrowing.begin_with(roots)
     narrowing.apply_root_rules(query)
     eligible: list[Eligible] = []
     for group in query.groups:
@@ -71,21 +71,21 @@ def narrow(
 
 
 def providers_serving(group: Group, snapshot: Snapshot) -> SlotSet:
-    """Return the providers that can serve the whole group by themselves, without regard to trees and sharing."""
+    """Return the providers that can each serve the whole group, without regard to trees and sharing."""
     narrowing = _Narrowing(snapshot, None, Refusals())
     return narrowing.with_room(group, group.resources, narrowing.meeting_rules(group))
 
 
 def roots_served(narrowed: Narrowed, providers: Collection[int]) -> SlotSet:
-    """Return the roots of the trees in which these providers, of one candidate, can supply it."""
+    """Return the roots of the trees in which the providers of a candidate can supply it."""
     narrowing = _Narrowing(narrowed.snapshot, None, Refusals())
     roots = narrowed.roots
     for slot in providers:
-        one = SlotSet.sparse(np.array([slot], np.intp))
-        own = SlotSet.sparse(narrowed.snapshot.forest.roots(one.slots()))
-        if not any(one & eligible.sharing for eligible in narrowed.eligible):
-            return own
-        roots &= own | narrowing.roots_shared_with(one)
+        provider = SlotSet.sparse(np.array([slot], np.intp))
+        own_root = SlotSet.sparse(narrowed.snapshot.forest.roots(provider.slots()))
+        if not any(provider & eligible.sharing for eligible in narrowed.eligible):
+            return own_root
+        roots &= own_root | narrowing.roots_shared_with(provider)
     return roots
 
 
@@ -96,7 +96,7 @@ class _Narrowing:
         """Begin with all trees.
 
         Args:
-            budget: None for a search without bounds.
+            budget: None for an unlimited search.
         """
         self.roots = snapshot.forest.all_roots
         self._snapshot = snapshot
@@ -104,18 +104,18 @@ class _Narrowing:
         self._refusals = refusals
         self._sharing = snapshot.with_trait(SHARES)
         self._some_share = bool(self._sharing)
-        #: By the rules of a suffixed group: equal groups are narrowed once.
+        #: Results by the rules of a suffixed group: equal groups are narrowed once.
         self._known: dict[Hashable, Eligible] = {}
-        #: Roots of the trees that have a member in one of some aggregates.
+        #: Roots of the trees with a member in at least one of these aggregates.
         self._trees_in: dict[frozenset[str], SlotSet] = {}
         self._budget = budget
-        self._price = _SET_OPERATION + snapshot.size // _SLOTS_AT_ONCE
+        self._price = _SET_OPERATION + snapshot.size // _SLOTS_PER_OPERATION
 
     def begin_with(self, roots: SlotSet) -> None:
-        """Leave out all other trees.  If these are few, set operations are cheap."""
+        """Leave out all other trees; set operations on a few trees are cheap."""
         self.roots = roots
         if roots.is_sparse:
-            self._price = _SET_OPERATION + roots.count // _SLOTS_AT_ONCE
+            self._price = _SET_OPERATION + roots.count // _SLOTS_PER_OPERATION
 
     # --- records and costs ---
 
@@ -128,16 +128,16 @@ class _Narrowing:
         names: AnyOf | frozenset[str] = (),
         whole_trees: bool = False,
     ) -> SlotSet:
-        """Record what a rule left, and return it; the arguments are those of ``Refusal``."""
+        """Record the effect of a rule, and return ``after``; the arguments are fields of ``Refusal``."""
         self._spend(1, after.nbytes)
         self._refusals.narrowing.append(Refusal(rule, suffix, before, after, self._forest, names, whole_trees))
         return after
 
     def _spend(self, set_operations: int, size: int = 0) -> None:
-        """Charge the budget for set operations, and for the bytes of a set that is kept.
+        """Charge the budget for set operations, and for the bytes of a set to keep.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         if self._budget is not None:
             self._budget.spend(set_operations * self._price)
@@ -146,7 +146,7 @@ class _Narrowing:
     # --- rules about trees ---
 
     def apply_root_rules(self, query: SearchQuery) -> None:
-        """Leave out trees whose root, or whose traits, do not meet the query, before looking at inventories."""
+        """Leave out trees by the rules for their roots and traits, before any inventories are read."""
         with_trait = self._snapshot.with_trait
         required, forbidden = query.root_traits.any_of, query.root_traits.none_of
         if required:
@@ -163,36 +163,36 @@ class _Narrowing:
                 self._keep_trees_with(group.traits.any_of)
 
     def leave_out_avoided(self, traits: frozenset[str]) -> None:
-        """Leave out trees that the service avoids.  Last: what this removes would have been a place."""
+        """Leave out trees whose root the service avoids; the last step, so that it removes only usable trees."""
         if traits and (avoided := self.roots & self._any_of(self._snapshot.with_trait, traits)):
             self._keep_trees("root_required", None, self.roots - avoided, traits)
 
     def _keep_trees(self, rule: str, suffix: str | None, roots: SlotSet, names: AnyOf | frozenset[str] = ()) -> None:
         self.roots = self._record(rule, suffix, self.roots, roots, names, whole_trees=True)
 
-    def _keep_trees_with(self, required: AnyOf, among: SlotSet | None = None) -> None:
-        """Leave out trees that lack all traits of one of the sets.
+    def _keep_trees_with(self, required: AnyOf, providers: SlotSet | None = None) -> None:
+        """Leave out trees in which no provider has a trait of one of the sets.
 
         Args:
-            among: the providers whose traits count; None: all.
+            providers: The providers whose traits count; None for all.
         """
         roots = self.roots
         for traits in required:
             having = self._any_of(self._snapshot.with_trait, traits)
-            if among is not None:
-                having &= among
+            if providers is not None:
+                having &= providers
             roots &= self._roots_supplied_by(having)
         self._keep_trees("required", UNSUFFIXED, roots, required)
 
     def _roots_supplied_by(self, providers: SlotSet) -> SlotSet:
-        """Return the roots of the trees that have one of the providers, or with which one of them shares."""
+        """Return the roots of the trees that contain one of the providers, or with which one of them shares."""
         roots = self._forest.roots_of(providers)
         if self._some_share:
             roots |= self.roots_shared_with((providers & self._sharing).compact())
         return roots
 
     def roots_shared_with(self, sharing: SlotSet) -> SlotSet:
-        """Return the roots of the trees that sharing providers share with; their own may be missing."""
+        """Return the roots of the trees with which sharing providers share; their own may be missing."""
         self._spend(1 + sharing.count // _SET_OPERATION)
         provider = self._snapshot.provider
         aggregates = frozenset().union(*(provider(slot).aggregates for slot in sharing.slots().tolist()))
@@ -215,15 +215,15 @@ class _Narrowing:
     # --- groups ---
 
     def eligible(self, group: Group) -> list[Eligible]:
-        """Return the eligible providers for each demand of the group, and leave out trees without any."""
+        """Return the eligible providers for each demand of the group, and leave out trees without them."""
         if group.suffix == UNSUFFIXED:
             meeting, sharing = self._meeting_unsuffixed_rules(group)
             eligible = [
                 self._eligible(group, {name: amount}, meeting, sharing) for name, amount in group.resources.items()
             ]
             if group.traits.any_of:
-                # No combination of other providers can have the required traits.
-                providers = SlotSet.union([one.local for one in eligible], self._forest.size)
+                # Only eligible providers can contribute the required traits.
+                providers = SlotSet.union([demand.local for demand in eligible], self._forest.size)
                 self._keep_trees_with(group.traits.any_of, providers)
             return eligible
         key = (frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree)
@@ -232,9 +232,9 @@ class _Narrowing:
         return [self._known[key]]
 
     def _meeting_common_rules(self, group: Group) -> SlotSet:
-        """Return the providers that meet the rules that each provider of any group meets by itself.
+        """Return the providers of the remaining trees, and sharing providers, that meet the rules common to all groups.
 
-        They are in the trees that remain, or share.
+        Every provider of a group has to meet these rules by itself.
         """
         chosen = self._forest.trees_of(self.roots)
         if self._some_share:
@@ -250,7 +250,7 @@ class _Narrowing:
         return chosen
 
     def _tree_of(self, uuid: str) -> SlotSet:
-        """Return the providers of the tree that the provider is in; none if there is no such provider."""
+        """Return the providers of the tree that contains the provider; none if it does not exist."""
         slot = self._snapshot.by_uuid.get(uuid)
         if slot is None:
             return EMPTY
@@ -268,10 +268,10 @@ class _Narrowing:
         return chosen
 
     def _meeting_unsuffixed_rules(self, group: Group) -> tuple[SlotSet, SlotSet]:
-        """Return the providers that meet the rules of the unsuffixed group, and those that may supply it by sharing.
+        """Return the providers that meet the rules of the unsuffixed group, and the providers that may share.
 
-        In its own tree a provider meets ``member_of`` if it, or its root, is in the aggregates; where it shares, it has
-        to be in them itself.  ``required`` is left to ``eligible`` and to the solver.
+        In its own tree, a provider meets ``member_of`` if it or its root is in the aggregates; to share, it has to be
+        in them itself.  ``required`` is left to ``eligible`` and to the solver.
         """
         chosen = self._meeting_common_rules(group)
         if not group.aggregates.any_of:
@@ -282,12 +282,12 @@ class _Narrowing:
         return chosen, self._sharing & inside
 
     def _eligible(self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet) -> Eligible:
-        """Return the eligible providers for a demand, and leave out trees without any.
+        """Return the eligible providers for a demand, and leave out trees without them.
 
         Args:
-            resources: Of the demand.
+            resources: The resources of the demand.
             meeting: The providers that meet the rules of the group.
-            may_share: The providers that may supply the demand in other trees, if they can at all.
+            may_share: The providers that may supply the demand in other trees if they have the resources.
         """
         local = self.with_room(group, resources, meeting)
         sharing = (local & may_share).compact() if self._some_share else EMPTY
@@ -298,7 +298,7 @@ class _Narrowing:
         return Eligible(local, sharing)
 
     def with_room(self, group: Group, resources: Mapping[str, int], chosen: SlotSet) -> SlotSet:
-        """Return those of the chosen providers where each amount fits."""
+        """Return the chosen providers in which each amount fits."""
         for name, amount in resources.items():
             self._spend(_FITTING)
             column = self._snapshot.column(name)

@@ -1,7 +1,7 @@
-"""From narrowed sets of providers to the combination problem of each tree, one by one.
+"""Conversion of narrowed sets of providers to the problems of single trees.
 
-Trees that could only repeat the candidates of other trees are left out.  This happens where providers share: a
-candidate of sharing providers alone is the same in every tree that they share with.
+Trees that could only repeat candidates of other trees are left out.  They occur where providers share: a candidate that
+consists only of sharing providers is the same in every tree with which they share.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from placement.search.refusals import Refusal, Refusals
 from placement.search.solver.constraints import Isolation, NotOnlyShared, SummedAmounts
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
-#: The budget counts so many trees at once, before their problems are made: at first, and at most.
+#: Trees that are charged to the budget at once, before their problems are made: the first chunk, and the largest.
 _CHUNK, _LARGEST_CHUNK = 256, 16_384
-#: How many aggregates are compared at once, one bit each, in the low half of 64 bits.
+#: Aggregates that are compared at once, one bit each, in the low half of 64 bits.
 _BITS = 32
-#: Looking at so many providers is one operation: in a list, and in an array.
-_LISTED, _IN_ARRAY = 10, 200
+#: Providers per operation, in a list and in an array.
+_PER_LIST_OPERATION, _PER_ARRAY_OPERATION = 10, 200
 #: Bytes of a number in a list.
 _NUMBER = 8
 
@@ -33,15 +33,16 @@ _NUMBER = 8
 def tree_problems(
     narrowed: Narrowed, order: random.Random | None, budget: Budget, refusals: Refusals, *, repeated: bool = False
 ) -> Iterator[TreeProblem]:
-    """Return the problem of each tree, made when it is asked for.
+    """Yield the problem of each tree.
 
     Args:
-        order: Takes the trees, and the providers of each demand, in random order; None: in the order of their slots.
-        refusals: Records the trees that are left out.
-        repeated: Whether to include the trees that could only repeat the candidates of others.
+        order: The source of a random order of the trees, and of the providers of each demand; None for the order of
+            their slots.
+        refusals: Where to record the trees that are left out.
+        repeated: Whether to include trees that could only repeat candidates of others.
 
     Raises:
-        Exhausted: The budget is used up.
+        Exhausted: The budget is exhausted.
     """
     if not narrowed.eligible:
         return
@@ -64,81 +65,81 @@ def tree_problems(
 
 
 def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> Slots:
-    """Return the roots of the trees to be combined.
+    """Return the roots of the trees to be combined, without trees that would only repeat others.
 
-    Of the trees that have no eligible provider of their own and reach the same sharing providers, only one is combined:
-    a thousand hosts without disks that use one shared pool all lead to the same candidate for a disk.
+    Among the trees that contain no eligible provider and reach the same sharing providers, only one is combined.  For
+    example, a thousand hosts without disks that use one shared pool all have the same candidate for a disk.
     """
     roots, snapshot = narrowed.roots, narrowed.snapshot
     eligible = set(narrowed.eligible)
-    sharing = {slot for one in eligible for slot in one.sharing.slots().tolist()}
+    sharing = {slot for demand in eligible for slot in demand.sharing.slots().tolist()}
     if not sharing:
         return roots.slots()
-    budget.spend(sum(one.sharing.count for one in eligible))
+    budget.spend(sum(demand.sharing.count for demand in eligible))
     empty = roots
-    for one in eligible:
-        empty -= snapshot.forest.roots_of(one.local)
+    for demand in eligible:
+        empty -= snapshot.forest.roots_of(demand.local)
     if empty.count < 2:
         return roots.slots()
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
-    budget.spend(len(aggregates) * (1 + empty.count // _IN_ARRAY))
-    representatives = _one_of_each_kind(snapshot, empty.slots(), aggregates)
+    budget.spend(len(aggregates) * (1 + empty.count // _PER_ARRAY_OPERATION))
+    representatives = _representatives(snapshot, empty.slots(), aggregates)
     distinct = np.sort(np.concatenate([(roots - empty).slots(), representatives]))
     remaining = SlotSet.of(distinct, snapshot.size)
     refusals.narrowing.append(Refusal(NotOnlyShared.name, None, roots, remaining, snapshot.forest))
     return distinct
 
 
-def _one_of_each_kind(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:
-    """Return one of the roots for each set of these aggregates that their trees have members in.
+def _representatives(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:
+    """Return one root of each equivalence class: trees with members in the same of these aggregates are equivalent.
 
-    The number of a kind is refined by 32 aggregates at a time: shifted to the high half, joined with one bit for each
-    of them, and numbered anew.
+    The number of a class is refined by 32 aggregates at a time: it is shifted to the high half, combined with one bit
+    for each of them, and renumbered.
     """
-    kinds = np.zeros(snapshot.size, dtype=np.int64)
+    classes = np.zeros(snapshot.size, dtype=np.int64)
     names = sorted(aggregates)
     for start in range(0, len(names), _BITS):
-        kinds <<= _BITS
+        classes <<= _BITS
         for bit, name in enumerate(names[start : start + _BITS]):
-            kinds[snapshot.forest.roots(snapshot.in_aggregate(name).slots())] |= 1 << bit
-        kinds[roots] = np.unique(kinds[roots], return_inverse=True)[1]
-    return roots[np.unique(kinds[roots], return_index=True)[1]]
+            classes[snapshot.forest.roots(snapshot.in_aggregate(name).slots())] |= 1 << bit
+        classes[roots] = np.unique(classes[roots], return_inverse=True)[1]
+    return roots[np.unique(classes[roots], return_index=True)[1]]
 
 
 class TreeProblems:
-    """Makes the problems of one search, which share what they have in common."""
+    """A factory of the problems of one search, which share common data."""
 
     def __init__(self, narrowed: Narrowed, order: random.Random | None, budget: Budget) -> None:
         self._budget = budget
         self._order = order
         self._snapshot = narrowed.snapshot
         self._requirements = Requirements.of(narrowed.query)
-        #: In a tree of one provider, narrowing has checked the traits of the unsuffixed group.
+        #: For trees of one provider, where narrowing has checked the traits of the unsuffixed group.
         self._requirements_of_one = replace(self._requirements, required=())
         self._facts = _Facts(self._snapshot, self._requirements)
-        #: Each once; the demands refer to them by position.
+        #: Distinct sets of eligible providers; demands refer to them by position.
         self._eligible = list(dict.fromkeys(narrowed.eligible))
-        self._positions = [self._eligible.index(one) for one in narrowed.eligible]
-        #: By position: which slots are local, a byte each, made when it is needed first.
+        self._positions = [self._eligible.index(eligible) for eligible in narrowed.eligible]
+        #: By position: a mask of the local providers, one byte per slot, made at the first use.
         self._local: list[bytes | None] = [None] * len(self._eligible)
         #: By position: the sharing providers of each aggregate.
-        self._sharing = [_by_aggregate(one, self._snapshot, budget) for one in self._eligible]
+        self._sharing = [_by_aggregate(eligible, self._snapshot, budget) for eligible in self._eligible]
         self._some_share = SHARES in self._snapshot.traits
-        #: By position and the aggregates of a tree: the sharing providers of all these aggregates.
+        #: By position and aggregates of a tree: the providers that share in one of these aggregates.
         self._sharing_with: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
-        #: The sharing providers for each demand, of the trees where there are some for every demand.
+        #: Sharing providers by demand, of each tree in which they could supply every demand.
         self._seen: set[Hashable] = set()
 
     def possible(self, roots: Slots, refusals: Refusals) -> Slots:
-        """Return the roots without those of lone providers that cannot supply all demands together.
+        """Return the roots, without trees of one provider that cannot supply all demands together.
 
-        Of thousands of hosts without children each is its only candidate, and arrays tell which of them are none.
+        Arrays decide this for thousands of hosts without children at once.
         """
         requirements = self._requirements
         isolated = requirements.isolate and requirements.suffixed_count > 1
         if self._some_share or not (isolated or requirements.summed_classes):
             return roots
-        self._budget.spend(1 + len(roots) // _IN_ARRAY)
+        self._budget.spend(1 + len(roots) // _PER_ARRAY_OPERATION)
         lone = self._snapshot.forest.is_lone[roots]
         if isolated:
             refusals.all_refused(roots[lone], Isolation.name)
@@ -151,7 +152,7 @@ class TreeProblems:
         return roots
 
     def of(self, root: int) -> TreeProblem | None:
-        """Return the problem of one tree; None if an earlier tree has all its candidates."""
+        """Return the problem of one tree; None if an earlier tree yields all its candidates."""
         if (problem := self._of_one(root)) is not None:
             return problem
         domains = self._domains(root)
@@ -163,7 +164,7 @@ class TreeProblems:
             if may_repeat and not repeats:
                 self._budget.hold(sum(map(len, sharing)) * _NUMBER)
                 self._seen.add(sharing)
-            if repeats and all(len(domain) == len(some) for domain, some in zip(domains, sharing, strict=True)):
+            if repeats and all(len(domain) == len(shared) for domain, shared in zip(domains, sharing, strict=True)):
                 return None
         if self._order is not None:
             domains = [tuple(self._order.sample(domain, len(domain))) for domain in domains]
@@ -171,36 +172,37 @@ class TreeProblems:
         return TreeProblem(self._requirements, chosen, self._facts, may_repeat, repeats, root)
 
     def alone(self, root: int) -> TreeProblem:
-        """Return the problem of one tree, with the candidates that other trees have, too."""
+        """Return the problem of one tree, including candidates that other trees also yield."""
         if (problem := self._of_one(root)) is not None:
             return problem
         domains = self._domains(root)
-        return TreeProblem(self._requirements, tuple([domains[one] for one in self._positions]), self._facts, tree=root)
+        chosen = tuple([domains[position] for position in self._positions])
+        return TreeProblem(self._requirements, chosen, self._facts, tree=root)
 
     def _of_one(self, root: int) -> TreeProblem | None:
-        """Return the problem of a tree of one provider, where none shares; None for any other tree."""
+        """Return the problem of a tree of one provider if no provider shares; otherwise None."""
         if self._some_share or len(self._snapshot.forest.tree(root)) > 1:
             return None
-        # The only provider can supply every demand, or narrowing would have left the tree out.
+        # The only provider can supply each demand; otherwise narrowing would have left the tree out.
         only = ((root,),) * len(self._positions)
         return TreeProblem(self._requirements_of_one, only, self._facts, tree=root)
 
     def _domains(self, root: int) -> list[tuple[int, ...]]:
         """Return the providers that can supply the demands in the tree, by position."""
         tree = self._snapshot.forest.tree(root)
-        if len(tree) > _LISTED:
-            self._budget.spend(len(self._eligible) * len(tree) // _LISTED)
+        if len(tree) > _PER_LIST_OPERATION:
+            self._budget.spend(len(self._eligible) * len(tree) // _PER_LIST_OPERATION)
         aggregates = self._aggregates_of(tree) if self._some_share else frozenset()
         return [self._domain(position, root, tree, aggregates) for position in range(len(self._eligible))]
 
     def _aggregates_of(self, tree: tuple[int, ...]) -> frozenset[str]:
-        """Return the aggregates that some provider of the tree is in."""
+        """Return the aggregates of all providers of the tree."""
         if len(tree) == 1:
             return self._snapshot.provider(tree[0]).aggregates
         return frozenset().union(*(self._snapshot.provider(slot).aggregates for slot in tree))
 
     def _domain(self, position: int, root: int, tree: tuple[int, ...], aggregates: frozenset[str]) -> tuple[int, ...]:
-        """Return the providers that can supply a demand in the tree: its own first, then those that share with it."""
+        """Return the providers that can supply a demand in the tree: its own first, then sharing providers."""
         local = self._local[position]
         if local is None:
             self._budget.hold(self._snapshot.size)
@@ -209,38 +211,38 @@ class TreeProblems:
         if not self._sharing[position]:
             return members
         sharing = self._sharing_providers(position, aggregates)
-        if len(sharing) > _LISTED:
-            self._budget.spend(len(sharing) // _LISTED)
+        if len(sharing) > _PER_LIST_OPERATION:
+            self._budget.spend(len(sharing) // _PER_LIST_OPERATION)
         if any(SHARES in self._snapshot.provider(slot).traits for slot in tree):
             sharing = tuple(slot for slot in sharing if self._snapshot.provider(slot).root != root)
         return members + sharing
 
     def _sharing_providers(self, position: int, aggregates: frozenset[str]) -> tuple[int, ...]:
-        """Return the providers that share with a tree in these aggregates; they may be members of the tree."""
+        """Return the providers that share with a tree in these aggregates; they may belong to the tree."""
         key = position, aggregates
         if key not in self._sharing_with:
-            found = [self._sharing[position].get(one, []) for one in aggregates]
-            self._budget.spend(len(aggregates) + sum(map(len, found)) // _LISTED)
-            self._sharing_with[key] = tuple(sorted(set().union(*found)))
+            sharing = [self._sharing[position].get(aggregate, []) for aggregate in aggregates]
+            self._budget.spend(len(aggregates) + sum(map(len, sharing)) // _PER_LIST_OPERATION)
+            self._sharing_with[key] = tuple(sorted(set().union(*sharing)))
             self._budget.hold(len(self._sharing_with[key]) * _NUMBER)
         return self._sharing_with[key]
 
 
 def _by_aggregate(eligible: Eligible, snapshot: Snapshot, budget: Budget) -> dict[str, list[int]]:
-    """Return the sharing providers of each aggregate."""
+    """Return the sharing providers by aggregate."""
     sharing: dict[str, list[int]] = {}
     for slot in eligible.sharing.slots().tolist():
         aggregates = snapshot.provider(slot).aggregates
-        budget.spend(1 + len(aggregates) // _LISTED)
+        budget.spend(1 + len(aggregates) // _PER_LIST_OPERATION)
         for aggregate in aggregates:
             sharing.setdefault(aggregate, []).append(slot)
     return sharing
 
 
 class _Ancestry:
-    """A provider, its parent, and so on to the root, followed when it is iterated over.
+    """An iterable of a provider and its ancestors, up to the root.
 
-    As tuples, the ancestries of a tree would take memory quadratic in its depth.
+    Tuples would take memory quadratic in the depth of the tree.
     """
 
     __slots__ = ("_slot", "_snapshot")
@@ -257,7 +259,7 @@ class _Ancestry:
 
 
 class _Facts(dict[int, ProviderFacts]):
-    """The facts of providers by slot, made when they are asked for; only what the requirements depend on."""
+    """The facts of providers by slot, made on demand, and limited to the facts that the requirements depend on."""
 
     def __init__(self, snapshot: Snapshot, requirements: Requirements) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """The query language: from the parameters of a request to frozen values.
 
-query      the values: SearchQuery, ProviderFilter, Group, NameCondition
-parse      a query string, read once; the values of single parameters, of which other forms are made, too
-existence  what is checked of a query afterwards: its size, and that its resource classes and traits exist
+query       the values: SearchQuery, ProviderFilter, Group, NameCondition
+parse       parses query strings, and the values of single parameters for queries in other formats
+existence   checks parsed queries: their size, and the existence of their resource classes and traits
 """

@@ -1,4 +1,4 @@
-"""What is checked of a parsed query: that it is not too large, and that the classes and traits it names exist."""
+"""Checks of a parsed query: its size, and the existence of its resource classes and traits."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _TRAIT_PREFIX = 'Invalid trait(s) in "required" parameter: '
 
 
 def check_demands(query: SearchQuery, conf: cfg.ConfigOpts) -> None:
-    """Raise TooManyGroups if a search has more to find than is allowed."""
-    most = conf.placement.max_request_groups
-    if query.demand_count > most:
-        raise errors.TooManyGroups(count=query.demand_count, most=most)
+    """Raise TooManyGroups if the query has more demands than the limit."""
+    limit = conf.placement.max_request_groups
+    if query.demand_count > limit:
+        raise errors.TooManyGroups(count=query.demand_count, most=limit)
 
 
 def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
-    """Check the names of a query: first the traits of the root, then, by group, its classes and its traits.
+    """Check the names in a query: first the traits of the root, then the classes and traits of each group.
 
     Raises:
-        errors.UnknownResourceClass: For the first class that does not exist.
-        errors.UnknownTraits: For the traits of the root, or of a group, that do not exist.
+        errors.UnknownResourceClass: A class does not exist; the failure names the first one.
+        errors.UnknownTraits: Traits of the root, or of a group, do not exist; the failure names all of them.
     """
     unknown = unknown_traits(query.trait_names, snapshot, database)
     _refuse(query.root_traits.names & unknown, "root_required")
@@ -36,22 +36,22 @@ def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:
         _refuse(group.traits.names & unknown, f"required{group.suffix}")
 
 
-def check_filter(wanted: ProviderFilter, snapshot: Snapshot, database: Database) -> None:
-    """Check the names of a filter: first its classes, then its traits.
+def check_filter(provider_filter: ProviderFilter, snapshot: Snapshot, database: Database) -> None:
+    """Check the names in a filter: first its classes, then its traits.
 
     Raises:
-        errors.UnknownResourceClass: For the first class that does not exist.
-        errors.UnknownTraits: For the traits that do not exist.
+        errors.UnknownResourceClass: A class does not exist; the failure names the first one.
+        errors.UnknownTraits: Traits do not exist; the failure names all of them.
     """
-    _check_classes(wanted.group, snapshot)
+    _check_classes(provider_filter.group, snapshot)
     with errors.prefixed(_TRAIT_PREFIX):
-        _refuse(unknown_traits(wanted.group.traits.names, snapshot, database), "required")
+        _refuse(unknown_traits(provider_filter.group.traits.names, snapshot, database), "required")
 
 
 def unknown_traits(names: Iterable[str], snapshot: Snapshot, database: Database) -> frozenset[str]:
     """Return the traits that do not exist.
 
-    The snapshot knows the traits that some provider has.  The database is asked for the others, if there are any.
+    The snapshot contains the traits of providers; other traits are looked up in the database.
     """
     unused = [name for name in names if name not in snapshot.traits]
     return database.read(lambda db: Trait.unknown(db, unused)) if unused else frozenset()

@@ -1,9 +1,9 @@
-"""From the parameters of a query to a parsed query (docs: api-filters, api-candidate-parameters, api-candidate-checks).
+"""Parsing of queries (docs: api-filters, api-candidate-parameters, api-candidate-checks).
 
-``search_query`` and ``provider_filter`` read a query string of one version, whose parameters conform to the schema of
-that version.  A reader of another form takes single values from the functions below, and the query from ``query_of``.
-What is refused here, and in which order, is what a schema cannot express.  No name is looked up: ``existence`` refuses
-classes and traits that do not exist.
+``search_query`` and ``provider_filter`` parse the parameters of a query string, which conform to the schema of their
+version.  Readers of other formats parse single values by the functions below, and pass them to ``query_of``.  The
+checks here cannot be expressed by a schema; their order is part of the API.  Names are not looked up: ``existence``
+refuses classes and traits that do not exist.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from placement.microversion import Version
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, ProviderFilter, SearchQuery
 from placement.uuids import is_uuid
 
-#: An amount that no inventory can supply, in place of every greater amount: it fits into 64 bits with room for sums.
+#: An amount that exceeds every inventory, and replaces greater amounts; sums of it fit into 64 bits.
 TOO_MUCH = 2**31
 
-#: The parameters of a group, each with its suffix.
+#: A parameter of a group, and its suffix.
 GROUP = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
 _INTEGER = re.compile(r"\s*([+-]?)([0-9]+)\s*")
 _ANY_OF_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
@@ -33,13 +33,13 @@ class QueryParameters(Protocol):
     """The parameters of a query string."""
 
     def get(self, name: str) -> str | None:
-        """Return the value that counts, where a parameter may be given once only."""
+        """Return the value that counts of a parameter that takes one value."""
 
     def all(self, name: str) -> Sequence[str]:
         """Return every value of the name, in order."""
 
     def items(self) -> Iterable[tuple[str, str]]:
-        """Return every name with its value, in the order of the query string."""
+        """Return all names and values, in the order of the query string."""
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------
@@ -49,18 +49,18 @@ def search_query(parameters: QueryParameters, version: Version) -> SearchQuery:
     """Return the query of GET /allocation_candidates.
 
     Raises:
-        errors.BadRequest: For the first parameter, or combination of parameters, that is wrong.
+        errors.BadRequest: A parameter or a combination of parameters is invalid; the first one is reported.
     """
     root = root_traits(parameters.all("root_required"))
     subtrees = same_subtrees(parameters.all("same_subtree"))
-    limited = parameters.get("limit")
+    limit_text = parameters.get("limit")
     return query_of(
         _groups(parameters, version),
         version,
         policy=parameters.get("group_policy"),
         same_subtrees=subtrees,
         root_traits=root,
-        limit=None if limited is None else limit(limited),
+        limit=None if limit_text is None else limit(limit_text),
     )
 
 
@@ -73,13 +73,14 @@ def query_of(
     root_traits: NameCondition,
     limit: int | None = None,
 ) -> SearchQuery:
-    """Return the query of groups, by suffix, and of the rules between them.
+    """Return the query with these groups and with the rules between them.
 
     Args:
-        policy: ``none``, ``isolate``, or None if the client states none.
+        groups: Groups by suffix.
+        policy: ``none``, ``isolate``, or None if the client states no policy.
 
     Raises:
-        errors.BadRequest: For the first combination that is wrong.
+        errors.BadRequest: A combination is invalid; the first one is reported.
     """
     if version >= mv.SAME_SUBTREE:
         _check_subtrees(groups, same_subtrees)
@@ -103,7 +104,7 @@ def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFi
     """Return the filter of GET /resource_providers (docs: api-filters).
 
     Raises:
-        errors.BadRequest: For the first parameter that is wrong.
+        errors.BadRequest: A parameter is invalid; the first one is reported.
     """
     required = traits(parameters.all("required"), version, "required")
     member_of = aggregates(parameters.all("member_of"), version)
@@ -118,10 +119,10 @@ def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFi
 
 
 def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
-    """Return the groups by suffix, in the order in which the query string names them first.
+    """Return the groups by suffix, in the order in which the query string first names them.
 
-    The first mistake in the query string is the one that is reported.  All values of a parameter are read where its
-    name comes first; of ``resources``, each where it stands.
+    The first error in the query string is reported.  All values of a parameter are parsed at its first occurrence,
+    except that each value of ``resources`` is parsed at its own.
     """
     groups: dict[str, dict[str, Any]] = {}
     for name, value in parameters.items():
@@ -143,25 +144,25 @@ def _groups(parameters: QueryParameters, version: Version) -> dict[str, Group]:
 
 
 def _check_resources(groups: Mapping[str, Group]) -> None:
-    """Check that every group has resources, as versions before same_subtree require."""
-    idle = [group for group in groups.values() if not group.resources]
-    if required := [f"required{group.suffix}" for group in idle if group.traits.any_of]:
+    """Check that every group has resources, as versions before SAME_SUBTREE require."""
+    without_resources = [group for group in groups.values() if not group.resources]
+    if required := [f"required{group.suffix}" for group in without_resources if group.traits.any_of]:
         raise errors.TraitsWithoutResources(keys=", ".join(sorted(required)))
-    if member_of := [f"member_of{group.suffix}" for group in idle if group.aggregates.names]:
+    if member_of := [f"member_of{group.suffix}" for group in without_resources if group.aggregates.names]:
         raise errors.MemberOfWithoutResources(keys=", ".join(sorted(member_of)))
-    if idle:
+    if without_resources:
         raise errors.GroupWithoutResources()
     if not groups:
         raise errors.NoGroup()
 
 
 def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[str]]) -> None:
-    """Check that groups without resources are in a subtree, and that the groups of the subtrees exist."""
-    idle = [suffix for suffix, group in groups.items() if not group.resources]
-    if len(idle) == len(groups):
+    """Check that groups without resources are named by ``same_subtree``, and that all named groups exist."""
+    without_resources = [suffix for suffix, group in groups.items() if not group.resources]
+    if len(without_resources) == len(groups):
         raise errors.NoResources()
     named = frozenset().union(*subtrees)
-    if outside := sorted({*idle} - named):
+    if outside := sorted({*without_resources} - named):
         kind = errors.UnsuffixedWithoutResources if UNSUFFIXED in outside else errors.GroupOutsideSubtree
         raise kind(suffixes=outside, named=", ".join(outside))
     if unknown := sorted(named - groups.keys()):
@@ -171,15 +172,15 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
-    """Check that no group requires what it forbids; in a list of providers this is no mistake: the list is empty."""
-    found = [
+    """Check that no group requires a trait that it forbids; a list of providers is just empty then."""
+    conflicting = [
         (f"required{suffix}", ", ".join(sorted(names)))
         for suffix, group in groups.items()
         for names in group.traits.conflicts
     ]
-    if found:
-        conflicts = ", ".join(f"{parameter}: ({names})" for parameter, names in found)
-        parameter, names = found[0]
+    if conflicting:
+        conflicts = ", ".join(f"{parameter}: ({names})" for parameter, names in conflicting)
+        parameter, names = conflicting[0]
         raise errors.ConflictingTraits(conflicts=conflicts, parameter=parameter, traits=names)
 
 
@@ -187,7 +188,7 @@ def _check_conflicts(groups: Mapping[str, Group]) -> None:
 
 
 def resources(value: str, parameter: str) -> dict[str, int]:
-    """Return the amount of each class; of a class that is named twice the last amount counts."""
+    """Return the amount of each class; the last amount counts if a class is repeated."""
     if not value.strip():
         raise errors.MalformedResources(got="empty string", parameter=parameter, problem="is empty")
     amounts = {}
@@ -206,29 +207,29 @@ def resources(value: str, parameter: str) -> dict[str, int]:
 
 
 def limit(value: str) -> int:
-    """Return the number of candidates that are requested."""
+    """Return the requested number of candidates."""
     return _bounded(value) or TOO_MUCH
 
 
 def _bounded(text: str) -> int | None:
-    """Return the number, TOO_MUCH in place of a greater one, or None if the text is no integer.
+    """Return the number, at most TOO_MUCH; None if the text is not an integer.
 
     The text may have more digits than int() accepts.
     """
-    found = _INTEGER.fullmatch(text)
-    if found is None:
+    integer = _INTEGER.fullmatch(text)
+    if integer is None:
         return None
-    # The pattern does not skip leading zeros: it would backtrack over every way to divide them.
-    digits = found[2].lstrip("0") or "0"
+    # The pattern does not skip leading zeros, because it would backtrack over every way to divide them.
+    digits = integer[2].lstrip("0") or "0"
     number = TOO_MUCH if len(digits) > len(str(TOO_MUCH)) else min(int(digits), TOO_MUCH)
-    return -number if found[1] == "-" else number
+    return -number if integer[1] == "-" else number
 
 
 # --- traits ----------------------------------------------------------------------------------------------------------
 
 
 def traits(values: Sequence[str], version: Version, parameter: str) -> NameCondition:
-    """Return what the values of ``required`` ask for together; before mv.ANY_TRAITS only the last one counts."""
+    """Return the condition of all values of ``required``; before ANY_TRAITS only the last value counts."""
     if version < mv.ANY_TRAITS:
         values = values[-1:]
     required: dict[frozenset[str], None] = {}
@@ -237,9 +238,9 @@ def traits(values: Sequence[str], version: Version, parameter: str) -> NameCondi
         if value.startswith("in:"):
             required[_any_of(value, version, parameter)] = None
         else:
-            plain, unwanted = _each_of(value, version, parameter)
+            plain, negated = _each_of(value, version, parameter)
             required.update(dict.fromkeys(frozenset({trait}) for trait in plain))
-            forbidden.update(unwanted)
+            forbidden.update(negated)
     return NameCondition(tuple(required), frozenset(forbidden))
 
 
@@ -265,12 +266,12 @@ def _each_of(value: str, version: Version, parameter: str) -> tuple[list[str], l
     form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if version >= mv.FORBIDDEN_TRAITS else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
     names = [piece.strip() for piece in value.split(",")]
     plain = [name for name in names if not name.startswith("!")]
-    unwanted = [name.lstrip("!") for name in names if name.startswith("!")]
-    if not all(plain + unwanted):
+    negated = [name.lstrip("!") for name in names if name.startswith("!")]
+    if not all(plain + negated):
         raise _empty_trait(form, value, parameter)
-    if unwanted and version < mv.FORBIDDEN_TRAITS:
+    if negated and version < mv.FORBIDDEN_TRAITS:
         raise errors.InvalidQuery(reason=f"Expected 'required' parameter value of the form: {form}. Got: {value}")
-    return plain, unwanted
+    return plain, negated
 
 
 def _empty_trait(form: str, value: str, parameter: str) -> errors.InvalidQuery:
@@ -281,12 +282,12 @@ def _empty_trait(form: str, value: str, parameter: str) -> errors.InvalidQuery:
 
 
 def root_traits(values: Sequence[str]) -> NameCondition:
-    """Return what ``root_required`` asks for; it takes single traits only, at every version."""
+    """Return the condition of ``root_required``, which takes only single traits, at every version."""
     if len(values) > 1:
         raise errors.RepeatedRootRequired()
     requirement = traits(values, mv.ROOT_REQUIRED, "root_required")
-    if found := requirement.conflicts:
-        raise errors.ConflictingRootTraits(traits=", ".join(sorted(frozenset().union(*found))))
+    if conflicts := requirement.conflicts:
+        raise errors.ConflictingRootTraits(traits=", ".join(sorted(frozenset().union(*conflicts))))
     return requirement
 
 
@@ -294,7 +295,7 @@ def root_traits(values: Sequence[str]) -> NameCondition:
 
 
 def aggregates(values: Sequence[str], version: Version, suffix: str = "") -> NameCondition:
-    """Return what the values of ``member_of<suffix>`` ask for together."""
+    """Return the condition of all values of ``member_of<suffix>``."""
     if len(values) > 1 and version < mv.REPEATED_MEMBER_OF:
         raise errors.RepeatedMemberOf(suffix=suffix)
     member_of: dict[frozenset[str], None] = {}
@@ -322,13 +323,13 @@ def _aggregates(value: str, parameter: str) -> frozenset[str]:
         if not is_uuid(uuid):
             raise errors.InvalidQuery(
                 f"Expected 'member_of' parameter to contain valid UUID(s). Got: {uuid}",
-                Violation(parameter, f'has "{uuid}", which is no uuid', "the uuid of an aggregate, or in:UUID,UUID"),
+                Violation(parameter, f'has "{uuid}", which is not a uuid', "the uuid of an aggregate, or in:UUID,UUID"),
             )
     return frozenset(uuids)
 
 
 def in_tree(values: Iterable[str]) -> str | None:
-    """Return the last uuid, in the spelling of the client.  All values must be uuids."""
+    """Return the last uuid, as the client spells it; all values must be uuids."""
     uuid = None
     for value in values:
         uuid = value.strip()
@@ -338,7 +339,7 @@ def in_tree(values: Iterable[str]) -> str | None:
 
 
 def same_subtrees(values: Iterable[str]) -> tuple[frozenset[str], ...]:
-    """Return the set of suffixes of each value; equal sets once."""
+    """Return the set of suffixes of each value, without repetition."""
     sets: dict[frozenset[str], None] = {}
     for value in values:
         suffixes = frozenset(map(str.strip, value.split(",")))

@@ -1,6 +1,7 @@
-"""What is asked of a search, as frozen values without text, versions or ids of the database.
+"""Parsed queries: frozen values without text, versions or database ids.
 
-``SearchQuery`` asks for allocation candidates, ``ProviderFilter`` for a list of providers.  Both are made of groups.
+``SearchQuery`` is a query for allocation candidates, ``ProviderFilter`` one for a list of providers.  Both consist of
+groups.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
 
-#: The suffix of the one group whose resources may come from several providers.
+#: The suffix of the only group whose resources may come from several providers.
 UNSUFFIXED = ""
 
-#: Sets of names in conjunctive normal form: one name of each set, (A or B) and (C).
+#: A condition on names in conjunctive normal form: at least one name of each set, for example (A or B) and (C).
 AnyOf = tuple[frozenset[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NameCondition:
-    """What the traits, or the aggregates, of a provider must be: one of each set in ``any_of``, none of ``none_of``.
+    """A condition on the traits, or the aggregates, of a provider.
 
-    Aggregates are named by uuid, in the spelling of the client.
+    Attributes:
+        any_of: Sets of names; one name of each set is required.
+        none_of: Forbidden names.  Aggregates are named by uuid, as the client spells it.
     """
 
     any_of: AnyOf = ()
@@ -30,64 +33,63 @@ class NameCondition:
 
     @property
     def names(self) -> frozenset[str]:
-        """All names that are mentioned."""
+        """All required and forbidden names."""
         return self.none_of.union(*self.any_of)
 
     @property
     def ordered(self) -> tuple[list[list[str]], list[str]]:
-        """``any_of`` and ``none_of`` in an order that depends on the names alone."""
+        """``any_of`` and ``none_of``, sorted by name."""
         return sorted(sorted(names) for names in self.any_of), sorted(self.none_of)
 
     @property
     def conflicts(self) -> AnyOf:
-        """The sets in ``any_of`` that no provider can meet, because ``none_of`` has all their names."""
+        """The sets in ``any_of`` that no provider can meet, because all their names are in ``none_of``."""
         return tuple(names for names in self.any_of if names <= self.none_of)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Resources that belong together, and rules for the provider, or the providers, that supply them.
+    """A request group: resources, and rules for the providers that supply them.
 
-    One provider supplies all resources of a suffixed group and meets every rule by itself.  The unsuffixed group may
-    take each class from another provider; ``traits.any_of`` holds for these providers together, and the root of the
-    tree may stand in for them in ``aggregates.any_of``.  A group without resources names a provider for
-    ``SearchQuery.same_subtrees``.
+    One provider supplies all resources of a suffixed group and meets every rule by itself.  Different providers may
+    supply the classes of the unsuffixed group; together they meet ``traits.any_of``, and the root of the tree may meet
+    ``aggregates.any_of`` for them.  A group without resources names a provider for ``SearchQuery.same_subtrees``.
     """
 
     suffix: str = UNSUFFIXED
     resources: Mapping[str, int] = field(default_factory=dict)
     traits: NameCondition = NameCondition()
     aggregates: NameCondition = NameCondition()
-    #: The uuid of any provider of the only tree that may serve this group.
+    #: The uuid of a provider in the only tree that may serve the group.
     in_tree: str | None = None
 
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """Everything that decides which candidates there are, and how many of them are requested."""
+    """A query for allocation candidates."""
 
     groups: tuple[Group, ...]
-    #: Whether the suffixed groups must be served by different providers.
+    #: Whether different providers must serve the suffixed groups.
     isolate: bool = False
-    #: Sets of suffixes: one of the providers that serve these groups must be an ancestor of all others, or be them.
+    #: Sets of suffixes: one provider of these groups must be the same as, or an ancestor of, each of the others.
     same_subtrees: tuple[frozenset[str], ...] = ()
-    #: Holds for the root of the tree, not for the roots of sharing providers.
+    #: The condition on the root of the tree, not on the roots of sharing providers.
     root_traits: NameCondition = NameCondition()
-    #: Traits that the root of the tree must not have, either.  The service adds them: no text of the query has them.
+    #: Other traits that the root of the tree must not have, added by the service and not by the client.
     avoided: frozenset[str] = frozenset()
-    #: Whether one candidate may use several providers of one tree.
+    #: Whether a candidate may use several providers of one tree.
     nested: bool = True
-    #: How many candidates are requested; None: all.
+    #: The largest number of candidates; None for all.
     limit: int | None = None
 
     @property
     def resource_classes(self) -> frozenset[str]:
-        """The classes that some group asks for."""
+        """The resource classes of all groups."""
         return frozenset(name for group in self.groups for name in group.resources)
 
     @property
     def trait_names(self) -> frozenset[str]:
-        """All traits that the query mentions."""
+        """All required and forbidden traits of the query, without ``avoided``."""
         names = self.root_traits.names
         for group in self.groups:
             names |= group.traits.names
@@ -95,13 +97,16 @@ class SearchQuery:
 
     @cached_property
     def canonical(self) -> str:
-        """A text that is equal for queries with the same candidates, however they are written; without the limit.
+        """A canonical text: equal for equivalent queries, whatever their spelling; without the limit.
 
-        It is part of the digests of claims in the database (``ClaimRequest.content``), and must not change.
+        Its format must not change, because the database contains digests of it (``ClaimRequest.content``).
         """
         groups = [
-            [one.suffix, sorted(one.resources.items()), one.traits.ordered, one.aggregates.ordered, one.in_tree]
-            for one in sorted(self.groups, key=attrgetter("suffix"))
+            [
+                *(group.suffix, sorted(group.resources.items())),
+                *(group.traits.ordered, group.aggregates.ordered, group.in_tree),
+            ]
+            for group in sorted(self.groups, key=attrgetter("suffix"))
         ]
         subtrees = sorted(sorted(suffixes) for suffixes in self.same_subtrees)
         return json.dumps([groups, self.isolate, subtrees, self.root_traits.ordered])
@@ -114,9 +119,9 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilter:
-    """Conditions for single providers; all that are given must hold."""
+    """Conditions on single providers; None is no condition."""
 
     name: str | None = None
     uuid: str | None = None
-    #: What the provider can serve by itself; the suffix does not matter.
+    #: The group that the provider must be able to serve by itself; the suffix is ignored.
     group: Group = field(default_factory=Group)

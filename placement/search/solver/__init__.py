@@ -1,15 +1,16 @@
-"""The combining phase of a search: for one tree, which provider supplies which demand.
+"""The combining phase of a search: assigning a provider of one tree to each demand.
 
-One tree poses a constraint satisfaction problem.  Each demand is a variable, the providers that can supply it by
-themselves are its domain, and constraints hold between the demands: capacity, isolation, subtrees, traits.
+Each tree poses a constraint satisfaction problem.  Its variables are the demands, the domain of a variable is the
+providers that can supply the demand by themselves, and the constraints between demands are capacity, isolation,
+subtrees and traits.
 
-    problem         the records: demands, requirements, one tree's problem, candidates
-    canonical_form  the problem without provider ids, equal for trees of the same kind
-    backtracking    the search for solutions: depth first, with forward checking
-    constraints     one module for each constraint
-    matching        bipartite matching with capacities, with which some constraints look ahead
-    work_limit      when to give up on a tree
-    combine         the entry: from a problem to its candidates, with the solutions of each form found once
+problem          the records: demands, requirements, the problem of a tree, candidates
+canonical_form   the problem without provider ids, equal for equivalent trees
+backtracking     the search for solutions: depth first, with forward checking
+constraints      one module per constraint
+matching         bipartite matching with capacities, by which some constraints look ahead
+work_limit       the bound on the work for one tree
+combine          the entry point: from a problem to its candidates; each canonical form is solved once
 
-The solver knows no SQL, no versions and no index; a problem written by hand will do.
+The solver does not depend on SQL, versions or the index; problems can be written by hand.
 """

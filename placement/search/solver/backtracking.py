@@ -1,16 +1,16 @@
 """Backtracking search for the solutions of a canonical form.
 
-Depth first over the variables, one value of the domain after the other.  Four techniques of constraint satisfaction
-keep it small:
+The search is depth first over the variables.  Four techniques of constraint satisfaction reduce it:
 
 - the variable with the smallest domain comes first (fail first), and constraints look ahead before each assignment
   (forward checking): Haralick and Elliott, "Increasing tree search efficiency for constraint satisfaction problems",
   Artificial Intelligence 14, 1980;
-- states that have no solution are recorded as no-goods: Dechter, "Enhancement schemes for constraint processing",
-  Artificial Intelligence 41, 1990.  A state is the depth with what all constraints know; the future depends on no more;
-- of interchangeable values that fail, one is tried: Freuder, "Eliminating interchangeable values in constraint
-  satisfaction problems", AAAI 1991.  Those that succeed are all tried, because they make different candidates;
-- a work limit ends a search that finds nothing.
+- states without a solution are recorded as no-goods: Dechter, "Enhancement schemes for constraint processing",
+  Artificial Intelligence 41, 1990.  A state consists of the depth and the states of all constraints, which determine
+  the rest of the search;
+- among interchangeable values that fail, only one is tried: Freuder, "Eliminating interchangeable values in constraint
+  satisfaction problems", AAAI 1991.  All values that succeed are tried, because they yield different candidates;
+- a work limit ends a search without solutions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from placement.search.solver.constraints import Constraint, Variable, constraint
 from placement.search.solver.problem import Demand, Requirements
 from placement.search.solver.work_limit import WORK_LIMIT, WorkLimit
 
-#: The name under which a tree is reported that has no provider for one of the demands; narrowing uses the same.
+#: The refusal of a tree without a provider for one of the demands, as in narrowing.
 NO_PROVIDER = "group"
 
-#: Elements of a list that one unit of work handles; a unit is about one value that is tried.
+#: Elements of a list per unit of work; trying a value is about one unit.
 _PER_WORK = 20
-#: Operations of an assignment and of what follows from it.
+#: Operations of an assignment, with its updates.
 _ASSIGN = 4
-#: Bytes of a number, and of a recorded state without its numbers.
+#: Bytes of a number, and of a no-good without its numbers.
 _NUMBER, _STATE = 8, 300
 
 
@@ -38,17 +38,17 @@ class Backtracking:
     """The search of one canonical form.
 
     Attributes:
-        refusal: The name of the constraint that refused last at the greatest depth, or of the work limit.  It
-            explains a search without solutions.
+        refusal: The reason of a search without solutions: the name of the constraint that refused last at the greatest
+            depth, or of the work limit.
     """
 
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
         demands = requirements.demands
         budget.spend(len(demands) * (2 + len(requirements.summed_classes) // _PER_WORK))
         self._variables = _ordered(requirements, form)
-        #: Work of one value: most requests have few constraints, but the client decides how many subtrees there are.
+        #: Work per value; most requests have few constraints, but the number of subtrees is up to the client.
         self._work_per_value = 1 + (len(requirements.same_subtrees) + len(requirements.summed_classes)) // 4
-        # Without a wrong decision each value is tried once or twice, and each variable compared with those before it.
+        # Without a wrong decision, each value is tried once or twice, and each variable compared with the earlier ones.
         minimum = (1 + self._work_per_value) * sum(map(len, form.domains)) + len(demands) ** 2
         self._limit = WorkLimit(budget, minimum)
         self._limit.work += len(requirements.same_subtrees) * len(demands)
@@ -71,7 +71,7 @@ class Backtracking:
         """Yield every solution once.
 
         Raises:
-            Exhausted: The budget of the request is used up.
+            Exhausted: The budget of the request is exhausted.
         """
         if self._feasible():
             for solution in self._extend(0):
@@ -145,14 +145,14 @@ class Backtracking:
         return depth, tuple(constraint.state() for constraint in self._constraints)
 
     def _class(self, provider: int) -> Hashable:
-        """Return the class of providers that are interchangeable with this one now; None if it is the only one."""
+        """Return the class of providers that are currently interchangeable with this one; None if there are none."""
         return None if provider in self._assignment else self._interchangeability.class_of(provider)
 
 
 class _Interchangeability:
-    """Classes of providers with equal facts that are in the same domains.
+    """Classes of providers with equal facts and in the same domains.
 
-    Two of a class are interchangeable while neither is assigned: swapping them keeps every constraint satisfied.
+    Two providers of a class are interchangeable while neither is assigned: swapping them preserves every constraint.
     """
 
     def __init__(self, form: CanonicalForm, limit: WorkLimit) -> None:
@@ -164,7 +164,7 @@ class _Interchangeability:
         self._classes: dict[int, Hashable] = {}
 
     def class_of(self, provider: int) -> Hashable:
-        """Return the class of the provider; None if no other provider is in it."""
+        """Return the class of the provider; None if it contains only this one."""
         if provider not in self._classes:
             self._classes[provider] = self._find(provider)
         return self._classes[provider]
@@ -172,7 +172,7 @@ class _Interchangeability:
     def _find(self, provider: int) -> Hashable:
         form = self._form
         if provider in self._parents:
-            # Its descendants are not those of another.
+            # It differs from other providers by its descendants.
             return None
         self._limit.work += len(self._domains) // _PER_WORK
         facts = (form.parents, form.trees, form.traits, form.shares, *form.available)
@@ -183,13 +183,13 @@ class _Interchangeability:
 
 
 def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
-    """Return the variables: smallest domain first, and of equal ones the one that demands most."""
+    """Return the variables, by the size of the domain and then by demand, the largest first."""
     demands = enumerate(zip(requirements.demands, form.domains, strict=True))
     variables = [Variable(demand, domain, position) for position, (demand, domain) in demands]
     return sorted(variables, key=lambda variable: (len(variable.domain), -_share(variable.demand, requirements)))
 
 
 def _share(demand: Demand, requirements: Requirements) -> float:
-    """Return the part of the total amounts that the demand makes up, added over the summed classes."""
+    """Return the demand's share of the total amounts, summed over the summed classes."""
     classes = requirements.summed_classes
     return sum(demand.amounts[name] / requirements.total[name] for name in classes if name in demand.amounts)

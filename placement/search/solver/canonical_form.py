@@ -1,13 +1,13 @@
 """The canonical form of a tree problem: the problem without the ids of its providers.
 
-A cloud has a thousand hosts of three kinds.  Hosts of one kind pose equal problems but for the ids, so that a solution
-for one of them is a solution for all, and what has no solution in one tree has none in the others (ADR 8).
+A cloud may have a thousand hosts of three kinds.  The problems of equivalent hosts differ only in the ids, so they have
+the same solutions, or none (ADR 8).
 
 Providers are renumbered in the order in which they appear in the domains, and facts that no constraint of the request
-reads are left out.  Equal forms have equal solutions.  The reverse need not hold: domains in another order give another
-form, since a labelling that is canonical under reordering is as hard as graph isomorphism.
+reads are omitted.  Equal forms have equal solutions.  The converse does not hold: domains in another order yield
+another form, because a canonical labelling under reordering is as hard as graph isomorphism.
 
-The two devices of two hosts:
+An example with two hosts of two devices each:
 
 >>> from placement.search.solver.problem import Demand, Requirements
 >>> groups = Requirements((Demand("1", {"PGPU": 1}), Demand("2", {"PGPU": 1})), isolate=True)
@@ -29,55 +29,57 @@ from typing import NamedTuple
 from placement.search.budget import Budget
 from placement.search.solver.problem import ProviderFacts, TreeProblem
 
-#: For each demand, the number of the provider that supplies it.
+#: By demand, the number of the provider that supplies it.
 Assignment = tuple[int, ...]
 
-#: Elements of a list that one operation handles.
+#: Elements of a list per operation.
 _PER_OPERATION = 10
-#: Bytes of a number in a tuple; and how many times as many a trait in a set takes.
+#: Bytes of a number in a tuple; the size of a trait in a set, in numbers.
 _NUMBER, _TRAIT = 8, 8
 
 
 class CanonicalForm(NamedTuple):
-    """A tree problem on providers 0, 1, 2, ...; every tuple but ``domains`` is indexed by provider."""
+    """A tree problem on providers 0, 1, 2, ...; every tuple except ``domains`` is indexed by provider."""
 
-    #: For each demand.
+    #: By demand.
     domains: tuple[tuple[int, ...], ...]
-    #: For each of ``summed_classes``: the amount available, at most the total that is demanded.
+    #: For each of ``summed_classes``: the available amounts, at most the total demanded.
     available: tuple[tuple[int, ...], ...] = ()
-    #: The nearest ancestor among the numbered providers, or -1; and the number of the tree.  Empty if not needed.
+    #: The nearest ancestor among the numbered providers, or -1; empty if not needed.
     parents: tuple[int, ...] = ()
+    #: The number of the tree; empty if not needed.
     trees: tuple[int, ...] = ()
-    #: The traits that ``required`` names; empty if not needed.
+    #: The traits in ``required``; empty if not needed.
     traits: tuple[frozenset[str], ...] = ()
-    #: Whether the provider is shared; empty if not needed.
+    #: Whether the provider shares; empty if not needed.
     shares: tuple[bool, ...] = ()
 
     @property
     def nbytes(self) -> int:
-        """An estimate of its size in memory."""
+        """The estimated size in bytes."""
         distinct = {id(domain): domain for domain in self.domains}
         numbers = len(self.domains) + sum(map(len, distinct.values())) + sum(map(len, self.available))
         return _NUMBER * (numbers + sum(map(len, self[2:])) + _TRAIT * sum(map(len, self.traits)))
 
 
 def canonical_form(problem: TreeProblem, budget: Budget) -> tuple[CanonicalForm, tuple[int, ...]]:
-    """Return the canonical form of a problem, and the provider that each number stands for.
+    """Return the canonical form of a problem, and the providers by number.
 
     Raises:
-        Exhausted: The budget is used up.
+        Exhausted: The budget is exhausted.
     """
     requirements, facts = problem.requirements, problem.facts
     numbers: dict[int, int] = {}
     renumbered: dict[int, tuple[int, ...]] = {}
     domains = []
-    # Lists, where generators would do, halve the time; this runs for every tree.
+    # This runs for every tree: lists instead of generators halve the time.
     for domain in problem.domains:
         # Equal demands have the same domain object.
-        same = renumbered.get(id(domain))
-        if same is None:
-            same = renumbered[id(domain)] = tuple([numbers.setdefault(one, len(numbers)) for one in domain])
-        domains.append(same)
+        numbered = renumbered.get(id(domain))
+        if numbered is None:
+            numbered = tuple([numbers.setdefault(provider, len(numbers)) for provider in domain])
+            renumbered[id(domain)] = numbered
+        domains.append(numbered)
     providers = tuple(numbers)
     parents: tuple[int, ...] = ()
     trees: tuple[int, ...] = ()
@@ -87,7 +89,7 @@ def canonical_form(problem: TreeProblem, budget: Budget) -> tuple[CanonicalForm,
         elements = len(providers) * (2 + len(requirements.summed_classes)) + sum(map(len, renumbered.values()))
         budget.spend(elements // _PER_OPERATION)
     available = [
-        tuple([min(facts[one].available.get(name, 0), requirements.total[name]) for one in providers])
+        tuple([min(facts[provider].available.get(name, 0), requirements.total[name]) for provider in providers])
         for name in requirements.summed_classes
     ]
     form = CanonicalForm(
@@ -95,8 +97,8 @@ def canonical_form(problem: TreeProblem, budget: Budget) -> tuple[CanonicalForm,
         tuple(available),
         parents,
         trees,
-        tuple([facts[one].traits & requirements.named_traits for one in providers]) if requirements.required else (),
-        tuple([facts[one].shares for one in providers]) if problem.skip_shared else (),
+        tuple([facts[id_].traits & requirements.named_traits for id_ in providers]) if requirements.required else (),
+        tuple([facts[id_].shares for id_ in providers]) if problem.skip_shared else (),
     )
     return form, providers
 
@@ -104,7 +106,7 @@ def canonical_form(problem: TreeProblem, budget: Budget) -> tuple[CanonicalForm,
 def _forest(
     numbers: Mapping[int, int], facts: Mapping[int, ProviderFacts], budget: Budget
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the nearest numbered ancestor and the number of the tree of each provider."""
+    """Return, by provider, the nearest numbered ancestor and the number of the tree."""
     parents, trees = [], []
     walked = 0
     roots: dict[int, int] = {}
@@ -122,9 +124,9 @@ def _forest(
 
 
 def _nearest(ancestry: Iterable[int], numbers: Mapping[int, int]) -> tuple[int, int]:
-    """Return the number of steps taken up the ancestry, and the first proper ancestor with a number, or -1."""
+    """Return the steps taken up the ancestry, and the number of the first proper ancestor that has one, or -1."""
     steps = 0
-    for steps, other in enumerate(ancestry):
-        if steps and other in numbers:
-            return steps, numbers[other]
+    for steps, ancestor in enumerate(ancestry):
+        if steps and ancestor in numbers:
+            return steps, numbers[ancestor]
     return steps, -1

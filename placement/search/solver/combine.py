@@ -1,6 +1,6 @@
-"""The candidates of one tree, found on demand; trees with the same canonical form share one search.
+"""The candidates of one tree, computed on demand; trees with the same canonical form share one search.
 
-Two isolated groups on the two devices of a host have two candidates:
+With two isolated groups and a host with two devices, there are two candidates:
 
 >>> from placement.search.solver.problem import Demand, ProviderFacts, Requirements, TreeProblem
 >>> groups = Requirements((Demand("1", {"PGPU": 1}), Demand("2", {"PGPU": 1})), isolate=True)
@@ -10,7 +10,7 @@ Two isolated groups on the two devices of a host have two candidates:
 {'1': (11,), '2': (12,)}
 {'1': (12,), '2': (11,)}
 
-Where only one of the devices will do, there is none:
+If both groups need the same device, there is none:
 
 >>> list(combine(TreeProblem(groups, ((11,), (11,)), host, tree=10), refused=print))
 10 group_policy
@@ -29,43 +29,42 @@ from placement.search.solver.constraints import Isolation, NotOnlyShared, Requir
 from placement.search.solver.problem import Candidate, Requirements, TreeProblem
 from placement.search.solver.work_limit import WORK_LIMIT
 
-#: Called with the id of a tree without candidates and the reason: the name of a constraint, or of the work limit.
+#: A function of the id of a tree without candidates, and of the name of the constraint or work limit.
 Refused = Callable[[int, str], object]
 
 
 class Solutions:
-    """The solutions of one canonical form.  Found on demand and kept, so that many readers can iterate over them."""
+    """The solutions of one canonical form, computed on demand and kept for several iterations."""
 
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
-        #: Why there is no solution: the name of a constraint, or the work limit.  Known after an iteration to the end;
-        #: None if there are solutions.
+        #: The name of the constraint or work limit, if there is no solution; set by the first complete iteration.
         self.refusal: str | None = None
-        self._found: list[Assignment] = []
-        self._more = self._search(requirements, form, budget)
+        self._known: list[Assignment] = []
+        self._search = self._solve(requirements, form, budget)
 
     def __iter__(self) -> Iterator[Assignment]:
         number = 0
         while True:
-            if number == len(self._found):
-                found = next(self._more, None)
-                if found is None:
+            if number == len(self._known):
+                solution = next(self._search, None)
+                if solution is None:
                     return
-                self._found.append(found)
-            yield self._found[number]
+                self._known.append(solution)
+            yield self._known[number]
             number += 1
 
-    def _search(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> Iterator[Assignment]:
+    def _solve(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> Iterator[Assignment]:
         if budget.fruitless_exhausted():
             self.refusal = WORK_LIMIT
             return
         search = Backtracking(requirements, form, budget)
         yield from search.solutions()
-        if not self._found:
+        if not self._known:
             self.refusal = search.refusal
 
 
 class SolutionCache:
-    """The solutions of every canonical form that one request has met."""
+    """The solutions of a request, by canonical form."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = Budget() if budget is None else budget
@@ -75,7 +74,7 @@ class SolutionCache:
         """Return the solutions of the form.
 
         Args:
-            requirements: Those of the request, the same in every call.
+            requirements: The requirements of the request, the same in every call.
         """
         known = self._known.get(form)
         if known is None:
@@ -87,11 +86,11 @@ class SolutionCache:
 def combine(
     problem: TreeProblem, cache: SolutionCache | None = None, refused: Refused | None = None
 ) -> Iterator[Candidate]:
-    """Return an iterator over the candidates of the tree, each once.
+    """Return an iterator over the distinct candidates of the tree.
 
     Args:
-        cache: Shared by all trees of a request.
-        refused: Called once if the tree turns out to have no candidate.
+        cache: The cache of the request, shared by all trees.
+        refused: Called once if the tree has no candidate.
     """
     first = problem.domains[0]
     if len(first) == 1 and problem.domains.count(first) == len(problem.domains):
@@ -107,7 +106,7 @@ def combine(
 
 
 def _refusal_of_one(problem: TreeProblem, provider: int) -> str | None:
-    """Return the name of the constraint that keeps the provider from supplying everything, or None."""
+    """Return the name of the constraint that prevents one provider from supplying all demands, or None."""
     requirements = problem.requirements
     if requirements.isolate and requirements.suffixed_count > 1:
         return Isolation.name
@@ -126,7 +125,7 @@ def _refusal_of_one(problem: TreeProblem, provider: int) -> str | None:
 def _combinations(problem: TreeProblem, cache: SolutionCache, refused: Refused | None) -> Iterator[Candidate]:
     form, providers = canonical_form(problem, cache.budget)
     solutions = cache.solutions(problem.requirements, form)
-    # A refusal is known already if another tree with this form was searched.
+    # The refusal is already known if another tree with this form was searched.
     if solutions.refusal is None:
         for assignment in solutions:
             yield _candidate(problem.requirements, [providers[number] for number in assignment])
@@ -135,9 +134,9 @@ def _combinations(problem: TreeProblem, cache: SolutionCache, refused: Refused |
 
 
 def _candidate(requirements: Requirements, assigned: list[int]) -> Candidate:
-    """Return the candidate in which each demand is supplied by the provider at its position."""
+    """Return the candidate of an assignment: the provider of each demand, by position."""
     amounts: dict[int, Mapping[str, int]] = {}
-    #: The amounts of providers that supply several demands: copies, since those of a demand are not ours to change.
+    #: Sums for providers of several demands; copies, because the amounts of a demand are shared.
     sums: dict[int, dict[str, int]] = {}
     mappings: dict[str, tuple[int, ...]] = {}
     for (suffix, demanded), provider in zip(requirements.demands, assigned, strict=True):

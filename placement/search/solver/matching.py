@@ -1,6 +1,6 @@
-"""Bipartite matching with capacities: can every variable have a value, if a value has a limited number of uses?
+"""Bipartite matching of variables with values that have a capacity, the number of variables that may use them.
 
-A necessary condition for a solution that constraints test before they assign anything.
+A matching is a necessary condition for a solution.  Constraints test it before they assign a variable.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Callable, Sequence
 
 from placement.search.solver.work_limit import WorkLimit
 
-#: How many variables a value can be assigned to.
+#: A function from a value to its capacity.
 CapacityOf = Callable[[int], int]
 
-#: Values whose capacity one unit of work looks up.
+#: Capacities that are looked up per unit of work.
 _CAPACITIES_PER_WORK = 20
-#: Values that one operation tries to free.
+#: Values that are tried per operation.
 _MOVES_PER_OPERATION = 5
 
 
 def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
-    """Whether each variable finds a value in its domain, for every assignment of those before it.
+    """Whether each variable finds a value in its domain, whatever the assignment of the earlier variables.
 
-    A sufficient condition for a matching, and cheap: the capacity of each domain exceeds the number of variables before
-    it.
+    This sufficient condition for a matching is cheap: the capacity of each domain exceeds the number of earlier
+    variables.
     """
     totals: dict[Sequence[int], int] = {}
     for earlier, domain in enumerate(domains):
@@ -36,7 +36,7 @@ def is_slack(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: Work
 
 
 def has_matching(domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> bool:
-    """Whether there is a matching that gives each variable a value of its domain, within the capacities.
+    """Whether there is a matching of each variable with a value of its domain, within the capacities.
 
     >>> from placement.search.budget import Budget
     >>> limit = WorkLimit(Budget(), 0)
@@ -54,9 +54,9 @@ class _Matching:
     """A matching that grows by augmenting paths.
 
     Kuhn's algorithm (H. W. Kuhn, "The Hungarian method for the assignment problem", 1955): a variable takes a free
-    value, or takes one from a variable that can move to another.  By Berge's theorem (1957) a matching is maximal if
-    there is no such path.  Two refinements: a value can be used up to its capacity, and variables with the same domain
-    object are visited once for each path, since they can move to the same values.
+    value, or the value of a variable that can move to another one.  By Berge's theorem (1957), a matching without an
+    augmenting path is maximum.  Two refinements: values have capacities, and variables with the same domain object are
+    visited once per path, because they can move to the same values.
     """
 
     def __init__(self, domains: Sequence[Sequence[int]], capacity: CapacityOf, limit: WorkLimit) -> None:
@@ -69,7 +69,7 @@ class _Matching:
         self._capacity = {value: capacity(value) for value in set().union(*distinct.values())}
         #: By value: the variables that use it.
         self._users: dict[int, list[int]] = {value: [] for value in self._capacity}
-        #: By domain: the index of the first value that may be free.  A value that is full stays full.
+        #: By domain: the index of the first value that may be free; full values stay full.
         self._first_free = dict.fromkeys(distinct, 0)
 
     def complete(self) -> bool:
@@ -79,7 +79,7 @@ class _Matching:
         return all(self._augment(variable, set()) for variable in range(len(self._domains)))
 
     def _free_value(self, variable: int) -> int | None:
-        """Return a value of the domain with capacity to spare, if there is one."""
+        """Return a value of the domain with free capacity, if there is one."""
         domain_id, domain = self._domain_id[variable], self._domains[variable]
         for index in range(self._first_free[domain_id], len(domain)):
             if len(self._users[domain[index]]) < self._capacity[domain[index]]:
@@ -92,7 +92,7 @@ class _Matching:
         """Match the variable along an augmenting path, if there is one.
 
         Args:
-            visited: The identities of the domains that are on the path or were searched without success.
+            visited: Identities of the domains on the path, and of domains searched without success.
         """
         value = self._free_value(variable)
         if value is not None:
@@ -101,8 +101,8 @@ class _Matching:
         visited.add(self._domain_id[variable])
         self._limit.budget.spend(len(self._domains[variable]) // _MOVES_PER_OPERATION)
         for value in self._domains[variable]:
-            for place, other in enumerate(self._users[value]):
-                if self._domain_id[other] not in visited and self._augment(other, visited):
-                    self._users[value][place] = variable
+            for index, user in enumerate(self._users[value]):
+                if self._domain_id[user] not in visited and self._augment(user, visited):
+                    self._users[value][index] = variable
                     return True
         return False

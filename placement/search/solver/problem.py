@@ -1,6 +1,7 @@
-"""The combination problem of one tree: what is demanded, and which providers can supply each demand.
+"""The combination problem of one tree: its demands, and the providers that can supply each of them.
 
-Plain records: a problem can be written by hand.  A provider is an integer whose meaning is the caller's.
+A problem consists of plain records, and can be written by hand.  Providers are integers, whose meaning is up to the
+caller.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from placement.search.query.query import UNSUFFIXED, AnyOf, SearchQuery
 
 
 class Demand(NamedTuple):
-    """What one provider has to supply: a suffixed group, or one resource class of the unsuffixed group."""
+    """A part of a request for one provider: a suffixed group, or a resource class of the unsuffixed group."""
 
     suffix: str
-    #: By resource class; empty for a group without resources.
+    #: Amounts by resource class; empty for a group without resources.
     amounts: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """The demands of a request and the rules between them; the same for every tree."""
+    """The demands of a request and the rules between them, the same for every tree."""
 
     demands: tuple[Demand, ...]
-    #: Whether suffixed groups need different providers.
+    #: Whether suffixed groups must use different providers.
     isolate: bool = False
-    #: Sets of suffixes; of the providers that supply them, one must be an ancestor of (or be) all the others.
+    #: Sets of suffixes: one provider of these groups must be the same as, or an ancestor of, each of the others.
     same_subtrees: tuple[frozenset[str], ...] = ()
-    #: Traits that the providers of the unsuffixed group must have between them.
+    #: Traits that the providers of the unsuffixed group must have together.
     required: AnyOf = ()
     #: Whether several providers of one tree may supply resources.
     nested: bool = True
@@ -51,7 +52,7 @@ class Requirements:
 
     @cached_property
     def suffixes(self) -> tuple[str, ...]:
-        """The suffixes of the groups, once each."""
+        """The distinct suffixes of the groups."""
         return tuple(dict.fromkeys(demand.suffix for demand in self.demands))
 
     @cached_property
@@ -61,7 +62,7 @@ class Requirements:
 
     @cached_property
     def total(self) -> Mapping[str, int]:
-        """The amounts of all demands together, by resource class."""
+        """The sums of the amounts of all demands, by resource class."""
         total: Counter[str] = Counter()
         for demand in self.demands:
             total.update(demand.amounts)
@@ -69,31 +70,31 @@ class Requirements:
 
     @cached_property
     def summed_classes(self) -> tuple[str, ...]:
-        """Resource classes of which one provider may have to supply several demands."""
-        times = Counter(name for demand in self.demands for name in demand.amounts)
+        """The resource classes that several demands may take from one provider."""
+        counts = Counter(name for demand in self.demands for name in demand.amounts)
         if self.isolate:
-            # A suffixed group shares its provider with no other suffixed group, but it may with the unsuffixed one.
+            # A suffixed group may share its provider only with the unsuffixed group.
             unsuffixed = {name for demand in self.demands if demand.suffix == UNSUFFIXED for name in demand.amounts}
-            return tuple(sorted(name for name in unsuffixed if times[name] > 1))
-        return tuple(sorted(name for name, count in times.items() if count > 1))
+            return tuple(sorted(name for name in unsuffixed if counts[name] > 1))
+        return tuple(sorted(name for name, count in counts.items() if count > 1))
 
     @cached_property
     def named_traits(self) -> frozenset[str]:
-        """All traits that ``required`` names."""
+        """All traits in ``required``."""
         return frozenset().union(*self.required)
 
 
 class ProviderFacts(NamedTuple):
-    """What combining needs to know of a provider."""
+    """The facts about a provider on which constraints depend."""
 
-    #: The provider, its parent, and so on to the root.
+    #: The provider and its ancestors, up to the root.
     ancestry: Iterable[int]
     traits: frozenset[str] = frozenset()
-    #: Whether it also supplies trees that are not its own.
+    #: Whether it shares, and so also supplies other trees.
     shares: bool = False
-    #: The largest amount that it can supply, for each of ``summed_classes``.
+    #: The largest amount that it can supply, by class of ``summed_classes``.
     available: Mapping[str, int] = {}
-    #: The root of its tree; None: the last of ``ancestry``.
+    #: The root of its tree; None for the last of ``ancestry``.
     root: int | None = None
 
 
@@ -101,21 +102,21 @@ class TreeProblem(NamedTuple):
     """The combination problem of one tree."""
 
     requirements: Requirements
-    #: For each demand, the providers that can supply it by themselves, in order of preference.
+    #: By demand, the providers that can supply it by themselves, in order of preference.
     domains: tuple[tuple[int, ...], ...]
     facts: Mapping[int, ProviderFacts]
-    #: Whether sharing providers alone could supply every demand, so that other trees may yield the same candidate.
+    #: Whether sharing providers could supply every demand, so that other trees may yield the same candidate.
     may_repeat: bool = False
-    #: Whether to leave out candidates of sharing providers alone, because an earlier tree yields all of them.
+    #: Whether to leave out candidates of sharing providers only, because an earlier tree yields all of them.
     skip_shared: bool = False
-    #: The provider that stands for the tree in refusals: its root.
+    #: The root, which stands for the tree in refusals.
     tree: int = 0
 
 
 class Candidate(NamedTuple):
-    """Which provider supplies which amounts, and which groups."""
+    """The providers of a request, with the amounts and the groups that each supplies."""
 
-    #: By provider and resource class.  Not to be written to: candidates share equal mappings.
+    #: Amounts by provider and resource class; read-only, because candidates share equal mappings.
     amounts: Mapping[int, Mapping[str, int]]
-    #: By suffix; one provider for a suffixed group, one or more for the unsuffixed group.
+    #: Providers by suffix: one for a suffixed group, one or more for the unsuffixed group.
     mappings: Mapping[str, tuple[int, ...]]

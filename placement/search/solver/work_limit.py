@@ -1,15 +1,15 @@
-"""When to give up on a tree.
+"""The bound on the work for a tree without solutions.
 
-Whether unequal groups fit into the providers of a tree together is bin packing: often only trial shows it, and each
-group more doubles the work.  A search that finds solutions goes on.  One that does not gives up on the tree, goes on to
-the next, and ends when the request has no fruitless work left (ADR 10; ``search/budget.py`` describes all bounds).
+Fitting unequal groups into the providers of a tree is bin packing, where each additional group may double the work.  A
+search continues while it finds solutions.  If it finds none, it gives the tree up and continues with the next one,
+until the request has no fruitless work left (ADR 10; ``search/budget.py`` describes all bounds).
 """
 
 from __future__ import annotations
 
 from placement.search.budget import Budget
 
-#: The name under which a tree that was given up is reported.
+#: The name in refusals of a tree that was given up.
 WORK_LIMIT = "work limit"
 
 
@@ -17,31 +17,30 @@ class WorkLimit:
     """The limit of one tree, in operations from one solution to the next.
 
     Attributes:
-        work: Operations since the last solution.  Code that works for the tree adds to it.
-        budget: That of the request.  It is charged for ``work`` when the limit is checked.
+        work: Operations since the last solution, counted by the code that works on the tree.
+        budget: The budget of the request, which is charged for ``work`` when the limit is checked.
     """
 
     __slots__ = ("_allowance", "_charged", "_minimum", "budget", "work")
 
     def __init__(self, budget: Budget, minimum: int) -> None:
-        """Begin to count.
+        """Start counting.
 
         Args:
-            budget: That of the request.
-            minimum: Operations that a search without any wrong decision takes; they do not count as fruitless.
+            minimum: Operations of a search without wrong decisions, which do not count as fruitless.
         """
         self.budget = budget
         self._minimum = minimum
         self._allowance = budget.allowance(minimum)
         self.work = 0
-        #: The part of ``work`` that the budget was charged for.
+        #: The part of ``work`` already charged to the budget.
         self._charged = 0
 
     def exceeded(self) -> bool:
-        """Whether to give up on the tree; records the shortage.
+        """Whether to give the tree up; if so, record the shortage.
 
         Raises:
-            Exhausted: The budget of the request is used up.
+            Exhausted: The budget of the request is exhausted.
         """
         self._charge()
         if self.work < self._allowance:
@@ -50,14 +49,14 @@ class WorkLimit:
         return True
 
     def restart(self) -> None:
-        """Begin to count anew after a solution."""
+        """Restart counting after a solution."""
         self._charge()
         self.budget.count_fruitless(self.work - self._minimum)
         self.work = self._charged = 0
         self._allowance = self.budget.allowance(self._minimum)
 
     def finish(self) -> None:
-        """Count the work since the last solution as fruitless: there is no other."""
+        """Count the work since the last solution as fruitless: there are no more solutions."""
         self._charge()
         self.budget.count_fruitless(self.work)
 

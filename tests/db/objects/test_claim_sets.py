@@ -35,7 +35,7 @@ def host(database):
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", TOTAL)])
     )
     place(database, claim(1, consumer := str(uuid.uuid4())))
-    database.write(lambda db: release.end_one(db, consumer))
+    database.write(lambda db: release.end_consumer(db, consumer))
 
 
 def claim(amount, consumer=None, **options):

@@ -61,7 +61,7 @@ def pages(database, wanted, limit=100):
 def small(monkeypatch):
     """A page looks at two consumers; three allocations are many."""
     monkeypatch.setattr(consumer_pages, "WINDOW", 2)
-    monkeypatch.setattr(consumer_pages, "FEW", 2)
+    monkeypatch.setattr(consumer_pages, "MAX_INDEX_ROWS", 2)
 
 
 def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small):
@@ -82,9 +82,9 @@ def test_consumers_are_found_by_the_end_of_their_leases(database, ids, small):
         database.write(lambda db, uuid_=uuid_, seconds=seconds: leases.extend(db, uuid_, seconds))
     lease.expire(database, over)
     hour = database.read(leases.now) + datetime.timedelta(hours=1)
-    found = pages(database, ConsumerFilter(ends_by=hour))
+    found = pages(database, ConsumerFilter(expires_by=hour))
     assert [one for page in found for one in page] == soon
-    assert pages(database, ConsumerFilter(ends_by=hour - datetime.timedelta(days=1))) == [[]]
+    assert pages(database, ConsumerFilter(expires_by=hour - datetime.timedelta(days=1))) == [[]]
 
 
 def test_few_consumers_of_an_owner_or_a_type_are_one_page_and_many_are_found_in_turn(database, ids, small):

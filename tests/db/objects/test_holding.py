@@ -75,7 +75,7 @@ def read(database):
 def test_all_readers_say_the_same_of_a_sound_consumer(database, ids):
     shown, *others = read(database)
     for other in others:
-        assert other.is_what_it_was(shown)
+        assert other.is_unchanged_since(shown)
         assert (other.held, other.amounts) == (shown.held, {("host", "VCPU"): 1, ("pool", "DISK_GB"): 2})
         assert (other.held_on, other.exists) == ({*ids.values()}, True)
 

@@ -98,7 +98,7 @@ def test_a_claim_that_needs_the_room_of_a_lease_survives_a_fault_at_each_stateme
         wanted = Claim(consumer, {HOST: {"VCPU": 100}}, Owner("project", "user"))
         touched.write(lambda db: ClaimSet(db, [wanted]).place())
         claimed.append(consumer)
-        database.write(lambda db: release.end_one(db, consumer))
+        database.write(lambda db: release.end_consumer(db, consumer))
 
     assert trial.run(plan, claim_all) == (COUNT, None)
     for at, step in enumerate(plan.seen, 1):

@@ -71,11 +71,11 @@ def extend(database, consumer):
         claims.c.consumer_id == sa.select(consumers.c.id).where(consumers.c.uuid == consumer).scalar_subquery()
     )
     later = sa.update(claims).where(of_consumer)
-    database.write(lambda db: db.execute(later.values(expires_at=leases.end_after(db, 3600))))
+    database.write(lambda db: db.execute(later.values(expires_at=leases.expiry_after(db, 3600))))
 
 
 def make_anew(database, consumer):
-    database.write(lambda db: release.end_one(db, consumer))
+    database.write(lambda db: release.end_consumer(db, consumer))
     put(database, consumer)
 
 
@@ -94,7 +94,7 @@ def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(databa
                 threads.submit(meanwhile, database, consumer).result(PATIENCE)
 
     with sql_hooks.statements(database.engine, before):
-        assert database.write(leases.give_back) == 0
+        assert database.write(leases.release_expired) == 0
     assert between
     assert held(database, consumer) is not None
 
@@ -107,7 +107,7 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
 
     def sweep():
         lease.expire(database, consumer)
-        given_back.append(database.write(leases.give_back))
+        given_back.append(database.write(leases.release_expired))
 
     def before(statement):
         if statement.startswith("UPDATE claims") and not began:
@@ -118,7 +118,7 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
     with sql_hooks.statements(database.engine, before):
         database.write(lambda db: leases.extend(db, consumer, 3600))
     assert given_back == [0]
-    assert database.write(leases.give_back) == 0
+    assert database.write(leases.release_expired) == 0
     assert held(database, consumer) is not None
 
 
@@ -159,7 +159,7 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
         with ThreadPoolExecutor(4) as threads:
             sweeps = [threads.submit(sweep) for _ in range(2)]
             extending = threads.submit(tried, lambda db, consumer: leases.extend(db, consumer, 3600))
-            releasing = threads.submit(tried, release.end_one)
+            releasing = threads.submit(tried, release.end_consumer)
             extended, released = extending.result(PATIENCE), releasing.result(PATIENCE)
             for each in sweeps:
                 each.result(PATIENCE)

@@ -145,7 +145,7 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 
     with sql_hooks.statements(database.engine, fail):
         ask(application)
-    assert "Expired leases are not given back: planted" in caplog.text
+    assert "Expired leases cannot be released: planted" in caplog.text
     assert held(database) == 1
     clock.now += 5
     ask(application)
@@ -153,14 +153,14 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
 
 
 def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
-    """Transactions that find all due consumers locked end a sweep only if MOST_IDLE of them follow each other."""
+    """Transactions that find all due consumers locked end a sweep only if MAX_IDLE of them follow each other."""
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 2)
+    monkeypatch.setattr(lease_sweep, "MAX_IDLE", 2)
     due(3)
-    given_back, give_back = [], leases.give_back
-    monkeypatch.setattr(leases, "give_back", lambda db, most: give_back(db, most) if len(given_back) % 2 else 0)
-    assert lease_sweep.sweep(database, given_back=given_back.append)
-    assert (given_back, held(database)) == ([0, 1] * 3, 0)
+    released, release_expired = [], leases.release_expired
+    monkeypatch.setattr(leases, "release_expired", lambda *args: release_expired(*args) if len(released) % 2 else 0)
+    assert lease_sweep.sweep(database, released=released.append)
+    assert (released, held(database)) == ([0, 1] * 3, 0)
 
 
 def test_a_sweep_gives_something_back_even_if_its_time_is_over(database, due, monkeypatch):
@@ -209,7 +209,7 @@ def test_the_command_refuses_other_words(run):
 def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 7)
     # None gives up: the others may be slow.
-    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 1_000_000)
+    monkeypatch.setattr(lease_sweep, "MAX_IDLE", 1_000_000)
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     due(60)
     counted = []
@@ -217,7 +217,7 @@ def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monke
 
     def sweep():
         with opened(url) as own:
-            return lease_sweep.sweep(own, given_back=counted.append)
+            return lease_sweep.sweep(own, released=counted.append)
 
     with received.facts(signals.leases_expired) as published, ThreadPoolExecutor(3) as threads:
         assert all(each.result(PATIENCE) for each in [threads.submit(sweep) for _ in range(3)])

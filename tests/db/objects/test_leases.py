@@ -97,10 +97,10 @@ def test_only_leases_whose_time_is_over_are_given_back(database):
     for consumer in (endless, claim(database, 1)):
         database.write(lambda db, consumer=consumer: leases.extend(db, consumer, None))
     assert not database.read(leases.any_expired)
-    assert database.write(leases.give_back) == 0
+    assert database.write(leases.release_expired) == 0
     lease.expire(database, over)
     assert database.read(leases.any_expired)
-    assert (database.write(leases.give_back), database.write(leases.give_back)) == (1, 0)
+    assert (database.write(leases.release_expired), database.write(leases.release_expired)) == (1, 0)
     assert not database.read(leases.any_expired)
     assert used(database) == 4
     assert database.read(lambda db: Holding.find(db, over)) is None
@@ -123,10 +123,10 @@ def test_leases_are_given_back_in_batches_the_oldest_first(database):
     several = [claimed(database) for _ in range(5)]
     for seconds, consumer in enumerate(several):
         lease.expire(database, consumer, seconds)
-    assert database.write(lambda db: leases.give_back(db, 2)) == 2
+    assert database.write(lambda db: leases.release_expired(db, 2)) == 2
     left = database.read(lambda db: db.execute(sa.select(consumers.c.uuid)).scalars().all())
     assert {*left} == {*several[:3]}
-    assert [database.write(lambda db: leases.give_back(db, 2)) for _ in range(3)] == [2, 1, 0]
+    assert [database.write(lambda db: leases.release_expired(db, 2)) for _ in range(3)] == [2, 1, 0]
 
 
 @pytest.mark.usefixtures("host")
@@ -213,9 +213,9 @@ def test_a_sweep_gives_back_all_that_is_due_and_counts_it(database, published, m
     for _ in range(5):
         lease.expire(database, claimed(database))
     counted = []
-    assert not lease_sweep.sweep(database, 3, given_back=counted.append)
+    assert not lease_sweep.sweep(database, 3, released=counted.append)
     assert (counted, used(database)) == ([2, 1], 2)
-    assert lease_sweep.sweep(database, given_back=counted.append)
+    assert lease_sweep.sweep(database, released=counted.append)
     assert (counted, published, used(database)) == ([2, 1, 2], [2, 1, 2], 0)
     assert lease_sweep.sweep(database, 0)
 
@@ -226,7 +226,7 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
     busy, other = claimed(database, 1), claimed(database, 2)
     for consumer in (busy, other):
         lease.expire(database, consumer)
-    monkeypatch.setattr(lease_sweep, "MOST_IDLE", 2)
+    monkeypatch.setattr(lease_sweep, "MAX_IDLE", 2)
     with ThreadPoolExecutor(1) as threads:
 
         def hold(db):
@@ -249,7 +249,7 @@ def test_a_consumer_whose_time_is_over_is_claimed_for_anew(database, published, 
     again = Claim(consumer, {HOST: {"VCPU": TOTAL}}, OWNER, generation)
     database.write(lambda db: ClaimSet(db, [again]).place())
     assert (used(database), published, lease.count(database)) == (TOTAL, [1], 0)
-    assert database.write(leases.give_back) == 0
+    assert database.write(leases.release_expired) == 0
 
 
 @pytest.mark.usefixtures("host")

@@ -139,8 +139,8 @@ def narrow():
     ("query", "body", "status", "sentence"),
     [
         ("x=34567890", b"1234567890", 404, ""),
-        ("x=345678901", b"", 414, "The query of a request may have 10 bytes at most ([api]max_query_length)."),
-        ("", b"12345678901", 413, "The body of a request may have 10 bytes at most ([api]max_request_body_size)."),
+        ("x=345678901", b"", 414, "The query string of the request exceeds 10 bytes ([api]max_query_length)."),
+        ("", b"12345678901", 413, "The body of the request exceeds 10 bytes ([api]max_request_body_size)."),
         ("x=345678901", b"12345678901", 414, "The query"),
     ],
 )

@@ -261,7 +261,7 @@ def put(reads):
         ("missing", b'{"name": "long"}', "No resource provider with uuid missing found"),
         ("there", b"{", "Malformed JSON"),
         ("there", b"{}", "JSON does not validate"),
-        ("there", b'{"name": "long"}', "names 4 traits; there may be 3"),
+        ("there", b'{"name": "long"}', "names 4 traits; the limit is 3"),
     ],
 )
 def test_the_path_is_checked_before_the_query_then_the_lookup_then_the_body(put, name, body, sentence):

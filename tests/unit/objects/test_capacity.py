@@ -1,4 +1,4 @@
-"""``capacity.available`` is the inverse of ``capacity.has_room``."""
+"""``capacity.available`` is the inverse of ``capacity.within_capacity``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ capacities = st.one_of(st.integers(-3, 12).map(float), st.floats(-3, 12))
 
 
 def fits(amount: int, used: int, of: float, max_unit: int) -> bool:
-    return bool(amount <= max_unit and capacity.has_room(amount, used, of))
+    return bool(amount <= max_unit and capacity.within_capacity(amount, used, of))
 
 
 @given(amounts, capacities, amounts)

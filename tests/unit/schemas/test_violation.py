@@ -56,9 +56,9 @@ def refused(value):
         ({"things": [{"uuid": SOME, "names": ["ab", "ab"]}]}, "things[0].names", 'has "ab" twice', None),
         (
             {"things": [{"uuid": SOME, "names": ["abcd"]}]},
-            *("things[0].names[0]", "has 4 characters", "a text of 1 to 3 characters"),
+            *("things[0].names[0]", "has 4 characters", "a string of 1 to 3 characters"),
         ),
-        ({"things": [{"uuid": SOME, "names": [""]}]}, "things[0].names[0]", 'is ""', "a text of 1 to 3 characters"),
+        ({"things": [{"uuid": SOME, "names": [""]}]}, "things[0].names[0]", 'is ""', "a string of 1 to 3 characters"),
         ({"things": [{"uuid": SOME, "kind": "vm"}]}, "things[0].kind", 'is "vm"', "one of host, disk and card"),
         ({"things": [{"uuid": SOME, "flag": 1}]}, "things[0].flag", "is 1", "true or false"),
         (
@@ -67,7 +67,7 @@ def refused(value):
             'is "soon"',
             "a number of days, for example 3",
         ),
-        ({"things": [{"uuid": SOME, "place": 5}]}, "things[0].place", "is 5", "a text, or an object with row"),
+        ({"things": [{"uuid": SOME, "place": 5}]}, "things[0].place", "is 5", "a string, or an object with row"),
         ({"things": [{"uuid": SOME, "place": {}}]}, "things[0].place.row", "is missing", "a whole number"),
         ({"things": [{"uuid": SOME, "owner": {"id": 1}}]}, "things[0].owner.id", "is 1", A_UUID),
         ({"things": [{"uuid": SOME, "cuont": 1}]}, "things[0].cuont", "is unknown", "perhaps count"),

@@ -135,7 +135,7 @@ def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
 
 def _ending(req: Request) -> int:
     """Return how many leases end soon."""
-    return req.read(lambda db: leases.count_ending(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
+    return req.read(lambda db: leases.count_expiring(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
 
 
 def _changes(req: Request) -> list[Story] | None:

@@ -128,7 +128,7 @@ def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Rep
     members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in snapshot.forest.tree(root)}
 
     def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
-        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_among(db, [*members])
+        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_distinct(db, [*members])
         return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), _HOLDERS)
 
     counts, in_all, held = req.read(work)

@@ -28,7 +28,7 @@ from placement.http.response import Reply, ok
 from placement.index.snapshot import Snapshot
 from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Parameters, Query
-from placement.search.find import Found, Settings, find
+from placement.search.find import SearchResult, Settings, find
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
@@ -176,7 +176,7 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
 
 
-def _in_order(req: Request, query: SearchQuery, found: Found, most: int) -> list[Candidate]:
+def _in_order(req: Request, query: SearchQuery, found: SearchResult, most: int) -> list[Candidate]:
     """Return the candidates, one of each tree first, in the order in which a claim would take them.
 
     Trees that the service avoids are none that a claim takes: their candidates come last.

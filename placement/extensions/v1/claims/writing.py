@@ -149,7 +149,7 @@ def _write_records(
     db: Transaction, call: ClaimCall, chosen: Sequence[ChosenPlace], outcomes: Sequence[ClaimOutcome]
 ) -> list[Written]:
     """Write the records of the placed claims."""
-    expires_at = leases.end_after(db, call.expires_in)
+    expires_at = leases.expiry_after(db, call.expires_in)
     written: list[Written] = []
     new: list[ClaimRecord] = []
     for place, outcome in zip(chosen, outcomes, strict=True):

@@ -27,7 +27,7 @@ def show(req: Request, provider: str) -> Reply:
     limit, after = consumers_of_page(req)
 
     def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
-        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_among(db, [*members])
+        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_distinct(db, [*members])
         return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), limit, after)
 
     counts, in_tree, page = req.read(work)

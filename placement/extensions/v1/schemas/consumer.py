@@ -72,7 +72,7 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
         consumer_type=parameters.get("type"),
         created_before=older and timestamp("older_than", older, req.now),
         created_after=newer and timestamp("newer_than", newer, req.now),
-        ends_by=ending and req.now() + span(ending),
+        expires_by=ending and req.now() + span(ending),
         providers=providers,
         resource_class=resource_class,
     )

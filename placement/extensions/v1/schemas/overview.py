@@ -83,7 +83,7 @@ def tree_order(parameters: Parameters, snapshot: Snapshot) -> TreeOrder | None:
         return None
     amount, _, resource_class = sort.removeprefix("-").partition(":")
     if resource_class not in snapshot.class_ids:
-        raise InvalidField(Violation("sort", f'names "{resource_class}", which is no resource class', _ORDERS))
+        raise InvalidField(Violation("sort", f'names "{resource_class}", which is not a resource class', _ORDERS))
     return TreeOrder(Amount(amount), resource_class, least_first=sort.startswith("-"))
 
 

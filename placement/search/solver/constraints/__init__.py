@@ -1,7 +1,7 @@
 """The constraints between the demands of one tree, one module each (docs: api-combining).
 
-A constraint looks ahead as far as that is cheap (forward checking): it allows a value only if, as far as this
-constraint can tell, the variables that are still unassigned can be assigned.
+A constraint looks ahead as far as that is cheap (forward checking): it refuses a value if it can tell that the
+remaining variables could then not be assigned.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 def constraints_of(
     requirements: Requirements, form: CanonicalForm, variables: Sequence[Variable], limit: WorkLimit
 ) -> Iterator[Constraint]:
-    """Yield the constraints that could refuse anything, in the order in which they are asked."""
+    """Yield the constraints that could refuse a value, in the order of their evaluation."""
     if form.shares:
         yield NotOnlyShared(form.shares, variables)
     if requirements.isolate and requirements.suffixed_count > 1:

@@ -9,7 +9,7 @@ from placement.search.solver.problem import Demand
 
 
 class Variable(NamedTuple):
-    """A demand, and the providers that it can be assigned."""
+    """A demand, and the providers that can be assigned to it."""
 
     demand: Demand
     domain: tuple[int, ...]
@@ -20,17 +20,17 @@ class Variable(NamedTuple):
 class Constraint(Protocol):
     """A condition on the assignments of several variables.
 
-    Variables are numbered by depth: the order in which the search assigns them.  They are unassigned in reverse order.
+    Variables are numbered by depth, the order in which the search assigns them.  They are unassigned in reverse order.
     """
 
-    #: What a refusal is reported as: the parameter of the query, if there is one.
+    #: The name in refusals: the parameter of the query, if there is one.
     name: str
 
     def feasible(self) -> bool:
-        """Whether there may be a solution; asked once, before any assignment."""
+        """Whether there may be a solution; called once, before any assignment."""
 
     def allows(self, depth: int, provider: int) -> bool:
-        """Whether the variable at ``depth``, the next to be assigned, may be assigned the provider."""
+        """Whether the provider may be assigned to the variable at ``depth``, the next one."""
 
     def assign(self, depth: int, provider: int) -> None:
         """Record an assignment."""
@@ -39,4 +39,4 @@ class Constraint(Protocol):
         """Undo the last assignment."""
 
     def state(self) -> Hashable:
-        """Return all of the past that future answers depend on.  No-goods are compared by it."""
+        """Return the part of no-goods that this constraint contributes: equal states allow the same continuations."""

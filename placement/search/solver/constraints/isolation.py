@@ -1,4 +1,4 @@
-"""``group_policy=isolate``."""
+"""The constraint of ``group_policy=isolate``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from placement.search.solver.work_limit import WorkLimit
 
 
 class Isolation:
-    """Suffixed groups are assigned different providers: an all-different constraint.
+    """Suffixed groups use different providers: an all-different constraint.
 
-    Looks ahead by matching, as Régin, "A filtering algorithm for constraints of difference in CSPs", AAAI 1994; but it
-    only tests whether a matching is left, and only where one is not certain.
+    It looks ahead by matching, as in Régin, "A filtering algorithm for constraints of difference in CSPs", AAAI 1994,
+    but only tests whether a matching exists, and only where that is not certain.
     """
 
     name = "group_policy"

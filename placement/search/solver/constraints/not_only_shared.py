@@ -1,4 +1,4 @@
-"""No candidate twice: those of sharing providers alone may be those of an earlier tree."""
+"""The constraint against repeated candidates, which consist of sharing providers only."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from placement.search.solver.constraints.constraint import Variable
 
 
 class NotOnlyShared:
-    """At least one provider is not shared.  An earlier tree yields the candidates of sharing providers alone."""
+    """At least one provider does not share: an earlier tree yields the candidates of sharing providers only."""
 
     name = "already searched in another tree"
 
     def __init__(self, shares: tuple[bool, ...], variables: Sequence[Variable]) -> None:
         self._shares = shares
         own = [not all(shares[provider] for provider in variable.domain) for variable in variables]
-        #: By depth: whether a domain from it on has a provider that is not shared.
+        #: By depth: whether a domain from this depth on contains a provider that does not share.
         self._reachable = [any(own[depth:]) for depth in range(len(own) + 1)]
-        #: How many variables are assigned a provider that is not shared.
+        #: Number of variables with an assigned provider that does not share.
         self._count = 0
 
     def feasible(self) -> bool:

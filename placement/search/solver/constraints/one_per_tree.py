@@ -1,4 +1,4 @@
-"""The rule of versions before nested providers: one provider of a tree."""
+"""The constraint of versions before nested providers: one provider per tree."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from placement.search.solver.constraints.constraint import Variable
 
 
 class OnePerTree:
-    """All demands that providers of one tree supply are supplied by the same provider."""
+    """A candidate uses at most one provider of each tree."""
 
     name = "one provider per tree"
 
     def __init__(self, trees: tuple[int, ...], variables: Sequence[Variable]) -> None:
-        #: A group without resources takes nothing from its provider, which may be another one.
+        # A group without resources takes nothing from its provider, which may be a different one.
         self._concerned = [bool(variable.demand.amounts) for variable in variables]
         self._trees = trees
-        #: By tree: its provider, once for each variable that it is assigned to.
+        #: By tree: its provider, once per variable.
         self._assigned: list[list[int]] = [[] for _ in trees]
 
     def feasible(self) -> bool:

@@ -1,4 +1,4 @@
-"""``required`` of the unsuffixed group."""
+"""The constraint of ``required`` of the unsuffixed group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _IN_A_SET = 60
 
 
 class RequiredTraits:
-    """The providers of the unsuffixed group have the required traits between them."""
+    """Each required trait is a trait of some provider of the unsuffixed group."""
 
     name = "required"
 
@@ -28,9 +28,9 @@ class RequiredTraits:
         self._traits = traits
         self._variables = variables
         self._concerned = [variable.demand.suffix == UNSUFFIXED for variable in variables]
-        #: By depth: the traits of all providers in the domains from it on.
+        #: By depth: the traits of all providers in the domains from this depth on.
         self._reachable = self._reachable_traits(variables)
-        #: After each assignment: the sets of which the assigned providers have no trait.
+        #: After each assignment: the sets without a trait of an assigned provider.
         self._unmet: list[AnyOf] = [required]
 
     def _reachable_traits(self, variables: Sequence[Variable]) -> list[frozenset[str]]:
@@ -38,22 +38,22 @@ class RequiredTraits:
         for depth in range(len(variables) - 1, -1, -1):
             domain = variables[depth].domain if self._concerned[depth] else ()
             self._limit.budget.spend(len(domain))
-            after = reachable[depth + 1]
-            found = after.union(*(self._traits[provider] for provider in domain))
-            if len(found) == len(after):
-                found = after
+            later = reachable[depth + 1]
+            traits = later.union(*(self._traits[provider] for provider in domain))
+            if len(traits) == len(later):
+                traits = later
             else:
-                self._limit.budget.hold(_IN_A_SET * len(found))
-            reachable[depth] = found
+                self._limit.budget.hold(_IN_A_SET * len(traits))
+            reachable[depth] = traits
         return reachable
 
     def feasible(self) -> bool:
-        """Whether some provider of the group's first demand leaves only sets that its other demands reach."""
+        """Whether some provider of the group's first demand leaves only sets that the other demands can meet."""
         first = self._concerned.index(True)
         return any(self.allows(first, provider) for provider in self._variables[first].domain)
 
     def _reaches(self, depth: int, unmet: AnyOf) -> bool:
-        """Whether the domains from ``depth`` on have a trait of each set."""
+        """Whether the providers in the domains from ``depth`` on have a trait of each set."""
         self._limit.work += len(unmet)
         return not any(any_of.isdisjoint(self._reachable[depth]) for any_of in unmet)
 

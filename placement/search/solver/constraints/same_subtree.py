@@ -1,4 +1,4 @@
-"""``same_subtree``."""
+"""The constraint of ``same_subtree``."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Hashable, Sequence
 from placement.search.solver.constraints.constraint import Variable
 from placement.search.solver.work_limit import WorkLimit
 
-#: Elements of a list that one operation handles; bytes of a number in a list.
+#: Elements of a list per operation; bytes of a number in a list.
 _PER_OPERATION, _NUMBER = 10, 8
 
 
 class AncestorForest:
     """The providers of a problem as a forest, each below its nearest ancestor among them.
 
-    A preorder numbering answers "is this an ancestor of that?" in constant time: the descendants of a provider are
-    numbered without a gap (Dietz, "Maintaining order in a linked list", STOC 1982).  Unlike a set of ancestors for each
-    provider it needs memory in proportion to the number of providers, however deep the tree.
+    A preorder numbering decides ancestry in constant time, because the descendants of a provider are numbered without
+    gaps (Dietz, "Maintaining order in a linked list", STOC 1982).  Unlike sets of ancestors, it takes memory linear in
+    the number of providers, whatever the depth of the tree.
     """
 
     def __init__(self, parents: tuple[int, ...], limit: WorkLimit) -> None:
@@ -24,7 +24,7 @@ class AncestorForest:
         self._limit = limit
         #: All providers, ancestors before descendants.
         self.preorder = self._preorder()
-        #: The numbers of a provider and its descendants are from ``_first`` to before ``_end``.
+        #: By provider: the half-open range of the numbers of its subtree.
         self._first, self._end = [0] * len(parents), [0] * len(parents)
         sizes = [1] * len(parents)
         for number, provider in enumerate(self.preorder):
@@ -48,21 +48,22 @@ class AncestorForest:
         return preorder
 
     def contains(self, top: int, provider: int) -> bool:
-        """Whether the provider is in the subtree of ``top``, itself included."""
+        """Whether the subtree of ``top``, itself included, contains the provider."""
         return self._first[top] <= self._first[provider] < self._end[top]
 
-    def lowest_common_ancestor(self, one: int, other: int) -> int:
-        """Return the root of the smallest subtree that contains both; -1 if none does."""
-        if self.contains(other, one):
-            return other
-        while one >= 0 and not self.contains(one, other):
+    def lowest_common_ancestor(self, first: int, second: int) -> int:
+        """Return the root of the smallest subtree that contains both providers; -1 if there is none."""
+        if self.contains(second, first):
+            return second
+        ancestor = first
+        while ancestor >= 0 and not self.contains(ancestor, second):
             self._limit.work += 1
-            one = self.parents[one]
-        return one
+            ancestor = self.parents[ancestor]
+        return ancestor
 
 
 class SameSubtree:
-    """One of the providers that are assigned to the groups is an ancestor of, or is, all the others."""
+    """One of the providers of the groups is the same as, or an ancestor of, each of the others."""
 
     name = "same_subtree"
 
@@ -73,9 +74,9 @@ class SameSubtree:
         limit.budget.spend(len(forest.parents) // _PER_OPERATION)
         self._forest = forest
         self._concerned = [variable.demand.suffix in suffixes for variable in variables]
-        #: By provider: the greatest depth at which it, or an ancestor of it, can be assigned.
+        #: By provider: the greatest depth at which it, or one of its ancestors, can be assigned.
         self._last_depth = self._last_depths(variables)
-        #: After each assignment: the lowest common ancestor, or -1, and whether it is assigned itself.
+        #: After each assignment: the lowest common ancestor, or -1, and whether it is itself assigned.
         self._tops: list[tuple[int, bool]] = []
 
     def _last_depths(self, variables: Sequence[Variable]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What several demands take of one resource class from one provider."""
+"""The constraint of the available amount of one resource class."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from placement.search.solver import matching
 from placement.search.solver.constraints.constraint import Variable
 from placement.search.solver.work_limit import WorkLimit
 
-#: Elements of a list that one operation handles; bytes of a number in a list, and in a set.
+#: Elements of a list per operation; bytes of a number in a list, and in a set.
 _PER_OPERATION, _NUMBER, _IN_A_SET = 10, 8, 60
-#: How many different amounts the look-ahead counts pieces for.
-_AMOUNTS = 8
+#: Distinct amounts that the look-ahead checks.
+_MAX_AMOUNTS = 8
 
 
 class _Unassigned(NamedTuple):
-    """The variables that demand the class, from some depth on."""
+    """The variables from some depth on that demand the class."""
 
     domains: list[tuple[int, ...]]
     #: In descending order.
     amounts: list[int]
     #: The union of the domains.
     providers: frozenset[int]
-    #: For some of the amounts: the amount, and how many of the variables demand it or more.
+    #: For some of the amounts: the amount, and the number of variables that demand at least this much.
     at_least: list[tuple[int, int]]
 
 
 class SummedAmounts:
-    """The demands of one class add up, at each provider, to no more than it has available.
+    """The demands of a class on one provider add up to at most its available amount.
 
-    This is bin packing, so looking ahead tests necessary conditions only.
+    This is bin packing, so the look-ahead tests only necessary conditions.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SummedAmounts:
 
     @staticmethod
     def name_for(class_: str) -> str:
-        """Return what a refusal for lack of the class is reported as."""
+        """Return the name of the constraint for a class, in refusals."""
         return f"resources:{class_}"
 
     def _unassigned_from(self, depth: int) -> _Unassigned:
@@ -62,15 +62,15 @@ class SummedAmounts:
             providers = frozenset().union(*distinct.values())
             self._limit.budget.hold(_NUMBER * len(amounts) * 3 + _IN_A_SET * len(providers))
             at_least = [*dict(zip(amounts, itertools.count(1), strict=False)).items()]
-            some = at_least[:: 1 + len(at_least) // _AMOUNTS]
-            self._unassigned[depth] = _Unassigned(domains, amounts, providers, some)
+            sample = at_least[:: 1 + len(at_least) // _MAX_AMOUNTS]
+            self._unassigned[depth] = _Unassigned(domains, amounts, providers, sample)
         return self._unassigned[depth]
 
     def _possible(self, depth: int) -> bool:
         """Whether three necessary conditions hold for the variables from ``depth`` on.
 
-        The total demanded is available; for an amount, the providers can supply as many pieces of it as there are
-        variables that demand so much or more; and there is a matching if all demand only the smallest amount.
+        The total demand is available.  For each sampled amount, the providers can supply it to all variables that
+        demand at least this much.  There is a matching if all variables demand only the smallest amount.
         """
         domains, amounts, providers, at_least = self._unassigned_from(depth)
         if not amounts:

@@ -220,7 +220,7 @@ def test_a_holder_that_ends_while_its_node_gets_a_record(metal, monkeypatch):
         insert(record, db)
         attempts.append(record.uuid)
         if len(attempts) == 1:
-            release.end_one(db, instance)
+            release.end_consumer(db, instance)
 
     monkeypatch.setattr(Record, "insert", end_meanwhile)
     record = metal.backfill(node)

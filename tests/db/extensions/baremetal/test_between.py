@@ -52,7 +52,7 @@ class Cloud:
             bare_metal.claim(self.other, consumer, {self.node: {UNIT: 1}})
 
     def end(self, consumer):
-        self.other.write(lambda db: release.end_one(db, consumer))
+        self.other.write(lambda db: release.end_consumer(db, consumer))
 
     def raise_total(self):
         inventory = Inventory(UNIT, total=2, max_unit=1)

@@ -229,7 +229,7 @@ def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database)
     """The row would be shown once the consumer holds the node again."""
     run(database, document(instance_uuid=ME))
     comparison = compare(database, document(instance_uuid=ME), allocations=[allocation()])
-    database.write(lambda db: release.end_one(db, ME))
+    database.write(lambda db: release.end_consumer(db, ME))
     importing.write(database, only(comparison), DEFAULT)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     assert (read(database).instance_uuid, read(database).allocation_uuid) == (ME, None)
@@ -238,7 +238,7 @@ def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database)
 def test_a_consumer_whose_record_has_ended_is_claimed_without_it(database):
     """Its row would be shown again with the claim."""
     run(database, document(instance_uuid=ME), allocations=[allocation()])
-    database.write(lambda db: release.end_one(db, ME))
+    database.write(lambda db: release.end_consumer(db, ME))
     run(database, document(instance_uuid=ME))
     assert (read(database).instance_uuid, read(database).allocation_uuid) == (ME, None)
 

@@ -15,7 +15,7 @@ from placement.extensions.baremetal.objects.node import UNCLASSIFIED, Node, trai
 from placement.extensions.baremetal.objects.node_page import NodeFilter
 from placement.objects.allocation import ProviderAllocations
 from placement.objects.claims.holding import Holding
-from placement.objects.claims.release import end_one
+from placement.objects.claims.release import end_consumer
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -188,7 +188,7 @@ def test_of_several_holders_the_first_one_counts(database):
         claim(database, consumer, {NODE: {"CUSTOM_BM_LARGE": 1}})
     assert read(database).instance_uuid == YOU
     assert [listed(database, consumer) for consumer in (YOU, ME)] == [[NODE], []]
-    database.write(lambda db: end_one(db, YOU))
+    database.write(lambda db: end_consumer(db, YOU))
     assert read(database).instance_uuid == ME
     assert [listed(database, consumer) for consumer in (YOU, ME)] == [[], [NODE]]
 

@@ -354,7 +354,7 @@ class TestRelease:
         give_back = command.releasing.give_back
 
         def late(*arguments):
-            cloud.database.write(lambda db: release.end_one(db, orphan))
+            cloud.database.write(lambda db: release.end_consumer(db, orphan))
             cloud.claim(orphan, days=0)
             give_back(*arguments)
 

@@ -106,7 +106,7 @@ def slow_is_ahead(pair):
 
 
 def given_back(database):
-    return database.write(leases.give_back)
+    return database.write(leases.release_expired)
 
 
 def leased(pair):

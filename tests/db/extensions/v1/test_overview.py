@@ -71,7 +71,7 @@ class Lookers(Writers):
     @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)), many=st.sampled_from((0, 1000)))
     def looks_at_more_or_fewer_at_once(self, window, few, many):
         """With ``many`` 0 the overview is a stream, and its numbers of consumers are kept from one to the next."""
-        consumer_pages.WINDOW, consumer_pages.FEW, overview.MAX_UNSTREAMED = window, few, many
+        consumer_pages.WINDOW, consumer_pages.MAX_INDEX_ROWS, overview.MAX_UNSTREAMED = window, few, many
 
     @rule(limit=LIMITS.filter(lambda limit: "99" not in limit))
     def looks_at_consumers(self, limit):
@@ -178,7 +178,7 @@ def holds(consumer, name):
 
 @pytest.mark.every_database
 def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatch):
-    for module, name in ((consumer_pages, "WINDOW"), (consumer_pages, "FEW"), (overview, "MAX_UNSTREAMED")):
+    for module, name in ((consumer_pages, "WINDOW"), (consumer_pages, "MAX_INDEX_ROWS"), (overview, "MAX_UNSTREAMED")):
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))

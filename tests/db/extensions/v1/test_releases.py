@@ -139,7 +139,7 @@ def test_a_consumer_that_ended_and_came_back_is_another_one(database, consumers,
         newest = consumers[-1]
         if not again and newest in {holder.uuid for holder in found.holders}:
             again.append(newest)
-            database.write(lambda db: release.end_one(db, newest))
+            database.write(lambda db: release.end_consumer(db, newest))
             place(database, again, 5, project="blue")
         return found
 

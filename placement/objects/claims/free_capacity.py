@@ -1,4 +1,4 @@
-"""Room: what consumers can still take from an inventory, as a transaction sees it."""
+"""The free capacity of inventories, as a transaction sees it."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from placement.objects import capacity
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import USED
 
-#: Ids in one statement.
-MANY = 1000
+#: Providers per statement; MariaDB converts a list of 1000 values or more into a table.
+_BATCH_SIZE = 999
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """The room in one inventory, in units of its class."""
+class FreeCapacity:
+    """The capacity, usage and free capacity of one inventory, in units of its class."""
 
-    #: The amount that consumers can hold together, cut to a whole number (docs: api-capacity).
+    #: The amount that all consumers together can hold, truncated to a whole number (docs: api-capacity).
     capacity: int
-    #: The amount that they hold.
+    #: The sum of all allocations.
     used: int
 
     @property
     def free(self) -> int:
-        """The amount that fits beside what is used; 0 if the usage exceeds the capacity."""
+        """The amount that fits beside the usage; 0 if the inventory is over-committed."""
         return max(self.capacity - self.used, 0)
 
     @classmethod
     def of_providers(cls, db: Reading, ids: Collection[int]) -> dict[str, dict[str, Self]]:
-        """Return the room in all inventories of these providers, by provider uuid and class, in the order of ids."""
+        """Return the free capacity of all inventories of these providers, by provider uuid and class, ordered by id."""
         uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, ids)}
-        rooms: dict[str, dict[str, Self]] = {uuid: {} for uuid in uuids.values()}
-        for row in batches.rows(db, _INVENTORIES, "providers", uuids, MANY):
-            amount = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
-            rooms[uuids[row.provider_id]][row.resource_class] = cls(amount, int(row.used))
-        return rooms
+        inventories_of: dict[str, dict[str, Self]] = {uuid: {} for uuid in uuids.values()}
+        for row in batches.rows(db, _INVENTORIES, "providers", uuids, _BATCH_SIZE):
+            total = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
+            inventories_of[uuids[row.provider_id]][row.resource_class] = cls(total, int(row.used))
+        return inventories_of
 
 
 _I = inventories.c
