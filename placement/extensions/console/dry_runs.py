@@ -12,7 +12,7 @@ from placement import microversion as mv
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import commands
 from placement.extensions.console.views.commands import Access
-from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.dry_run import DryRunResult
 from placement.extensions.v1.api import V1
 from placement.extensions.v1.handlers import claim as v1_claim
 from placement.handlers import allocation
@@ -38,7 +38,7 @@ def form_of(req: Request) -> Parameters:
     return Parameters(body.parse_form(content, options.max_request_body_values))
 
 
-def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:
+def claim(req: Request, consumer: str, document: Any) -> DryRunResult:
     """Return what the service would answer to a claim.
 
     Args:
@@ -53,7 +53,7 @@ def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:
     return _answer(req, _Write(allocation.replace, routes.PLACEMENT, "PUT", route), document, consumer_uuid=consumer)
 
 
-def choice(req: Request, document: Any) -> DryRunAnswer:
+def choice(req: Request, document: Any) -> DryRunResult:
     """Return what the service would answer to a claim whose place it chooses itself; raises as ``claim`` does.
 
     Args:
@@ -62,7 +62,7 @@ def choice(req: Request, document: Any) -> DryRunAnswer:
     return _answer(req, _Write(v1_claim.create, V1, "POST", "/claims"), document)
 
 
-def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunAnswer:
+def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunResult:
     """Return what the service would answer to a change of one inventory; raises as ``claim`` does.
 
     Args:
@@ -89,15 +89,15 @@ def access_of(req: Request) -> Access:
     return Access(req.absolute_url("").removesuffix(req.environ[API].prefix), req.conf.api.auth_strategy)
 
 
-def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunAnswer:
+def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunResult:
     """Return what the service would answer to a write, in the newest version of its API."""
     path = f"{write.api.prefix}{write.route.format(**path_values)}?{dry_run.PARAMETER}=true"
     command = commands.curl_json(access_of(req), write.method, path, document)
     try:
         reply = write.endpoint(_request(req, write, encode(document)), **path_values)
     except errors.BadRequest as refused:  # before anything was tried
-        return DryRunAnswer(HTTPStatus.BAD_REQUEST, refused.line, (), command)
-    return DryRunAnswer.of(json.loads(reply.body), named_snapshot(req), command)
+        return DryRunResult(HTTPStatus.BAD_REQUEST, refused.line, (), command)
+    return DryRunResult.of(json.loads(reply.body), named_snapshot(req), command)
 
 
 def _request(req: Request, write: _Write, content: bytes) -> Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from placement.extensions.console.machine_names import trees_of
-from placement.extensions.console.views.story import Story, complete, stories
+from placement.extensions.console.views.request_summary import RequestSummary, summaries, whole_requests
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import MARK, EventFilter
 from placement.http.request import Request
@@ -25,7 +25,7 @@ QUERY = Query(Object(AFTER))
 class Timeline:
     """Events, the newest first."""
 
-    stories: list[Story]
+    summaries: list[RequestSummary]
     #: The mark of the older ones; None if there are none.
     next: str | None
     #: Whether these are the newest.
@@ -34,7 +34,7 @@ class Timeline:
     @property
     def is_empty(self) -> bool:
         """Whether the history knows nothing."""
-        return self.is_first and not self.stories and self.next is None
+        return self.is_first and not self.summaries and self.next is None
 
 
 def of(req: Request, wanted: EventFilter) -> Timeline | None:
@@ -47,6 +47,6 @@ def of(req: Request, wanted: EventFilter) -> Timeline | None:
         return None
     after = req.parameters.get("after")
     page = Following(req.database, req.index, wanted, ROWS).page(after, newest_first=True)
-    events, mark = complete(page)
-    told = stories(events, page.names, trees_of(req), req.now())
+    events, mark = whole_requests(page)
+    told = summaries(events, page.names, trees_of(req), req.now())
     return Timeline(told, mark if page.more else None, after is None)

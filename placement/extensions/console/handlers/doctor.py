@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from placement.extensions.console import pages
 from placement.extensions.console.machine_names import named_snapshot
-from placement.extensions.console.views import places
+from placement.extensions.console.views import finding_places
 from placement.extensions.v1.examining import examined
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
@@ -23,7 +23,7 @@ def show(req: Request) -> Reply:
         "doctor.html",
         page="doctor",
         findings=[
-            (check, finding, [[*places.linked(place, snapshot)] for place in finding.where[:_PLACES]])
+            (check, finding, [[*finding_places.linked(place, snapshot)] for place in finding.where[:_PLACES]])
             for check, finding in examination.findings
         ],
         made=[result for result in examination.results if result.not_made is None],

@@ -9,7 +9,7 @@ from placement import errors
 from placement.extensions.console import pages
 from placement.extensions.console.machine_names import trees_of
 from placement.extensions.console.views.query_form import without_blanks
-from placement.extensions.console.views.story import complete, stories
+from placement.extensions.console.views.request_summary import summaries, whole_requests
 from placement.extensions.v1.following import Following
 from placement.extensions.v1.history.event import KINDS, MARK, EventFilter
 from placement.extensions.v1.schemas import event as schema
@@ -99,10 +99,10 @@ def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[st
     position = following.start(schema.NOW)
     after = given.get("after")
     page = following.page(after, newest_first=True)
-    events, mark = complete(page)
+    events, mark = whole_requests(page)
     filters = {name: value for name, value in given.items() if name not in ("after", "position")}
     return {
-        "stories": stories(events, page.names, trees_of(req), req.now()),
+        "summaries": summaries(events, page.names, trees_of(req), req.now()),
         "position": position,
         "next": urlencode({**filters, "after": mark}) if page.more else "",
         "newest": urlencode(filters),

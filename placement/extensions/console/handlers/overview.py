@@ -9,7 +9,7 @@ from placement.checks.finding import Severity
 from placement.extensions.console import pages, past
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
-from placement.extensions.console.views.story import Story, complete, stories
+from placement.extensions.console.views.request_summary import RequestSummary, summaries, whole_requests
 from placement.extensions.console.views.usage_chart import UsageChart
 from placement.extensions.v1.examining import recently_examined
 from placement.extensions.v1.following import Following
@@ -138,10 +138,10 @@ def _ending(req: Request) -> int:
     return req.read(lambda db: leases.count_ending(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
 
 
-def _changes(req: Request) -> list[Story] | None:
+def _changes(req: Request) -> list[RequestSummary] | None:
     """Return what changed last; None for those who may not see it."""
     # Those of all projects.
     if not req.may(event_schema.RULE, {}):
         return None
     page = Following(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
-    return stories(complete(page)[0], page.names, named_snapshot(req), req.now())[:_CHANGES]
+    return summaries(whole_requests(page)[0], page.names, named_snapshot(req), req.now())[:_CHANGES]

@@ -16,7 +16,7 @@ from placement.extensions.console import dry_runs, pages, past, timeline
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import search, tree
 from placement.extensions.console.views.cloud import class_names, named, of_tree
-from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.dry_run import DryRunResult
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import NoSuchProvider
 from placement.extensions.v1.history import subject
@@ -59,7 +59,7 @@ _LIST = Query(
 def list_providers(req: Request) -> Reply:
     """List the providers that match, in pages, by name or in another order."""
     given = {name: value.strip() for name, value in req.parameters.items() if name != "page"}
-    wanted = search.Wanted(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
+    wanted = search.Criteria(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
     number = int(req.parameters.get("page", 1))
     snapshot = named_snapshot(req)
     order = given.pop("sort", search.ORDERS[0])
@@ -119,7 +119,7 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Reply:
+def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Reply:
     snapshot = named_snapshot(req)
     slot = lookup.of_path(snapshot, req.database, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
@@ -182,7 +182,7 @@ def _page_of_history(req: Request, ident: str) -> Reply:
     told = None if uuid is None else timeline.of(req, _told_of((uuid,)))
     if uuid is None or told is None or told.is_empty:
         raise NoSuchProvider(provider=ident)
-    name = next((each.name for story in told.stories for each in story.entries if each.name), uuid)
+    name = next((each.name for story in told.summaries for each in story.entries if each.name), uuid)
     return pages.show(req, "gone.html", page="providers", what="provider", uuid=uuid, name=name, timeline=told)
 
 

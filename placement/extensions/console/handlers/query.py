@@ -11,7 +11,7 @@ from placement.extensions.console import dry_runs, pages
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
-from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.dry_run import DryRunResult
 from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
 from placement.extensions.v1 import lookup, query_text, searching
 from placement.extensions.v1.count.count import count
@@ -74,7 +74,7 @@ def try_claim(req: Request) -> Reply:
     return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))
 
 
-def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | None = None) -> Reply:
+def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | None = None) -> Reply:
     """Return the page of a query.
 
     Args:

@@ -23,7 +23,7 @@ from placement.index.snapshot import Snapshot
 DISABLED = "COMPUTE_STATUS_DISABLED"
 
 
-class Named(NamedTuple):
+class ProviderName(NamedTuple):
     """A provider where it is only named."""
 
     uuid: str
@@ -35,7 +35,7 @@ class Attention:
     """Some providers that need attention, how many there are, and what is wrong with each."""
 
     count: int
-    examples: list[tuple[Named, str]]
+    examples: list[tuple[ProviderName, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class HostLevels:
     """All hosts that have a class, by group and name.  The arrays are in the same order."""
 
     resource_class: str
-    hosts: list[Named]
+    hosts: list[ProviderName]
     capacity: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
     is_disabled: list[bool]
@@ -52,11 +52,11 @@ class HostLevels:
     #: The name of each group, and how many of the hosts it has.
     groups: list[tuple[str, int]]
 
-    def fullest(self, count: int) -> list[tuple[Named, ClassLevel, bool]]:
+    def fullest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the fullest hosts by the share that is used, fullest first, and whether each is disabled."""
         return self._picked(heapq.nlargest(count, range(len(self.hosts)), key=self._part))
 
-    def emptiest(self, count: int) -> list[tuple[Named, ClassLevel, bool]]:
+    def emptiest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the emptiest hosts by the share that is used, emptiest first, then disabled ones."""
         return self._picked(
             heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._part(at)))
@@ -71,7 +71,7 @@ class HostLevels:
     def _part(self, place: int) -> float:
         return float(self.used[place] / max(self.capacity[place], 1))
 
-    def _picked(self, places: Iterable[int]) -> list[tuple[Named, ClassLevel, bool]]:
+    def _picked(self, places: Iterable[int]) -> list[tuple[ProviderName, ClassLevel, bool]]:
         return [(self.hosts[place], self._level(place), self.is_disabled[place]) for place in places]
 
     def _level(self, place: int) -> ClassLevel:
@@ -203,10 +203,10 @@ def by_pressure(levels: Iterable[ClassLevel]) -> list[ClassLevel]:
     return sorted(levels, key=lambda level: (-level.used / max(level.capacity, 1), level.resource_class))
 
 
-def named(snapshot: Snapshot, slot: int) -> Named:
+def named(snapshot: Snapshot, slot: int) -> ProviderName:
     """Return the name of a provider; the uuid, if it has none."""
     provider = snapshot.provider(slot)
-    return Named(provider.uuid, provider.name or provider.uuid)
+    return ProviderName(provider.uuid, provider.name or provider.uuid)
 
 
 def _attention(snapshot: Snapshot, reasons: Mapping[int, str], examples: int) -> Attention:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Self
 
 from placement.extensions.console.views.candidates import used_trees
-from placement.extensions.console.views.cloud import Named, named
+from placement.extensions.console.views.cloud import ProviderName, named
 from placement.extensions.console.views.level import ClassLevel
 from placement.extensions.console.views.tree import DrawnTree
 from placement.index.snapshot import Snapshot
@@ -17,7 +17,7 @@ JSONObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class DryRunAnswer:
+class DryRunResult:
     """What a write would answer.
 
     Args:
@@ -32,7 +32,7 @@ class DryRunAnswer:
 
     status: HTTPStatus
     sentence: str
-    rooms: tuple[tuple[Named, tuple[ClassLevel, ...]], ...]
+    rooms: tuple[tuple[ProviderName, tuple[ClassLevel, ...]], ...]
     command: str
     trees: tuple[DrawnTree, ...] = ()
 
@@ -74,9 +74,9 @@ def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:
     return tuple(trees)
 
 
-def _named(snapshot: Snapshot, uuid: str) -> Named:
+def _named(snapshot: Snapshot, uuid: str) -> ProviderName:
     slot = snapshot.by_uuid.get(uuid)
-    return Named(uuid, uuid) if slot is None else named(snapshot, slot)
+    return ProviderName(uuid, uuid) if slot is None else named(snapshot, slot)
 
 
 def _levels(room: Mapping[str, Mapping[str, int]]) -> tuple[ClassLevel, ...]:

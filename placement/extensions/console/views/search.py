@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.extensions.console.views.cloud import Named, named
+from placement.extensions.console.views.cloud import ProviderName, named
 from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
@@ -16,7 +16,7 @@ ORDERS = ("name", "-name", "tree", "-tree", "-used", "used")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Criteria:
     """What a search asks for; all that is not empty must hold.
 
     Args:
@@ -36,11 +36,11 @@ class Row:
 
     uuid: str
     name: str
-    root: Named
+    root: ProviderName
     levels: tuple[ClassLevel, ...]
 
 
-def find_slots(wanted: Wanted, snapshot: Snapshot) -> list[int]:
+def find_slots(wanted: Criteria, snapshot: Snapshot) -> list[int]:
     """Return the slots of the providers that match."""
     found = SlotSet.dense(snapshot.forest.alive)
     if wanted.trait:

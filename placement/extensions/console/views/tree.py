@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from placement.extensions.console.views.cloud import DISABLED, Named, named
+from placement.extensions.console.views.cloud import DISABLED, ProviderName, named
 from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.v1.overview.trees import depth_first
 from placement.index.snapshot import SHARES, Snapshot
@@ -49,7 +49,7 @@ class DrawnProvider:
 class DrawnTree:
     """A tree, and how many of its providers are not drawn."""
 
-    root: Named
+    root: ProviderName
     providers: tuple[DrawnProvider, ...]
     omitted: int
     #: Whether the root gets no new servers.

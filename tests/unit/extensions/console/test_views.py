@@ -127,7 +127,9 @@ def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
 
 
 def test_what_needs_attention_is_counted_and_named():
-    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(1, [(cloud.Named("h11-numa0", "h11-numa0"), "1 VCPU")])
+    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(
+        1, [(cloud.ProviderName("h11-numa0", "h11-numa0"), "1 VCPU")]
+    )
     assert cloud.disabled_in_use(a_rack(), 0) == cloud.Attention(1, [])
 
 

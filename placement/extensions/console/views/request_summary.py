@@ -11,7 +11,7 @@ from typing import Any
 
 from placement.db.writes.notes import CONSUMER, PROVIDER
 from placement.extensions.console.views.cloud import named
-from placement.extensions.console.views.timeline import Pair, Thing, TimelineEntry, Words
+from placement.extensions.console.views.event_text import EventFormatter, EventText, ObjectLink, ValueChange
 from placement.extensions.console.views.units import amount_of, in_units
 from placement.extensions.v1.history.event import NODE, Event, EventPage
 from placement.index.snapshot import Snapshot
@@ -26,11 +26,11 @@ _SHORT, _UNTYPED = 8, "consumer"
 _VALUES = 2
 
 #: A word or a few, or what has a page.
-Part = str | Thing
+Part = str | ObjectLink
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class RequestSummary:
     """The events of one request.
 
     Args:
@@ -38,7 +38,7 @@ class Story:
         ago: How long ago it was, in words.
         sentence: What has happened: words with the spaces between them, and what has a page.
         entries: All events in words, including those that the sentence covers completely.
-        is_told: Whether the sentence says what matters, so that the events are folded.
+        folds_events: Whether the sentence says what matters, so that the events are folded.
         request: Who asked for it, as events have it; None if that is not known.
     """
 
@@ -46,14 +46,14 @@ class Story:
     at: datetime.datetime
     ago: str
     sentence: tuple[Part, ...]
-    entries: tuple[TimelineEntry, ...]
-    is_told: bool
+    entries: tuple[EventText, ...]
+    folds_events: bool
     request: Mapping[str, str] | None
 
 
-def stories(
+def summaries(
     events: Sequence[Event], names: Mapping[str, str], snapshot: Snapshot | None, now: datetime.datetime
-) -> list[Story]:
+) -> list[RequestSummary]:
     """Return events as stories, in their order.
 
     Args:
@@ -62,11 +62,11 @@ def stories(
         snapshot: Has the trees by which sentences name providers; None for a caller who may not know these.
         now: The time by which it is said how long ago they were (naive, UTC).
     """
-    words = Words(names)
-    return [_story([*group], words, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
+    words = EventFormatter(names)
+    return [_summary([*group], words, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
 
 
-def complete(page: EventPage) -> tuple[list[Event], str]:
+def whole_requests(page: EventPage) -> tuple[list[Event], str]:
     """Return the events of a page without those of a request that it may have only a part of, and where it ends.
 
     If they all are of one request, they stay.
@@ -85,17 +85,19 @@ def _request_of(event: Event) -> object:
     return event.number if named is None else named
 
 
-def _story(events: Sequence[Event], words: Words, snapshot: Snapshot | None, now: datetime.datetime) -> Story:
+def _summary(
+    events: Sequence[Event], words: EventFormatter, snapshot: Snapshot | None, now: datetime.datetime
+) -> RequestSummary:
     entries = tuple(words.entry(event, now) for event in events)
     first = entries[0]
     claims = _Claims.of(events) if all(_is_of_a_claim(event) for event in events) else None
     if claims is not None and claims.moves:
-        sentence, is_told = claims.sentence(words, snapshot), True
+        sentence, folds_events = claims.sentence(words, snapshot), True
     else:
         pairs = zip(events, entries, strict=True)
         main = next((entry for event, entry in pairs if not _is_of_a_claim(event)), first)
-        sentence, is_told = (main.kind, main.thing or main.name, *_done(main)), len(first.lines) < 2
-    return Story(_key(events[0]), first.at, first.ago, _spaced(sentence), entries, is_told, first.request)
+        sentence, folds_events = (main.kind, main.link or main.name, *_done(main)), len(first.lines) < 2
+    return RequestSummary(_key(events[0]), first.at, first.ago, _spaced(sentence), entries, folds_events, first.request)
 
 
 def _key(event: Event) -> str:
@@ -106,8 +108,8 @@ def _key(event: Event) -> str:
 def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return a sentence with its spaces, and with a capital at its beginning; names of providers stay as they are."""
     first, *others = parts
-    if isinstance(first, Thing):
-        first = first if first.place == "providers" else first._replace(name=_capital(first.name))
+    if isinstance(first, ObjectLink):
+        first = first if first.section == "providers" else first._replace(name=_capital(first.name))
     else:
         first = _capital(first)
     spaced: list[Part] = [first]
@@ -120,7 +122,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _done(entry: TimelineEntry) -> Iterator[Part]:
+def _done(entry: EventText) -> Iterator[Part]:
     """Yield what has happened to an object; of several changes the first, and how many more there are."""
     if entry.verb != "changed":
         yield entry.verb
@@ -130,14 +132,14 @@ def _done(entry: TimelineEntry) -> Iterator[Part]:
         return
     first, others = entry.lines[0], len(entry.lines) + entry.more - 1
     yield f"changed: {first.label[:1].lower()}{first.label[1:]}"
-    if first.thing:
-        yield first.thing
+    if first.link:
+        yield first.link
     yield ", ".join([*first.names, *(_pair(pair, first.resource_class) for pair in first.pairs)][:_VALUES])
     if others:
         yield f"and {others} more"
 
 
-def _pair(pair: Pair, resource_class: str) -> str:
+def _pair(pair: ValueChange, resource_class: str) -> str:
     values = " → ".join(_value(value, resource_class) for value in (pair.old, pair.new) if value is not None)
     # Of an inventory that is gone, the label says so.
     gone = " is gone" if pair.new is None and not resource_class else ""
@@ -145,7 +147,7 @@ def _pair(pair: Pair, resource_class: str) -> str:
 
 
 def _value(value: Any, resource_class: str) -> str:
-    if isinstance(value, Thing):
+    if isinstance(value, ObjectLink):
         return value.name
     return in_units(value, resource_class) if isinstance(value, int) else str(value)
 
@@ -185,7 +187,7 @@ class _Claims:
                     moves.setdefault(consumer, {})[event.uuid] = amounts
         return cls({uuid: held for uuid, held in moves.items() if held}, types, reasons == {"expired"})
 
-    def sentence(self, words: Words, snapshot: Snapshot | None) -> tuple[Part, ...]:
+    def sentence(self, words: EventFormatter, snapshot: Snapshot | None) -> tuple[Part, ...]:
         """Return what has happened: who gave what to whom."""
         pairs = [pair for held in self.moves.values() for amounts in held.values() for pair in amounts.values()]
         taken = self._amounts(1)
@@ -217,31 +219,31 @@ class _Claims:
                     sums[name] += pair[at] or 0
         return ", ".join(amount_of(amount, name) for name, amount in sorted(sums.items()) if amount) or "nothing"
 
-    def _trees(self, words: Words, snapshot: Snapshot | None) -> Iterator[Thing]:
+    def _trees(self, words: EventFormatter, snapshot: Snapshot | None) -> Iterator[ObjectLink]:
         seen = set()
         for uuid in dict.fromkeys(uuid for held in self.moves.values() for uuid in held):
             slot = None if snapshot is None else snapshot.by_uuid.get(uuid)
             if snapshot is None or slot is None:
-                thing = words.provider(uuid)
+                link = words.provider(uuid)
             else:
-                thing = Thing("providers", *named(snapshot, snapshot.provider(slot).root))
-            if thing not in seen:
-                seen.add(thing)
-                yield thing
+                link = ObjectLink("providers", *named(snapshot, snapshot.provider(slot).root))
+            if link not in seen:
+                seen.add(link)
+                yield link
 
     def _who(self) -> tuple[Part, ...]:
         if len(self.moves) > 1:
             return (f"{len(self.moves)} consumers",)
         (uuid,) = self.moves
-        return (Thing("consumers", uuid, f"{self.types.get(uuid, _UNTYPED).lower()} {uuid[:_SHORT]}"),)
+        return (ObjectLink("consumers", uuid, f"{self.types.get(uuid, _UNTYPED).lower()} {uuid[:_SHORT]}"),)
 
 
-def _listed(things: Iterable[Thing]) -> Iterator[Part]:
+def _listed(things: Iterable[ObjectLink]) -> Iterator[Part]:
     """Yield the first of some things, and how many more there are."""
     found = [*things]
-    for place, thing in enumerate(found[:_NAMED], 1):
+    for place, link in enumerate(found[:_NAMED], 1):
         if place > 1:
             yield "and" if place == len(found) else ","
-        yield thing
+        yield link
     if len(found) > _NAMED:
         yield f"and {len(found) - _NAMED} more"

@@ -32,16 +32,16 @@ _SAID = frozenset({"reason", "consumers"})
 _SAID_BY = dict.fromkeys(("created", "deleted"), _SAID | {"name"})
 
 
-class Thing(NamedTuple):
+class ObjectLink(NamedTuple):
     """A provider or a consumer that has a page, also if it is gone."""
 
     #: The page below which it is: "providers" or "consumers".
-    place: str
+    section: str
     uuid: str
     name: str
 
 
-class Pair(NamedTuple):
+class ValueChange(NamedTuple):
     """A value before and after; None where there is none."""
 
     field: str
@@ -50,26 +50,26 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChangeLine:
     """One change: of values, or of the members of a set."""
 
     label: str
-    thing: Thing | None = None
-    pairs: tuple[Pair, ...] = ()
+    link: ObjectLink | None = None
+    pairs: tuple[ValueChange, ...] = ()
     names: tuple[str, ...] = ()
     #: That of an inventory; else empty.
     resource_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineEntry:
+class EventText:
     """One event.
 
     Args:
         ago: How long ago it was, in words.
         kind: What the object is, in words.
         verb: What happened to it.
-        thing: The object, if it has a page; else it has only a name.
+        link: The object, if it has a page; else it has only a name.
         more: How many lines are left out.
         request: Who asked for it, as events have it; None if that is not known.
     """
@@ -78,9 +78,9 @@ class TimelineEntry:
     ago: str
     kind: str
     name: str
-    thing: Thing | None
+    link: ObjectLink | None
     verb: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChangeLine, ...]
     more: int
     request: Mapping[str, str] | None
 
@@ -96,14 +96,14 @@ def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
     return f"{hours // 24} day{'s' if hours >= 48 else ''} ago"
 
 
-class Words:
+class EventFormatter:
     """Makes words of events, with the names that are known."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """Take the names of providers and nodes, by uuid."""
         self._names = names
 
-    def entry(self, event: Event, now: datetime.datetime) -> TimelineEntry:
+    def entry(self, event: Event, now: datetime.datetime) -> EventText:
         """Return an event in words.
 
         Args:
@@ -111,22 +111,22 @@ class Words:
         """
         verb = _verb(event)
         lines = [*self._lines(event, verb)]
-        thing = None
+        link = None
         if event.uuid is not None:
-            thing = self._consumer(event.uuid) if event.kind == CONSUMER else self.provider(event.uuid)
-        return TimelineEntry(
+            link = self._consumer(event.uuid) if event.kind == CONSUMER else self.provider(event.uuid)
+        return EventText(
             at=event.at,
             ago=ago(event.at, now),
             kind=_KINDS.get(event.kind, event.kind),
-            name=event.name or (thing.name if thing else ""),
-            thing=thing,
+            name=event.name or (link.name if link else ""),
+            link=link,
             verb=verb,
             lines=tuple(lines[:_MOST]),
             more=max(len(lines) - _MOST, 0),
             request=event.request,
         )
 
-    def _lines(self, event: Event, verb: str) -> Iterator[Line]:
+    def _lines(self, event: Event, verb: str) -> Iterator[ChangeLine]:
         said = _SAID_BY.get(verb, _SAID)
         for what, value in event.changes.items():
             if what in said:
@@ -136,37 +136,39 @@ class Words:
             elif what == "allocations":
                 yield from self._allocations(event.kind, value)
             elif what in MEMBERS:
-                yield from (Line(f"{what.capitalize()} {how}", names=tuple(names)) for how, names in value.items())
+                yield from (
+                    ChangeLine(f"{what.capitalize()} {how}", names=tuple(names)) for how, names in value.items()
+                )
             elif what == "details":
-                yield Line("Details changed", names=tuple(value))
+                yield ChangeLine("Details changed", names=tuple(value))
             elif what == "parent":
-                yield Line("Parent", pairs=(Pair("", *(uuid and self.provider(uuid) for uuid in value)),))
+                yield ChangeLine("Parent", pairs=(ValueChange("", *(uuid and self.provider(uuid) for uuid in value)),))
             else:
-                yield Line(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
+                yield ChangeLine(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
 
-    def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[Line]:
+    def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[ChangeLine]:
         for uuid, amounts in changes.items():
             pairs = _pairs(amounts)
-            thing = self.provider(uuid) if kind == CONSUMER else self._consumer(uuid)
-            yield Line(_of(_ALLOCATIONS[kind], pairs), thing, pairs)
+            link = self.provider(uuid) if kind == CONSUMER else self._consumer(uuid)
+            yield ChangeLine(_of(_ALLOCATIONS[kind], pairs), link, pairs)
 
-    def provider(self, uuid: str) -> Thing:
+    def provider(self, uuid: str) -> ObjectLink:
         """Return the name of a provider if it is known."""
-        return Thing("providers", uuid, self._names.get(uuid, uuid))
+        return ObjectLink("providers", uuid, self._names.get(uuid, uuid))
 
     @staticmethod
-    def _consumer(uuid: str) -> Thing:
-        return Thing("consumers", uuid, uuid)
+    def _consumer(uuid: str) -> ObjectLink:
+        return ObjectLink("consumers", uuid, uuid)
 
 
-def _inventory(change: tuple[str, Mapping[str, Sequence[Any]]]) -> Line:
+def _inventory(change: tuple[str, Mapping[str, Sequence[Any]]]) -> ChangeLine:
     name, fields = change
     pairs = _pairs({column.replace("_", " "): pair for column, pair in fields.items()})
-    return Line(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs, resource_class=name)
+    return ChangeLine(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs, resource_class=name)
 
 
-def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[Pair, ...]:
-    return tuple(Pair(name, *map(_shown, pair)) for name, pair in fields.items())
+def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[ValueChange, ...]:
+    return tuple(ValueChange(name, *map(_shown, pair)) for name, pair in fields.items())
 
 
 def _shown(value: Any) -> Any:
@@ -176,7 +178,7 @@ def _shown(value: Any) -> Any:
     return orjson.dumps(value).decode() if isinstance(value, (dict, list)) else value
 
 
-def _of(words: tuple[str, str, str], pairs: Sequence[Pair]) -> str:
+def _of(words: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
     """Return the words for pairs of which all are new, or all are gone, or others."""
     if all(pair.old is None for pair in pairs):
         return words[0]

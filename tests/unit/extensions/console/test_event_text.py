@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from placement.extensions.console.views import timeline
-from placement.extensions.console.views.timeline import Line, Pair, Thing, Words
+from placement.extensions.console.views import event_text
+from placement.extensions.console.views.event_text import ChangeLine, EventFormatter, ObjectLink, ValueChange
 from placement.extensions.v1.history.event import Event
 
 NOW = datetime.datetime(2026, 11, 23, 12)
@@ -17,7 +17,7 @@ GONE, CLAIMED = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222
 def said(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
     """Return an event in words, where the provider host has a name."""
     event = Event(1, "1-00000000", NOW, kind, uuid, name, generations, changes, None, None)
-    return Words({"host": "host"}).entry(event, NOW)
+    return EventFormatter({"host": "host"}).entry(event, NOW)
 
 
 @pytest.mark.parametrize(
@@ -49,38 +49,48 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
     ("kind", "changes", "lines"),
     [
         ("provider", {"name": [None, "x"]}, []),
-        ("provider", {"name": ["x", "y"]}, [Line("Name", pairs=(Pair("", "x", "y"),))]),
+        ("provider", {"name": ["x", "y"]}, [ChangeLine("Name", pairs=(ValueChange("", "x", "y"),))]),
         (
             "provider",
             {"parent": [None, "host"]},
-            [Line("Parent", pairs=(Pair("", None, Thing("providers", "host", "host")),))],
+            [ChangeLine("Parent", pairs=(ValueChange("", None, ObjectLink("providers", "host", "host")),))],
         ),
         (
             "provider",
             {"inventories": {"VCPU": {"total": [8, 16], "max_unit": [8, 16]}}},
-            [Line("Inventory of VCPU", pairs=(Pair("total", 8, 16), Pair("max unit", 8, 16)), resource_class="VCPU")],
+            [
+                ChangeLine(
+                    "Inventory of VCPU",
+                    pairs=(ValueChange("total", 8, 16), ValueChange("max unit", 8, 16)),
+                    resource_class="VCPU",
+                )
+            ],
         ),
         (
             "provider",
             {"inventories": {"VCPU": {"total": [None, 16]}, "CUSTOM_A_B": {"total": [16, None]}}},
             [
-                Line("New inventory of VCPU", pairs=(Pair("total", None, 16),), resource_class="VCPU"),
-                Line("Inventory is gone of CUSTOM_A_B", pairs=(Pair("total", 16, None),), resource_class="CUSTOM_A_B"),
+                ChangeLine("New inventory of VCPU", pairs=(ValueChange("total", None, 16),), resource_class="VCPU"),
+                ChangeLine(
+                    "Inventory is gone of CUSTOM_A_B",
+                    pairs=(ValueChange("total", 16, None),),
+                    resource_class="CUSTOM_A_B",
+                ),
             ],
         ),
         (
             "provider",
             {"traits": {"added": ["A", "B"], "removed": ["C"]}},
-            [Line("Traits added", names=("A", "B")), Line("Traits removed", names=("C",))],
+            [ChangeLine("Traits added", names=("A", "B")), ChangeLine("Traits removed", names=("C",))],
         ),
         (
             "provider",
             {"allocations": {CLAIMED: {"DISK_GB": [2, 3], "VCPU": [1, None]}}},
             [
-                Line(
+                ChangeLine(
                     "Held otherwise by",
-                    Thing("consumers", CLAIMED, CLAIMED),
-                    (Pair("DISK_GB", 2, 3), Pair("VCPU", 1, None)),
+                    ObjectLink("consumers", CLAIMED, CLAIMED),
+                    (ValueChange("DISK_GB", 2, 3), ValueChange("VCPU", 1, None)),
                 )
             ],
         ),
@@ -88,27 +98,31 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
             "consumer",
             {"allocations": {"host": {"VCPU": [None, 2]}, GONE: {"VCPU": [2, None]}}},
             [
-                Line("Takes from", Thing("providers", "host", "host"), (Pair("VCPU", None, 2),)),
-                Line("Gives back to", Thing("providers", GONE, GONE), (Pair("VCPU", 2, None),)),
+                ChangeLine("Takes from", ObjectLink("providers", "host", "host"), (ValueChange("VCPU", None, 2),)),
+                ChangeLine("Gives back to", ObjectLink("providers", GONE, GONE), (ValueChange("VCPU", 2, None),)),
             ],
         ),
         ("consumer", {"reason": [None, "expired"]}, []),
         (
             "provider",
             {"allocations": {CLAIMED: {"VCPU": [None, 2]}}, "consumers": {"added": [CLAIMED]}},
-            [Line("Given to", Thing("consumers", CLAIMED, CLAIMED), (Pair("VCPU", None, 2),))],
+            [ChangeLine("Given to", ObjectLink("consumers", CLAIMED, CLAIMED), (ValueChange("VCPU", None, 2),))],
         ),
         (
             "node",
             {"maintenance": [False, True], "provision_state": ["a", "b"], "details": {"driver_info": ["present", "x"]}},
             [
-                Line("Maintenance", pairs=(Pair("", "no", "yes"),)),
-                Line("Provision state", pairs=(Pair("", "a", "b"),)),
-                Line("Details changed", names=("driver_info",)),
+                ChangeLine("Maintenance", pairs=(ValueChange("", "no", "yes"),)),
+                ChangeLine("Provision state", pairs=(ValueChange("", "a", "b"),)),
+                ChangeLine("Details changed", names=("driver_info",)),
             ],
         ),
-        ("node", {"name": [None, "x"]}, [Line("Name", pairs=(Pair("", None, "x"),))]),
-        ("provider", {"of_tomorrow": [[1], {"a": 2}]}, [Line("Of tomorrow", pairs=(Pair("", "[1]", '{"a":2}'),))]),
+        ("node", {"name": [None, "x"]}, [ChangeLine("Name", pairs=(ValueChange("", None, "x"),))]),
+        (
+            "provider",
+            {"of_tomorrow": [[1], {"a": 2}]},
+            [ChangeLine("Of tomorrow", pairs=(ValueChange("", "[1]", '{"a":2}'),))],
+        ),
     ],
 )
 def test_each_change_is_a_line(kind, changes, lines):
@@ -127,7 +141,7 @@ def test_a_name_is_that_of_the_event_or_of_now_or_the_uuid():
     assert said("provider", {}, uuid="host").name == "host"
     assert said("provider", {}).name == GONE
     trait = said("trait", {"name": [None, "CUSTOM_A"]}, uuid=None, name="CUSTOM_A")
-    assert (trait.kind, trait.name, trait.thing) == ("Trait", "CUSTOM_A", None)
+    assert (trait.kind, trait.name, trait.link) == ("Trait", "CUSTOM_A", None)
 
 
 @pytest.mark.parametrize(
@@ -145,4 +159,4 @@ def test_a_name_is_that_of_the_event_or_of_now_or_the_uuid():
     ],
 )
 def test_how_long_ago_it_was_is_said_to_the_minute_within_a_day(seconds, words):
-    assert timeline.ago(NOW - datetime.timedelta(seconds=seconds), NOW) == words
+    assert event_text.ago(NOW - datetime.timedelta(seconds=seconds), NOW) == words

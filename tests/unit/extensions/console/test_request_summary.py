@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from placement.extensions.console.views.story import stories
-from placement.extensions.console.views.timeline import Thing
+from placement.extensions.console.views.event_text import ObjectLink
+from placement.extensions.console.views.request_summary import summaries
 from placement.extensions.v1.history.event import Event
 from tests.world import World
 
@@ -41,12 +41,12 @@ def provider(changes, generations=(3, 4), uuid="h1"):
 
 def words(story):
     """Return the sentence as it is read, with usual spaces."""
-    parts = (part.name if isinstance(part, Thing) else part for part in story.sentence)
+    parts = (part.name if isinstance(part, ObjectLink) else part for part in story.sentence)
     return "".join(parts).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def told(snapshot, *events):
-    [story] = stories(events, NAMES, snapshot, NOW)
+    [story] = summaries(events, NAMES, snapshot, NOW)
     return story
 
 
@@ -168,21 +168,21 @@ def test_what_a_request_has_done_is_one_sentence(snapshot, events, sentence):
 
 def test_what_has_a_page_is_linked(snapshot):
     story = told(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
-    assert [part for part in story.sentence if isinstance(part, Thing)] == [
-        Thing("consumers", ME, "Instance 11111111"),
-        Thing("providers", "h1", "h1"),
+    assert [part for part in story.sentence if isinstance(part, ObjectLink)] == [
+        ObjectLink("consumers", ME, "Instance 11111111"),
+        ObjectLink("providers", "h1", "h1"),
     ]
 
 
 def test_who_may_not_see_the_trees_is_told_the_provider_of_the_event():
     story = told(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
     assert words(story) == "the node gave 4 VCPU to consumer 11111111"
-    assert story.sentence[0] == Thing("providers", "numa", "the node")
+    assert story.sentence[0] == ObjectLink("providers", "numa", "the node")
 
 
 def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
     trait = {"name": [None, "CUSTOM_A"]}
-    found = stories(
+    found = summaries(
         [
             event("trait", None, trait, number=1, request=None),
             event("trait", None, trait, number=2, request={"user": "ann"}),
@@ -201,7 +201,7 @@ def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
 
 
 @pytest.mark.parametrize(
-    ("events", "is_told"),
+    ("events", "folds_events"),
     [
         ([consumer(OF_ALL, NEW)], True),
         ([provider({"traits": {"added": ["A"]}})], True),
@@ -209,5 +209,5 @@ def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
         ([provider({})], True),
     ],
 )
-def test_a_sentence_that_leaves_out_lines_does_not_say_all(snapshot, events, is_told):
-    assert told(snapshot, *events).is_told is is_told
+def test_a_sentence_that_leaves_out_lines_does_not_say_all(snapshot, events, folds_events):
+    assert told(snapshot, *events).folds_events is folds_events

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from placement.extensions.console.views.cloud import named
-from placement.extensions.console.views.story import Part
-from placement.extensions.console.views.timeline import Thing
+from placement.extensions.console.views.event_text import ObjectLink
+from placement.extensions.console.views.request_summary import Part
 from placement.index.snapshot import Snapshot
 
 #: A uuid, after which a finding has the name of a provider, or before which it says that it is a consumer's.
@@ -21,12 +21,12 @@ def linked(place: str, snapshot: Snapshot) -> Iterator[Part]:
         is_consumer, uuid = found.groups()
         slot = snapshot.by_uuid.get(uuid)
         if is_consumer:
-            thing, beginning, after = Thing("consumers", uuid, uuid), found.start(2), found.end(2)
+            link, beginning, after = ObjectLink("consumers", uuid, uuid), found.start(2), found.end(2)
         elif slot is not None:
-            thing, beginning, after = Thing("providers", *named(snapshot, slot)), *found.span()
+            link, beginning, after = ObjectLink("providers", *named(snapshot, slot)), *found.span()
         else:
             continue
         yield place[end:beginning]
-        yield thing
+        yield link
         end = after
     yield place[end:]
