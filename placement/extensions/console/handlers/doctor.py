@@ -10,13 +10,13 @@ from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply
 
-#: Places of a finding that are shown.
+#: Places shown of a finding.
 _PLACES = 50
 
 
 @endpoint(policy="placement:v1:doctor", negotiates=False)
 def show(req: Request) -> Reply:
-    """Show what is wrong with the configuration, the database and its data, as this worker sees it, the worst first."""
+    """Show problems in the configuration, the database and its data as this worker process sees them, worst first."""
     examination, snapshot = examined(req), named_snapshot(req)
     return pages.show(
         req,

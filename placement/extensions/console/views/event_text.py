@@ -1,4 +1,4 @@
-"""Events in words: what has happened to what, when, in whose name."""
+"""The text of events: what changed, when, and on whose behalf."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 from placement.db.writes.notes import CONSUMER, MEMBERS, PROVIDER, RESOURCE_CLASS, TRAIT
 from placement.extensions.v1.history.event import NODE, Event
 
-#: Lines of one event that are shown.
-_MOST = 20
+#: Lines shown of one event.
+_MAX_LINES = 20
 _KINDS = {
     PROVIDER: "Provider",
     CONSUMER: "Consumer",
@@ -21,28 +21,29 @@ _KINDS = {
     RESOURCE_CLASS: "Resource class",
     TRAIT: "Trait",
 }
-#: Words for an allocation, as its consumer and its provider see it: if all of it is new, if nothing is left, or else.
+#: Labels of an allocation in the events of its consumer and its provider: new, released, changed.
 _ALLOCATIONS = {
-    CONSUMER: ("Takes from", "Gives back to", "Holds otherwise of"),
-    PROVIDER: ("Given to", "Given back by", "Held otherwise by"),
+    CONSUMER: ("Allocated from", "Released to", "Allocation changed on"),
+    PROVIDER: ("Allocated to", "Released by", "Allocation changed for"),
 }
-_INVENTORIES = ("New inventory of", "Inventory is gone of", "Inventory of")
-#: Changes that the verb of an event, or another change, says; and those of what is new or gone.
-_SAID = frozenset({"reason", "consumers"})
-_SAID_BY = dict.fromkeys(("created", "deleted"), _SAID | {"name"})
+#: Labels of an inventory: new, removed, changed.
+_INVENTORIES = ("New inventory of", "Removed inventory of", "Inventory of")
+#: Changes without a line: the verb or another line states them.  Of a new or deleted object, its name as well.
+_IMPLIED = frozenset({"reason", "consumers"})
+_IMPLIED_BY_VERB = dict.fromkeys(("created", "deleted"), _IMPLIED | {"name"})
 
 
 class ObjectLink(NamedTuple):
-    """A provider or a consumer that has a page, also if it is gone."""
+    """A link to the page of a provider or a consumer, which may have been deleted."""
 
-    #: The page below which it is: "providers" or "consumers".
+    #: The path of its page begins with this: "providers" or "consumers".
     section: str
     uuid: str
     name: str
 
 
 class ValueChange(NamedTuple):
-    """A value before and after; None where there is none."""
+    """A value before and after a change; None if absent."""
 
     field: str
     old: Any
@@ -51,27 +52,27 @@ class ValueChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One change: of values, or of the members of a set."""
+    """One line of an event: changed values, or members added to or removed from a set."""
 
     label: str
     link: ObjectLink | None = None
     pairs: tuple[ValueChange, ...] = ()
     names: tuple[str, ...] = ()
-    #: That of an inventory; else empty.
+    #: The class of an inventory; empty for other changes.
     resource_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class EventText:
-    """One event.
+    """The text of one event.
 
     Args:
-        ago: How long ago it was, in words.
-        kind: What the object is, in words.
-        verb: What happened to it.
-        link: The object, if it has a page; else it has only a name.
-        more: How many lines are left out.
-        request: Who asked for it, as events have it; None if that is not known.
+        ago: The age of the event, in words.
+        kind: The kind of object, in words.
+        verb: What happened to the object.
+        link: The page of the object, if it has one.
+        more: Number of lines left out.
+        request: The requester, with the members of an event's ``request``; None if unknown.
     """
 
     at: datetime.datetime
@@ -85,9 +86,9 @@ class EventText:
     request: Mapping[str, str] | None
 
 
-def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
-    """Return how long ago a moment was: to the minute within a day."""
-    minutes = int((now - moment).total_seconds()) // 60
+def ago(at: datetime.datetime, now: datetime.datetime) -> str:
+    """Return the age of a timestamp in words: in minutes within a day, then in days."""
+    minutes = int((now - at).total_seconds()) // 60
     if minutes < 1:
         return "just now"
     hours = minutes // 60
@@ -97,17 +98,17 @@ def ago(moment: datetime.datetime, now: datetime.datetime) -> str:
 
 
 class EventFormatter:
-    """Makes words of events, with the names that are known."""
+    """Formats events as text."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """Take the names of providers and nodes, by uuid."""
+        """Take the known names of providers and nodes, by uuid."""
         self._names = names
 
     def entry(self, event: Event, now: datetime.datetime) -> EventText:
-        """Return an event in words.
+        """Return the text of an event.
 
         Args:
-            now: The time by which it is said how long ago it was (naive, UTC).
+            now: The time from which its age is counted (naive, UTC).
         """
         verb = _verb(event)
         lines = [*self._lines(event, verb)]
@@ -121,39 +122,39 @@ class EventFormatter:
             name=event.name or (link.name if link else ""),
             link=link,
             verb=verb,
-            lines=tuple(lines[:_MOST]),
-            more=max(len(lines) - _MOST, 0),
+            lines=tuple(lines[:_MAX_LINES]),
+            more=max(len(lines) - _MAX_LINES, 0),
             request=event.request,
         )
 
     def _lines(self, event: Event, verb: str) -> Iterator[ChangeLine]:
-        said = _SAID_BY.get(verb, _SAID)
-        for what, value in event.changes.items():
-            if what in said:
+        implied = _IMPLIED_BY_VERB.get(verb, _IMPLIED)
+        for field, value in event.changes.items():
+            if field in implied:
                 continue
-            if what == "inventories":
+            if field == "inventories":
                 yield from map(_inventory, value.items())
-            elif what == "allocations":
+            elif field == "allocations":
                 yield from self._allocations(event.kind, value)
-            elif what in MEMBERS:
+            elif field in MEMBERS:
                 yield from (
-                    ChangeLine(f"{what.capitalize()} {how}", names=tuple(names)) for how, names in value.items()
+                    ChangeLine(f"{field.capitalize()} {how}", names=tuple(names)) for how, names in value.items()
                 )
-            elif what == "details":
+            elif field == "details":
                 yield ChangeLine("Details changed", names=tuple(value))
-            elif what == "parent":
+            elif field == "parent":
                 yield ChangeLine("Parent", pairs=(ValueChange("", *(uuid and self.provider(uuid) for uuid in value)),))
             else:
-                yield ChangeLine(what.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
+                yield ChangeLine(field.replace("_", " ").capitalize(), pairs=_pairs({"": value}))
 
     def _allocations(self, kind: str, changes: Mapping[str, Mapping[str, Sequence[Any]]]) -> Iterator[ChangeLine]:
         for uuid, amounts in changes.items():
             pairs = _pairs(amounts)
             link = self.provider(uuid) if kind == CONSUMER else self._consumer(uuid)
-            yield ChangeLine(_of(_ALLOCATIONS[kind], pairs), link, pairs)
+            yield ChangeLine(_label(_ALLOCATIONS[kind], pairs), link, pairs)
 
     def provider(self, uuid: str) -> ObjectLink:
-        """Return the name of a provider if it is known."""
+        """Return a link to a provider, by name if it is known."""
         return ObjectLink("providers", uuid, self._names.get(uuid, uuid))
 
     @staticmethod
@@ -164,7 +165,7 @@ class EventFormatter:
 def _inventory(change: tuple[str, Mapping[str, Sequence[Any]]]) -> ChangeLine:
     name, fields = change
     pairs = _pairs({column.replace("_", " "): pair for column, pair in fields.items()})
-    return ChangeLine(f"{_of(_INVENTORIES, pairs)} {name}", pairs=pairs, resource_class=name)
+    return ChangeLine(f"{_label(_INVENTORIES, pairs)} {name}", pairs=pairs, resource_class=name)
 
 
 def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[ValueChange, ...]:
@@ -172,33 +173,33 @@ def _pairs(fields: Mapping[str, Sequence[Any]]) -> tuple[ValueChange, ...]:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as it is shown: numbers, texts and None as they are."""
+    """Return a value for display: numbers, strings and None unchanged."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return orjson.dumps(value).decode() if isinstance(value, (dict, list)) else value
 
 
-def _of(words: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
-    """Return the words for pairs of which all are new, or all are gone, or others."""
+def _label(labels: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
+    """Return the first label if all values are new, the second if all were removed, and else the third."""
     if all(pair.old is None for pair in pairs):
-        return words[0]
-    return words[1] if all(pair.new is None for pair in pairs) else words[2]
+        return labels[0]
+    return labels[1] if all(pair.new is None for pair in pairs) else labels[2]
 
 
 def _verb(event: Event) -> str:
-    """Return what has happened to the object."""
+    """Return what happened to the object."""
     before, after = event.generations
-    # Nodes, resource classes and traits have no generation; what they always have is new or gone with them.
+    # Nodes, resource classes and traits have no generation: a field that they always have appears and goes with them.
     if before is None and after is None:
         before, after = event.changes.get("driver" if event.kind == NODE else "name", (None, None))
-    is_new, is_gone = before is None and after is not None, before is not None and after is None
+    is_new, is_deleted = before is None and after is not None, before is not None and after is None
     if event.kind == CONSUMER:
-        if is_gone:
+        if is_deleted:
             expired = event.changes.get("reason", (None, None))[1] == "expired"
-            return "ended, since its time was over" if expired else "gave back all that it held"
+            return "expired" if expired else "released everything it held"
         return "claimed" if is_new else "changed"
     if is_new:
         return "created"
-    if is_gone:
+    if is_deleted:
         return "deleted"
     return "renamed" if None not in event.changes.get("name", (None, None)) else "changed"

@@ -1,32 +1,32 @@
-"""The places of a finding, with links to the providers and consumers that they name."""
+"""The places of a doctor finding, with links to the providers and consumers in them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from placement.extensions.console.views.cloud import named
+from placement.extensions.console.views.cloud import provider_name
 from placement.extensions.console.views.event_text import ObjectLink
 from placement.extensions.console.views.request_summary import Part
 from placement.index.snapshot import Snapshot
 
-#: A uuid, after which a finding has the name of a provider, or before which it says that it is a consumer's.
-_THING = re.compile(r"(consumer )?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \([^()]*\))?")
+#: A uuid, with "consumer" before it or the name of a provider in parentheses after it.
+_OBJECT = re.compile(r"(consumer )?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?: \([^()]*\))?")
 
 
 def linked(place: str, snapshot: Snapshot) -> Iterator[Part]:
-    """Yield a place as its words and what has a page: consumers by uuid, and providers that are there by name."""
+    """Yield the parts of a place: text, links to consumers by uuid, and links to existing providers by name."""
     end = 0
-    for found in _THING.finditer(place):
-        is_consumer, uuid = found.groups()
+    for match in _OBJECT.finditer(place):
+        is_consumer, uuid = match.groups()
         slot = snapshot.by_uuid.get(uuid)
         if is_consumer:
-            link, beginning, after = ObjectLink("consumers", uuid, uuid), found.start(2), found.end(2)
+            link, link_start, link_end = ObjectLink("consumers", uuid, uuid), match.start(2), match.end(2)
         elif slot is not None:
-            link, beginning, after = ObjectLink("providers", *named(snapshot, slot)), *found.span()
+            link, link_start, link_end = ObjectLink("providers", *provider_name(snapshot, slot)), *match.span()
         else:
             continue
-        yield place[end:beginning]
+        yield place[end:link_start]
         yield link
-        end = after
+        end = link_end
     yield place[end:]

@@ -1,4 +1,4 @@
-"""What a request has done, as one sentence: the events of a claim on ten providers are one story."""
+"""One sentence for each request that changed something: a claim on ten providers has many events and one summary."""
 
 from __future__ import annotations
 
@@ -10,36 +10,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from placement.db.writes.notes import CONSUMER, PROVIDER
-from placement.extensions.console.views.cloud import named
+from placement.extensions.console.views.cloud import provider_name
 from placement.extensions.console.views.event_text import EventFormatter, EventText, ObjectLink, ValueChange
 from placement.extensions.console.views.units import amount_of, in_units
 from placement.extensions.v1.history.event import NODE, Event, EventPage
 from placement.index.snapshot import Snapshot
 
-#: Trees that a sentence names.
-_NAMED = 2
-#: What changes with a claim of a provider or of a node, and says nothing more.
-_OF_CLAIMS = {PROVIDER: {"allocations", "consumers"}, NODE: {"details"}}
-#: How much of a uuid tells consumers apart, and what one of unknown type is called.
-_SHORT, _UNTYPED = 8, "consumer"
-#: Values of a change that a sentence has.
-_VALUES = 2
+#: Trees named in a sentence.
+_MAX_TREES = 2
+#: Changes of a provider or a node that only repeat the claim.
+_CLAIM_CHANGES = {PROVIDER: {"allocations", "consumers"}, NODE: {"details"}}
+#: Characters of a uuid that identify a consumer in a sentence.
+_SHORT_UUID = 8
+#: The word for a consumer of unknown type.
+_UNTYPED = "consumer"
+#: Values of a change quoted in a sentence.
+_MAX_VALUES = 2
 
-#: A word or a few, or what has a page.
+#: Words of a sentence, or a link.
 Part = str | ObjectLink
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSummary:
-    """The events of one request.
+    """The events of one request, and a sentence about them.
 
     Args:
-        key: Tells it from other stories.
-        ago: How long ago it was, in words.
-        sentence: What has happened: words with the spaces between them, and what has a page.
-        entries: All events in words, including those that the sentence covers completely.
-        folds_events: Whether the sentence says what matters, so that the events are folded.
-        request: Who asked for it, as events have it; None if that is not known.
+        key: Unique among the summaries of a page.
+        ago: The age of the events, in words.
+        sentence: Text, spaces included, and links.
+        entries: The text of every event, including those that the sentence covers.
+        folds_events: Whether the sentence covers the events, so that they start folded.
+        request: The requester, with the members of an event's ``request``; None if unknown.
     """
 
     key: str
@@ -54,59 +56,59 @@ class RequestSummary:
 def summaries(
     events: Sequence[Event], names: Mapping[str, str], snapshot: Snapshot | None, now: datetime.datetime
 ) -> list[RequestSummary]:
-    """Return events as stories, in their order.
+    """Return one summary per request, in the order of the events.
 
     Args:
-        events: In the order of their positions, or in reverse.
-        names: Those of the providers and nodes that they mention, by uuid.
-        snapshot: Has the trees by which sentences name providers; None for a caller who may not know these.
-        now: The time by which it is said how long ago they were (naive, UTC).
+        events: By position, ascending or descending.
+        names: Names of the providers and nodes in the events, by uuid.
+        snapshot: The trees that sentences name instead of providers; None if the caller may not see them.
+        now: The time from which ages are counted (naive, UTC).
     """
-    words = EventFormatter(names)
-    return [_summary([*group], words, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
+    formatter = EventFormatter(names)
+    return [_summary([*group], formatter, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
 
 
 def whole_requests(page: EventPage) -> tuple[list[Event], str]:
-    """Return the events of a page without those of a request that it may have only a part of, and where it ends.
+    """Return the events of a page and the mark of the last one, without a last request that the page may cut.
 
-    If they all are of one request, they stay.
+    If the whole page belongs to one request, its events are returned.
     """
     if page.more and page.events:
         last = _request_of(page.events[-1])
-        kept = [*itertools.dropwhile(lambda event: _request_of(event) == last, reversed(page.events))][::-1]
-        if kept:
-            return kept, kept[-1].mark
+        whole = [*itertools.dropwhile(lambda event: _request_of(event) == last, reversed(page.events))][::-1]
+        if whole:
+            return whole, whole[-1].mark
     return page.events, page.mark
 
 
 def _request_of(event: Event) -> object:
-    """Return what the events of a request have in common; an event of no request is alone."""
-    named = (event.request or {}).get("request_id")
-    return event.number if named is None else named
+    """Return the id of the event's request; the event's number if it has no request."""
+    request_id = (event.request or {}).get("request_id")
+    return event.number if request_id is None else request_id
 
 
 def _summary(
-    events: Sequence[Event], words: EventFormatter, snapshot: Snapshot | None, now: datetime.datetime
+    events: Sequence[Event], formatter: EventFormatter, snapshot: Snapshot | None, now: datetime.datetime
 ) -> RequestSummary:
-    entries = tuple(words.entry(event, now) for event in events)
+    entries = tuple(formatter.entry(event, now) for event in events)
     first = entries[0]
-    claims = _Claims.of(events) if all(_is_of_a_claim(event) for event in events) else None
-    if claims is not None and claims.moves:
-        sentence, folds_events = claims.sentence(words, snapshot), True
+    claims = _Claims.of(events) if all(_belongs_to_claim(event) for event in events) else None
+    if claims is not None and claims.allocations:
+        sentence, folds_events = claims.sentence(formatter, snapshot), True
     else:
         pairs = zip(events, entries, strict=True)
-        main = next((entry for event, entry in pairs if not _is_of_a_claim(event)), first)
-        sentence, folds_events = (main.kind, main.link or main.name, *_done(main)), len(first.lines) < 2
+        main = next((entry for event, entry in pairs if not _belongs_to_claim(event)), first)
+        sentence, folds_events = (main.kind, main.link or main.name, *_predicate(main)), len(first.lines) < 2
     return RequestSummary(_key(events[0]), first.at, first.ago, _spaced(sentence), entries, folds_events, first.request)
 
 
 def _key(event: Event) -> str:
-    """Return the id of the request; a request may have several transactions, and so more events later."""
+    """Return the id of the request: a request of several transactions may add events later."""
     return (event.request or {}).get("request_id") or f"event-{event.number}"
 
 
 def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return a sentence with its spaces, and with a capital at its beginning; names of providers stay as they are."""
+    """Return a sentence with spaces and an initial capital; names of providers are not capitalized."""
     first, *others = parts
     if isinstance(first, ObjectLink):
         first = first if first.section == "providers" else first._replace(name=_capital(first.name))
@@ -122,28 +124,28 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _done(entry: EventText) -> Iterator[Part]:
-    """Yield what has happened to an object; of several changes the first, and how many more there are."""
+def _predicate(entry: EventText) -> Iterator[Part]:
+    """Yield what happened to an object: the first of several changes, and the number of others."""
     if entry.verb != "changed":
         yield entry.verb
         return
     if not entry.lines:
-        yield "changed: nothing but its generation"
+        yield "changed: only its generation"
         return
     first, others = entry.lines[0], len(entry.lines) + entry.more - 1
     yield f"changed: {first.label[:1].lower()}{first.label[1:]}"
     if first.link:
         yield first.link
-    yield ", ".join([*first.names, *(_pair(pair, first.resource_class) for pair in first.pairs)][:_VALUES])
+    yield ", ".join([*first.names, *(_change(pair, first.resource_class) for pair in first.pairs)][:_MAX_VALUES])
     if others:
         yield f"and {others} more"
 
 
-def _pair(pair: ValueChange, resource_class: str) -> str:
+def _change(pair: ValueChange, resource_class: str) -> str:
     values = " → ".join(_value(value, resource_class) for value in (pair.old, pair.new) if value is not None)
-    # Of an inventory that is gone, the label says so.
-    gone = " is gone" if pair.new is None and not resource_class else ""
-    return f"{pair.field} {values}{gone}".strip()
+    # The label of an inventory already says that it was removed.
+    removed = " removed" if pair.new is None and not resource_class else ""
+    return f"{pair.field} {values}{removed}".strip()
 
 
 def _value(value: Any, resource_class: str) -> str:
@@ -152,98 +154,89 @@ def _value(value: Any, resource_class: str) -> str:
     return in_units(value, resource_class) if isinstance(value, int) else str(value)
 
 
-def _is_of_a_claim(event: Event) -> bool:
-    """Whether this is the event of a claim, or what it has changed of providers and nodes."""
-    return event.kind == CONSUMER or event.changes.keys() <= _OF_CLAIMS.get(event.kind, set())
+def _belongs_to_claim(event: Event) -> bool:
+    """Whether this is the event of a consumer, or of a provider or node that changed only through a claim."""
+    return event.kind == CONSUMER or event.changes.keys() <= _CLAIM_CHANGES.get(event.kind, set())
 
 
 @dataclass(frozen=True, slots=True)
 class _Claims:
-    """What consumers took and gave back.
+    """The allocations that one request made and released.
 
     Args:
-        moves: By consumer and provider, the amounts before and after, by class.
-        types: Those of consumers that are new, by uuid.
-        is_expiry: Whether the time of all of them was over.
+        allocations: Amounts before and after, by consumer, provider and class.
+        types: Types of new consumers, by uuid.
+        is_expiry: Whether every consumer's lease expired.
     """
 
-    moves: Mapping[str, Mapping[str, Mapping[str, Sequence[int | None]]]]
+    allocations: Mapping[str, Mapping[str, Mapping[str, Sequence[int | None]]]]
     types: Mapping[str, str]
     is_expiry: bool
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> _Claims:
-        moves: dict[str, dict[str, Any]] = {}
+        allocations: dict[str, dict[str, Any]] = {}
         types, reasons = {}, set()
         for event in events:
             changed = event.changes.get("allocations", {})
             if event.kind == CONSUMER and event.uuid is not None:
-                moves.setdefault(event.uuid, {}).update(changed)
+                allocations.setdefault(event.uuid, {}).update(changed)
                 before, after = event.changes.get("type", (None, None))
                 types[event.uuid] = after or before or _UNTYPED
                 reasons.add(event.changes.get("reason", (None, None))[1])
             elif event.kind == PROVIDER and event.uuid is not None:
                 for consumer, amounts in changed.items():
-                    moves.setdefault(consumer, {})[event.uuid] = amounts
-        return cls({uuid: held for uuid, held in moves.items() if held}, types, reasons == {"expired"})
+                    allocations.setdefault(consumer, {})[event.uuid] = amounts
+        return cls({uuid: held for uuid, held in allocations.items() if held}, types, reasons == {"expired"})
 
-    def sentence(self, words: EventFormatter, snapshot: Snapshot | None) -> tuple[Part, ...]:
-        """Return what has happened: who gave what to whom."""
-        pairs = [pair for held in self.moves.values() for amounts in held.values() for pair in amounts.values()]
-        taken = self._amounts(1)
-        trees = [*_listed(self._trees(words, snapshot))]
-        who = self._who()
+    def sentence(self, formatter: EventFormatter, snapshot: Snapshot | None) -> tuple[Part, ...]:
+        """Return who claimed or released what, and on which trees."""
+        pairs = [pair for held in self.allocations.values() for amounts in held.values() for pair in amounts.values()]
+        claimed, released = self._amounts(1), self._amounts(0)
+        trees = [*_enumerated([*self._trees(formatter, snapshot)])]
+        consumers = self._consumers()
         if all(before is None for before, _ in pairs):
-            return (*trees, "gave", taken, "to", *who)
-        given_back = self._amounts(0)
+            return (*consumers, "claimed", claimed, "on", *trees)
         if all(after is None for _, after in pairs):
             if self.is_expiry:
-                return (*who, "released", given_back, "on", *trees, "when the lease expired")
-            return (*who, "released", given_back, "on", *trees)
-        return (
-            *who,
-            "now holds" if len(self.moves) == 1 else "now hold",
-            taken,
-            "of",
-            *trees,
-            "instead of",
-            given_back,
-        )
+                return (*consumers, "released", released, "on", *trees, "when the lease expired")
+            return (*consumers, "released", released, "on", *trees)
+        verb = "now holds" if len(self.allocations) == 1 else "now hold"
+        return (*consumers, verb, claimed, "on", *trees, "instead of", released)
 
     def _amounts(self, at: int) -> str:
         """Return the sums before (0) or after (1)."""
         sums: Counter[str] = Counter()
-        for held in self.moves.values():
+        for held in self.allocations.values():
             for amounts in held.values():
                 for name, pair in amounts.items():
                     sums[name] += pair[at] or 0
         return ", ".join(amount_of(amount, name) for name, amount in sorted(sums.items()) if amount) or "nothing"
 
-    def _trees(self, words: EventFormatter, snapshot: Snapshot | None) -> Iterator[ObjectLink]:
+    def _trees(self, formatter: EventFormatter, snapshot: Snapshot | None) -> Iterator[ObjectLink]:
         seen = set()
-        for uuid in dict.fromkeys(uuid for held in self.moves.values() for uuid in held):
+        for uuid in dict.fromkeys(uuid for held in self.allocations.values() for uuid in held):
             slot = None if snapshot is None else snapshot.by_uuid.get(uuid)
             if snapshot is None or slot is None:
-                link = words.provider(uuid)
+                link = formatter.provider(uuid)
             else:
-                link = ObjectLink("providers", *named(snapshot, snapshot.provider(slot).root))
+                link = ObjectLink("providers", *provider_name(snapshot, snapshot.provider(slot).root))
             if link not in seen:
                 seen.add(link)
                 yield link
 
-    def _who(self) -> tuple[Part, ...]:
-        if len(self.moves) > 1:
-            return (f"{len(self.moves)} consumers",)
-        (uuid,) = self.moves
-        return (ObjectLink("consumers", uuid, f"{self.types.get(uuid, _UNTYPED).lower()} {uuid[:_SHORT]}"),)
+    def _consumers(self) -> tuple[Part, ...]:
+        if len(self.allocations) > 1:
+            return (f"{len(self.allocations)} consumers",)
+        (uuid,) = self.allocations
+        return (ObjectLink("consumers", uuid, f"{self.types.get(uuid, _UNTYPED).lower()} {uuid[:_SHORT_UUID]}"),)
 
 
-def _listed(things: Iterable[ObjectLink]) -> Iterator[Part]:
-    """Yield the first of some things, and how many more there are."""
-    found = [*things]
-    for place, link in enumerate(found[:_NAMED], 1):
-        if place > 1:
-            yield "and" if place == len(found) else ","
+def _enumerated(links: Sequence[ObjectLink]) -> Iterator[Part]:
+    """Yield the first links with "and" or commas between them, and the number of others."""
+    for number, link in enumerate(links[:_MAX_TREES], 1):
+        if number > 1:
+            yield "and" if number == len(links) else ","
         yield link
-    if len(found) > _NAMED:
-        yield f"and {len(found) - _NAMED} more"
+    if len(links) > _MAX_TREES:
+        yield f"and {len(links) - _MAX_TREES} more"

@@ -1,4 +1,4 @@
-"""Events in words."""
+"""The text of events."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NOW = datetime.datetime(2026, 11, 23, 12)
 GONE, CLAIMED = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 
 
-def said(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
-    """Return an event in words, where the provider host has a name."""
+def text_of(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
+    """Return the text of an event; only the provider host has a known name."""
     event = Event(1, "1-00000000", NOW, kind, uuid, name, generations, changes, None, None)
     return EventFormatter({"host": "host"}).entry(event, NOW)
 
@@ -29,8 +29,8 @@ def said(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
         ("provider", {"traits": {"added": ["A"]}}, (4, 5), "changed"),
         ("provider", {"allocations": {CLAIMED: {"VCPU": [2, None]}}}, (None, None), "changed"),
         ("consumer", {"project": [None, "p"]}, (None, 1), "claimed"),
-        ("consumer", {"project": ["p", None]}, (1, None), "gave back all that it held"),
-        ("consumer", {"reason": [None, "expired"]}, (1, None), "ended, since its time was over"),
+        ("consumer", {"project": ["p", None]}, (1, None), "released everything it held"),
+        ("consumer", {"reason": [None, "expired"]}, (1, None), "expired"),
         ("consumer", {"lease": [None, "2026-11-23T12:00:00.000000Z"]}, (None, None), "changed"),
         ("node", {"driver": [None, "fake"], "name": [None, "n"]}, (None, None), "created"),
         ("node", {"driver": ["fake", None]}, (None, None), "deleted"),
@@ -41,8 +41,8 @@ def said(kind, changes, generations=(None, None), *, uuid=GONE, name=None):
         ("resource_class", {"name": ["CUSTOM_A", "CUSTOM_B"]}, (None, None), "renamed"),
     ],
 )
-def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb):
-    assert said(kind, changes, generations).verb == verb
+def test_the_verb_says_what_happened(kind, changes, generations, verb):
+    assert text_of(kind, changes, generations).verb == verb
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
             [
                 ChangeLine("New inventory of VCPU", pairs=(ValueChange("total", None, 16),), resource_class="VCPU"),
                 ChangeLine(
-                    "Inventory is gone of CUSTOM_A_B",
+                    "Removed inventory of CUSTOM_A_B",
                     pairs=(ValueChange("total", 16, None),),
                     resource_class="CUSTOM_A_B",
                 ),
@@ -88,7 +88,7 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
             {"allocations": {CLAIMED: {"DISK_GB": [2, 3], "VCPU": [1, None]}}},
             [
                 ChangeLine(
-                    "Held otherwise by",
+                    "Allocation changed for",
                     ObjectLink("consumers", CLAIMED, CLAIMED),
                     (ValueChange("DISK_GB", 2, 3), ValueChange("VCPU", 1, None)),
                 )
@@ -98,15 +98,15 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
             "consumer",
             {"allocations": {"host": {"VCPU": [None, 2]}, GONE: {"VCPU": [2, None]}}},
             [
-                ChangeLine("Takes from", ObjectLink("providers", "host", "host"), (ValueChange("VCPU", None, 2),)),
-                ChangeLine("Gives back to", ObjectLink("providers", GONE, GONE), (ValueChange("VCPU", 2, None),)),
+                ChangeLine("Allocated from", ObjectLink("providers", "host", "host"), (ValueChange("VCPU", None, 2),)),
+                ChangeLine("Released to", ObjectLink("providers", GONE, GONE), (ValueChange("VCPU", 2, None),)),
             ],
         ),
         ("consumer", {"reason": [None, "expired"]}, []),
         (
             "provider",
             {"allocations": {CLAIMED: {"VCPU": [None, 2]}}, "consumers": {"added": [CLAIMED]}},
-            [ChangeLine("Given to", ObjectLink("consumers", CLAIMED, CLAIMED), (ValueChange("VCPU", None, 2),))],
+            [ChangeLine("Allocated to", ObjectLink("consumers", CLAIMED, CLAIMED), (ValueChange("VCPU", None, 2),))],
         ),
         (
             "node",
@@ -126,21 +126,21 @@ def test_what_has_happened_is_one_word_or_a_few(kind, changes, generations, verb
     ],
 )
 def test_each_change_is_a_line(kind, changes, lines):
-    assert [*said(kind, changes).lines] == lines
+    assert [*text_of(kind, changes).lines] == lines
 
 
 def test_lines_that_are_left_out_are_counted():
-    entry = said("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(50)}})
+    entry = text_of("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(50)}})
     assert (len(entry.lines), entry.more) == (20, 30)
-    entry = said("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(20)}})
+    entry = text_of("provider", {"allocations": {str(number): {"VCPU": [None, 1]} for number in range(20)}})
     assert (len(entry.lines), entry.more) == (20, 0)
 
 
-def test_a_name_is_that_of_the_event_or_of_now_or_the_uuid():
-    assert said("provider", {}, uuid="host", name="former").name == "former"
-    assert said("provider", {}, uuid="host").name == "host"
-    assert said("provider", {}).name == GONE
-    trait = said("trait", {"name": [None, "CUSTOM_A"]}, uuid=None, name="CUSTOM_A")
+def test_the_name_is_from_the_event_or_the_present_or_else_the_uuid():
+    assert text_of("provider", {}, uuid="host", name="former").name == "former"
+    assert text_of("provider", {}, uuid="host").name == "host"
+    assert text_of("provider", {}).name == GONE
+    trait = text_of("trait", {"name": [None, "CUSTOM_A"]}, uuid=None, name="CUSTOM_A")
     assert (trait.kind, trait.name, trait.link) == ("Trait", "CUSTOM_A", None)
 
 
@@ -158,5 +158,5 @@ def test_a_name_is_that_of_the_event_or_of_now_or_the_uuid():
         (30 * 86400, "30 days ago"),
     ],
 )
-def test_how_long_ago_it_was_is_said_to_the_minute_within_a_day(seconds, words):
+def test_an_age_is_in_minutes_within_a_day(seconds, words):
     assert event_text.ago(NOW - datetime.timedelta(seconds=seconds), NOW) == words
