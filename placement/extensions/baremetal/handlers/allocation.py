@@ -22,9 +22,9 @@ from placement.extensions.baremetal.failures import (
     ResourceClassMissing,
 )
 from placement.extensions.baremetal.objects import placing, record_page
-from placement.extensions.baremetal.objects.candidates import named
-from placement.extensions.baremetal.objects.node import Node, differ
-from placement.extensions.baremetal.objects.placing import Allocating
+from placement.extensions.baremetal.objects.candidates import resolve
+from placement.extensions.baremetal.objects.node import Node, json_differs
+from placement.extensions.baremetal.objects.placing import NodeRequest
 from placement.extensions.baremetal.objects.record import ALLOCATING, Record
 from placement.extensions.baremetal.schemas import allocation as schema
 from placement.extensions.baremetal.schemas import free_form, json_patch
@@ -92,7 +92,7 @@ def create(req: Request) -> Reply:
         signals.node_requested("backfilled", 0)
         return created(req.absolute_url(f"{_PATH}/{record.uuid}"), show(record))
     attempts = req.conf.placement.allocation_conflict_retry_count
-    Allocating(req.database, req.index, wanted, owner, attempts=attempts).place()
+    NodeRequest(req.database, req.index, wanted, owner, attempts=attempts).place()
     return created(req.absolute_url(f"{_PATH}/{wanted.uuid}"), show(wanted, state=ALLOCATING))
 
 
@@ -130,7 +130,7 @@ def _candidates(req: Request, idents: list[str]) -> list[str]:
         schema.check_ident(ident)
     if not idents:
         return []
-    found = req.read(lambda db: named(db, idents, access.project_of_candidates(req)))
+    found = req.read(lambda db: resolve(db, idents, access.project_of_candidates(req)))
     missing = dict.fromkeys(ident for ident in idents if ident not in found)
     if missing:
         raise CandidatesNotFound(nodes=", ".join(missing))
@@ -253,7 +253,11 @@ def _updated(db: Transaction, record: Record, patch: json_patch.Patch) -> Record
         extra = {}
     if not isinstance(extra, dict):
         raise schema.InvalidExtra()
-    return record.update(db, name=name, extra=extra) if differ([name, extra], [record.name, record.extra]) else record
+    return (
+        record.update(db, name=name, extra=extra)
+        if json_differs([name, extra], [record.name, record.extra])
+        else record
+    )
 
 
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotWritableInVersion, policy="baremetal:allocation:delete")

@@ -113,7 +113,7 @@ def delete(req: Request, node: str) -> Reply:
 
 def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
     paging = node_list.paging(arguments, req.version)
-    wanted = node_list.filtered(arguments, access.project_of_nodes(req))
+    wanted = node_list.node_filter(arguments, access.project_of_nodes(req))
     columns, present = node_list.columns_of(names), NodePresentation(req, names)
 
     def work(db: Reading) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:

@@ -89,8 +89,8 @@ def _change(req: Request, ident: str, rule: str, changed: Callable[[Node, set[st
         present = {*traits_of(db, [found.uuid])[found.uuid]}
         wanted = changed(found, present)
         # A Placement client can give the provider more, which can be removed.
-        if len(wanted) > schema.MOST_TRAITS and wanted - present:
-            raise TooManyTraits(node=found.uuid, count=len(wanted), most=schema.MOST_TRAITS)
+        if len(wanted) > schema.MAX_TRAITS and wanted - present:
+            raise TooManyTraits(node=found.uuid, count=len(wanted), most=schema.MAX_TRAITS)
         locked.replace_traits(wanted)
 
     req.write(work)

@@ -29,9 +29,9 @@ from placement.index.snapshot import Snapshot
 from placement.uuids import canonical
 
 #: How many free nodes are looked at first, at random, and then, if there are few.
-SAMPLE, LARGER_SAMPLE = 16, 128
+SAMPLE_SIZE, LARGER_SAMPLE_SIZE = 16, 128
 #: With more free nodes than this, an indexed query finds those that fit.
-FEW = 1000
+MAX_SAMPLED = 1000
 #: How many rows the indexed query returns at first, and then.
 FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
 
@@ -82,7 +82,7 @@ class Choice:
         uuid = self._chosen(db) if len(self._free) else None
         return None if uuid is None else self._candidate(uuid)
 
-    def guess(self, db: Reading) -> CandidateNode | None:
+    def sampled_candidate(self, db: Reading) -> CandidateNode | None:
         """Return a node that fits, of a few that are free in the snapshot; None if there is none among these."""
         fitting = next(self._fitting(db)) if len(self._free) else []
         return self._candidate(_random().choice(fitting)) if fitting else None
@@ -132,13 +132,13 @@ class Choice:
     def _fitting(self, db: Reading) -> Iterator[list[str]]:
         """Yield the uuids of nodes that fit: of a random sample, then of more and more nodes, and at last of all."""
         order = _random()
-        positions = order.sample(range(len(self._free)), min(len(self._free), SAMPLE))
+        positions = order.sample(range(len(self._free)), min(len(self._free), SAMPLE_SIZE))
         yield self._of_slots(db, self._free[positions].tolist())
-        if len(self._free) <= FEW:
+        if len(self._free) <= MAX_SAMPLED:
             others = np.delete(self._free, positions).tolist()
             order.shuffle(others)
-            yield self._of_slots(db, others[:LARGER_SAMPLE])
-            yield self._of_slots(db, others[LARGER_SAMPLE:])
+            yield self._of_slots(db, others[:LARGER_SAMPLE_SIZE])
+            yield self._of_slots(db, others[LARGER_SAMPLE_SIZE:])
             return
         facts = {"resource_class": self._wanted.resource_class, "owner": self._wanted.owner}
         queries = [_BY_CLASS] if self._wanted.owner is None else [_BY_OWNER, _BY_LESSEE]
@@ -163,7 +163,7 @@ class Choice:
         return position < len(self._free) and self._free.item(position) == slot
 
 
-def named(db: Reading, idents: Collection[str], project: str | None = None) -> dict[str, str]:
+def resolve(db: Reading, idents: Collection[str], project: str | None = None) -> dict[str, str]:
     """Return the uuids of those of the nodes that exist, by the uuid or name that a client wrote.
 
     Args:

@@ -18,7 +18,7 @@ from placement.db.writes.notes import Pair, Path
 from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import states
-from placement.extensions.baremetal.objects.node import Node, differ, inventory_class
+from placement.extensions.baremetal.objects.node import Node, inventory_class, json_differs
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -131,7 +131,7 @@ class LockedNode:
         changed = {name: value for name, value in columns.items() if value != getattr(was, name)}
         if details is not None:
             merged = {name: value for name, value in {**was.details, **details}.items() if value is not None}
-            if differ(merged, was.details):
+            if json_differs(merged, was.details):
                 changed["details"] = merged
         if not changed:
             return
@@ -227,7 +227,7 @@ def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
     changes: dict[Path, Pair] = {(name,): (getattr(was, name, None), getattr(becomes, name, None)) for name in _NOTED}
     before, after = was.details if was else {}, becomes.details if becomes else {}
     for name in sorted({*before, *after}):
-        if differ(before.get(name), after.get(name)):
+        if json_differs(before.get(name), after.get(name)):
             new = (_CHANGED if name in before else _PRESENT) if name in after else None
             changes["details", name] = _PRESENT if name in before else None, new
     uuid = (was or becomes).uuid  # type: ignore[union-attr]

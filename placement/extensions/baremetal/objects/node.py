@@ -29,7 +29,7 @@ def inventory_class(resource_class: str | None) -> str:
     return os_resource_classes.normalize_name(resource_class) if resource_class else UNCLASSIFIED
 
 
-def differ(one: Any, other: Any) -> bool:
+def json_differs(one: Any, other: Any) -> bool:
     """Whether the JSON texts differ: to Python, 1 and true are equal."""
     return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
 

@@ -109,7 +109,7 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
     def move(locked: LockedNode) -> None:
         present = locked.node
         permit(present)
-        state = states.after(verb, present.provision_state)
+        state = states.target(verb, present.provision_state)
         if state is None:
             raise failures.VerbNotPossible(verb=verb, node=present.uuid, state=present.provision_state)
         _check_verb(db, present, verb)

@@ -42,7 +42,7 @@ _FAILED = "Failed to process allocation %(uuid)s: %(reason)s."
 _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 
 #: Seconds: how old the snapshot of a first guess may be.
-GUESS_AGE = 1.0
+MAX_SNAPSHOT_AGE = 1.0
 
 #: Most requests that lose a node get one in the next round, or the one after it; pauses spread out the others.
 _ROUNDS_WITHOUT_PAUSE = 3
@@ -66,7 +66,7 @@ class _Lost(Exception):
 # --- any node that fits ----------------------------------------------------------------------------------------------
 
 
-class Allocating:
+class NodeRequest:
     """A request on its way to a node."""
 
     def __init__(self, database: Database, index: LiveIndex, wanted: Record, owner: Owner, *, attempts: int) -> None:
@@ -97,7 +97,7 @@ class Allocating:
 
     def _outcome(self) -> signals.NodeOutcome:
         deadline = retry.new_deadline()
-        candidate = self._guess()
+        candidate = self._optimistic_candidate()
         number = 0
         while True:
             number += 1
@@ -114,7 +114,7 @@ class Allocating:
                 retry.pause(number)
             candidate = None
 
-    def _guess(self) -> CandidateNode | None:
+    def _optimistic_candidate(self) -> CandidateNode | None:
         """Return a candidate without a refresh of the index, which takes more statements than the rest of the choice.
 
         Most nodes that were free a moment ago still are, and the rows are read in any case.  A request with a name has
@@ -122,7 +122,7 @@ class Allocating:
         """
         if self._wanted.name is not None:
             return None
-        return self._database.read(Choice(self._index.recent(GUESS_AGE), self._wanted).guess)
+        return self._database.read(Choice(self._index.recent(MAX_SNAPSHOT_AGE), self._wanted).sampled_candidate)
 
     def _claimed(self, candidate: CandidateNode) -> signals.NodeOutcome | None:
         """Claim the node and record it; if it does not fit any more, refuse it, and return None."""

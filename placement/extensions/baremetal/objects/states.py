@@ -56,7 +56,7 @@ CHANGEABLE = (ENROLL, "inspecting", "inspect wait", MANAGEABLE, AVAILABLE)
 _UNLOCKED = {*_FAILED, *_SERVICE, "inspecting", "inspect wait", "verifying"}
 
 
-def after(verb: str, state: str) -> str | None:
+def target(verb: str, state: str) -> str | None:
     """Return the state that the verb leads to from ``state``; None if it is not possible there."""
     return VERBS.get(ALIASES.get(verb, verb), {}).get(state)
 

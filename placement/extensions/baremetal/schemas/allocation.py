@@ -15,7 +15,7 @@ from placement.extensions.baremetal import versions
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.schemas import json_patch
 from placement.extensions.baremetal.schemas.name import is_name
-from placement.extensions.baremetal.schemas.node import MOST_TRAITS
+from placement.extensions.baremetal.schemas.node import MAX_TRAITS
 from placement.extensions.baremetal.schemas.query import PAGING
 from placement.extensions.baremetal.schemas.reply import Links, date
 from placement.extensions.baremetal.versions import Version
@@ -105,7 +105,7 @@ def check_ident(ident: str) -> None:
 
 def check_traits(traits: Collection[str]) -> None:
     """Raise TooMany, or UnusableTrait for the first of the traits that no node can have."""
-    check_count("traits", len(traits), MOST_TRAITS)
+    check_count("traits", len(traits), MAX_TRAITS)
     for name in traits:
         if name not in _STANDARD_TRAITS and not _CUSTOM_TRAIT.fullmatch(name):
             raise UnusableTrait(trait=name)

@@ -18,7 +18,7 @@ from placement.schemas.document import Body
 Operation = Mapping[str, Any]
 
 #: Operations of one patch.  A client sends one for each value that it changes, tens of them at most.
-MOST_OPERATIONS = 1000
+MAX_OPERATIONS = 1000
 #: Bytes of their values as JSON, in sum; a node stores a quarter of this.
 _LARGEST = 2**20
 #: Names in a path.  Nothing is stored so deep.
@@ -75,8 +75,8 @@ class Patch:
     updatable: Collection[str]
 
     def __post_init__(self) -> None:
-        if len(self.operations) > MOST_OPERATIONS:
-            raise TooManyOperations(most=MOST_OPERATIONS, count=len(self.operations))
+        if len(self.operations) > MAX_OPERATIONS:
+            raise TooManyOperations(most=MAX_OPERATIONS, count=len(self.operations))
         size = 0
         for operation in self.operations:
             if operation["path"].count("/") > _DEEPEST:

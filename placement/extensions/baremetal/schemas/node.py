@@ -9,7 +9,7 @@ from oslo_utils import strutils
 
 from placement import errors
 from placement.extensions.baremetal.failures import NotInThisVersion
-from placement.extensions.baremetal.objects.node import Node, differ
+from placement.extensions.baremetal.objects.node import Node, json_differs
 from placement.extensions.baremetal.schemas import free_form, json_patch
 from placement.extensions.baremetal.schemas.name import is_name
 from placement.extensions.baremetal.schemas.node_fields import FIELDS, UPDATABLE
@@ -59,7 +59,7 @@ TRAITS = Body(Object(required(Field("traits", Array(string())))))
 #: One trait is added without a body.
 ONE_TRAIT = Body(Object())
 #: How many traits a node can have.
-MOST_TRAITS = 50
+MAX_TRAITS = 50
 _UPDATED = Body(Object(*(field for field in _WRITABLE if FIELDS[field.name].update)))
 
 
@@ -139,14 +139,14 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
         changed: dict[str, Any] = {}
         for name, was in present.items():
             value = patched.get(name, FIELDS[name].default)
-            if differ(value, was):
+            if json_differs(value, was):
                 changed[name] = FIELDS[name].default if value is None else value
         if "name" in changed and "name" in patched and patched["name"] is None:
             raise InvalidNodeName(name=None)
         if changed.get("maintenance") is False and patched.get("maintenance", False) is None:
             raise InvalidNodeValue(name="maintenance", reason="it cannot be null")
         _UPDATED.validate(changed, version)
-        found = stored({name: value for name, value in written(changed).items() if differ(value, present[name])})
+        found = stored({name: value for name, value in written(changed).items() if json_differs(value, present[name])})
         _check_details(node, found)
         return found
 

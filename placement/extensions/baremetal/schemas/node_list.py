@@ -115,7 +115,7 @@ def columns_of(names: Sequence[str]) -> list[str]:
     return [*dict.fromkeys(("uuid", *(name for name in names if name in COLUMNS), *details))]
 
 
-def filtered(arguments: Arguments, project: str | None) -> NodeFilter:
+def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     """Return which nodes a query asks for.
 
     Args:
