@@ -446,10 +446,10 @@ def test_the_menu_and_the_filters_are_folded_on_a_narrow_screen_only(open_page, 
 
 def test_a_command_is_copied_by_a_click(open_page):
     page = open_page(CANDIDATES, permissions=["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy: Why, with placement-ask").click()
+    page.get_by_role("button", name="Copy: Explanation with placement-ask").click()
     page.get_by_text("Copied").first.wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == page.get_by_role("region", name="Why, with placement-ask").inner_text()
+    assert copied == page.get_by_role("region", name="Explanation with placement-ask").inner_text()
     assert copied.startswith("placement-ask --url http://127.0.0.1:")
 
 
@@ -471,7 +471,7 @@ def test_the_text_follows_the_form(open_page):
     page.wait_for_load_state("networkidle")  # the script for the form comes last
     page.get_by_text("Form", exact=True).click()
     for group in ("Unsuffixed group (one tree)", "Group 1 (one provider)"):
-        page.get_by_text(group).click()
+        page.get_by_text(group).first.click()
     page.fill("#resources-1", "VCPU:2")
     page.fill("#member_of1-1", "in:a,b")
     text = page.input_value("#raw")
