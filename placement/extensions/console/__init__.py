@@ -12,6 +12,6 @@
     templates   HTML, by Jinja2
     assets      style sheets and ES modules, served unchanged
 
-The console is read-only and has no logic of its own: every number comes from the index, the search, the tables, or the
+The console is read-only and contains no logic: every number comes from the index, the search, the tables, or the
 endpoint of a dry run, under the policy rule of the API that returns the same data.
 """

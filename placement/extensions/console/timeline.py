@@ -39,7 +39,7 @@ class Timeline:
 
 
 def of(req: Request, event_filter: EventFilter) -> Timeline | None:
-    """Return the page of the timeline that the query names; None if the policy does not allow the caller to see it.
+    """Return the page of the timeline that the query names; None if the caller may not see it.
 
     Raises:
         PositionLost: The mark in the query refers to removed events.

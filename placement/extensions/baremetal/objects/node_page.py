@@ -75,7 +75,7 @@ class NodeFilter:
 
 
 def detail(name: str) -> sa.ColumnElement[Any]:
-    """Return an entry of ``details`` as text; null if missing.  ``instance_name`` is that of ``node.instance_name``."""
+    """Return an entry of ``details`` as text; null if missing.  See ``node.instance_name`` for that name."""
     entry: sa.ColumnElement[Any] = _N.details[name].as_string()
     if name == "instance_name":
         return sa.func.coalesce(entry, _N.details[("instance_info", "display_name")].as_string())

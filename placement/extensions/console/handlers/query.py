@@ -70,7 +70,7 @@ def try_claim(req: Request) -> Reply:
         return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
     claim = parse_json(str(form.get("claim", "")).encode(), req.conf.api.max_request_body_values)
     if not isinstance(claim, dict):
-        raise errors.MalformedJSON(reason="a claim is an object")
+        raise errors.MalformedJSON(reason="a claim must be an object")
     return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))
 
 
@@ -160,7 +160,7 @@ def _pairs(req: Request) -> Pairs:
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
-    """Return the number of jobs with this many copies that fit; None if the policy does not allow the caller."""
+    """Return the number of jobs with this many copies that fit; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = searching.avoiding(query, req.conf)
@@ -168,7 +168,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) 
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return why the query has no candidates, with relaxations; None if the policy does not allow the caller."""
+    """Return why the query has no candidates, with relaxations; None if the caller may not see explanations."""
     if not req.may("placement:v1:explain"):
         return None
     query = searching.avoiding(query, req.conf)

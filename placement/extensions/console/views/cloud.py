@@ -106,7 +106,7 @@ def of_tree(snapshot: Snapshot, root: int) -> list[ClassLevel]:
     return [ClassLevel(name, *amounts) for name, amounts in sorted(sums.items())]
 
 
-#: Groupings besides prefixes of traits: by aggregate, and no groups but the fullest host first.
+#: Groupings other than by prefix of traits: by aggregate, and ungrouped with the fullest host first.
 AGGREGATE, FULLEST = "aggregate", "fullest"
 #: The group of hosts without another group.
 _NO_GROUP = "none"

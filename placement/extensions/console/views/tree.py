@@ -36,12 +36,12 @@ class DrawnProvider:
 
     @property
     def shares(self) -> bool:
-        """Whether it shares its inventory with other trees by aggregate."""
+        """Whether the provider shares its inventory with other trees by aggregate."""
         return SHARES in self.traits
 
     @property
     def is_disabled(self) -> bool:
-        """Whether no new servers are scheduled on it."""
+        """Whether no new servers are scheduled on the provider."""
         return DISABLED in self.traits
 
 
