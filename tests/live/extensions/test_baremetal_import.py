@@ -88,7 +88,8 @@ def test_a_dry_run_shows_what_an_import_does_and_a_repeated_import_does_nothing(
     dry = run("--endpoint", there, "--dry-run")
     assert dry.code == 0
     assert dry.out.endswith("Dry run: nothing was written.\n")
-    expected = {"new": 4, "changed": 0, "unchanged": 0, "in use in Ironic, claimed": 2, "left different": 0, "only here": 0}
+    expected = {"new": 4, "changed": 0, "unchanged": 0}
+    expected |= {"in use in Ironic, claimed": 2, "left different": 0, "only here": 0}
     assert numbers(dry.out) == expected
     assert nodes(here) == {}
 
@@ -211,7 +212,7 @@ def test_openstacksdk_may_be_missing(run, monkeypatch):
     done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (
         1,
-        f"placement-manage: openstacksdk is missing: {package.install('baremetal')}\n",
+        f"placement-manage: openstacksdk is not installed: {package.install('baremetal')}\n",
     )
 
 

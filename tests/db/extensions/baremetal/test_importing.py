@@ -287,7 +287,8 @@ def test_an_instance_that_holds_another_node_is_reported(database):
 
 
 def test_an_instance_that_is_no_uuid_is_reported(database):
-    assert only(run(database, document(instance_uuid="me"))).findings == ("in use in Ironic by me, which is not a uuid",)
+    node = only(run(database, document(instance_uuid="me")))
+    assert node.findings == ("in use in Ironic by me, which is not a uuid",)
 
 
 def test_a_uuid_is_recognized_in_another_form(database):
