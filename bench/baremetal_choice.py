@@ -38,7 +38,7 @@ from placement.db.upkeep import standard
 from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.candidates import Choice
 from placement.extensions.baremetal.objects.node import inventory_class
-from placement.extensions.baremetal.objects.placing import Allocating
+from placement.extensions.baremetal.objects.placing import NodeRequest
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.index.live import LiveIndex
@@ -131,7 +131,7 @@ def measure(database: Database, index: LiveIndex, name: str, wanted: Record, rep
 
     def request() -> None:
         made.append(replace(wanted, uuid=str(uuid.uuid4()), created_at=tables.utcnow()))
-        Allocating(database, index, made[-1], _OWNER, attempts=10).place()
+        NodeRequest(database, index, made[-1], _OWNER, attempts=10).place()
 
     def end() -> None:
         database.write(lambda db: placing.end(db, Record.get(db, made[-1].uuid)))

@@ -13,7 +13,7 @@ from placement.extensions.baremetal.objects import placing
 from placement.extensions.baremetal.objects.candidates import CandidateNode
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import inventory_class
-from placement.extensions.baremetal.objects.placing import Allocating
+from placement.extensions.baremetal.objects.placing import NodeRequest
 from placement.extensions.baremetal.objects.record import Record
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -29,20 +29,20 @@ class _Unchecked(ClaimSet):
 @fault
 def node_taken_as_chosen() -> None:
     """A request takes the node that was free when it was chosen, although another consumer may have it by then."""
-    claimed = Allocating._claimed
+    claimed = NodeRequest._claimed
 
-    def claimed_late(self: Allocating, candidate: CandidateNode) -> Any:
+    def claimed_late(self: NodeRequest, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
         return claimed(self, candidate)
 
-    def claim(self: Allocating, db: Transaction, candidate: CandidateNode) -> None:
+    def claim(self: NodeRequest, db: Transaction, candidate: CandidateNode) -> None:
         wanted = self._wanted
         unit = {candidate.uuid: {inventory_class(wanted.resource_class): 1}}
         _Unchecked(db, [Claim(wanted.uuid, unit, self._owner, generation=None)]).place()
         placing._note_traits(LockedNode.of_claim(db, candidate.uuid), wanted)
         replace(wanted, node_uuid=candidate.uuid, updated_at=utcnow()).insert(db)
 
-    Allocating._claimed, Allocating._claim = claimed_late, claim
+    NodeRequest._claimed, NodeRequest._claim = claimed_late, claim
 
 
 @fault
@@ -55,9 +55,9 @@ def record_left() -> None:
 @fault
 def no_other_node() -> None:
     """A request that loses its node to another consumer fails, although other nodes are free."""
-    claimed = Allocating._claimed
+    claimed = NodeRequest._claimed
 
-    def claimed_or_failed(self: Allocating, candidate: CandidateNode) -> Any:
+    def claimed_or_failed(self: NodeRequest, candidate: CandidateNode) -> Any:
         time.sleep(PAUSE)
         outcome = claimed(self, candidate)
         if outcome is None:
@@ -65,4 +65,4 @@ def no_other_node() -> None:
             return self._failed("no_nodes", placing._FAILED % {"uuid": self._wanted.uuid, "reason": reason})
         return outcome
 
-    Allocating._claimed = claimed_or_failed
+    NodeRequest._claimed = claimed_or_failed

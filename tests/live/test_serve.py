@@ -125,7 +125,7 @@ def test_the_bare_metal_api_can_be_switched_off(tmp_path, environment):
 def test_the_console_is_where_the_greeting_says_and_can_be_switched_off(tmp_path, environment):
     browser = {"Accept": "text/html,*/*;q=0.8"}
     with served(tmp_path, environment) as (greeting, connection):
-        address = re.search("The console, for a browser, is at (.*)", greeting).group(1)
+        address = re.search("Open the console in a browser: (.*)", greeting).group(1)
         assert address == f"http://127.0.0.1:{connection.port}/console/"
         connection.request("GET", "/", headers=browser)
         reply = connection.getresponse()

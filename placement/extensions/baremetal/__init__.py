@@ -1,20 +1,21 @@
 """The Bare Metal API: nodes, and allocations of them (docs: baremetal).
 
-A node is a resource provider with one unit of its class, and the consumer that holds the unit is its instance: so a
-machine that one API has given away is taken in the other.  The package keeps records and drives no hardware.
+A node is a resource provider with one unit of its class; the consumer that holds the unit is its instance.  A machine
+allocated by one API is therefore taken in the other.  The package keeps records and controls no hardware.
 
-api                 the route table, and the Api value that deploy mounts at /baremetal
+api                 the route table, and the ``Api`` value mounted at /baremetal
 handlers            the endpoints
-schemas             documents and queries, as clients send them
-endpoint            what all endpoints declare
+schemas             schemas of documents and queries
+endpoint            defaults of all endpoints
 access              which nodes and allocations a caller may see and change
-policy              the rules, with Ironic's names
+policy              the policy rules, named as in Ironic
 versioning, error_documents, spellings
-                    how versions are negotiated, failures are reported, and paths and the id of a request are spelt
-importing           nodes of an Ironic service, recorded here by a command
+                    negotiation of versions, error documents, normalization of paths
+importing           import of nodes from an Ironic service
 objects             nodes, allocation records, and the transactions that change them
-command, ironic     ``placement-manage baremetal``, and the Ironic that nodes are imported from
+command, ironic     ``placement-manage baremetal``, and the client of the Ironic service
 tables, schema      the tables
-extension           what all of it adds to the service
-versions, failures  what everything else here refers to
+signals, metrics    instrumentation events, and the metrics they feed
+extension           options, commands and tables added to the service
+versions, failures  versions and failures, used by all of the above
 """

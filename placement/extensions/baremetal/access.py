@@ -1,9 +1,9 @@
 """Which nodes and allocations a caller may see and change: the owner rules (docs: baremetal-owners).
 
-The rule that an endpoint declares is checked before the handler runs, for a target that the caller's project owns.
-The handler reads the node or the allocation and checks it by one of these functions: 404 for what the caller may not
-see, 403 for what the caller may only see.  A node to change is checked again under its lock: its owner or lessee may
-have changed.
+The rule of an endpoint is checked before the handler runs, for a target owned by the caller's project.  The handler
+then reads the node or allocation and checks it with one of these functions: 404 if the caller may not see it, 403 if
+the caller may only see it.  A node is checked again under its lock before it changes, as its owner or lessee may have
+changed.
 
 =====================  ============================================================================================
 POST /v1/allocations   ``owner_of_new(req, owner)`` for the record, ``project_of_candidates(req)`` for the names
@@ -38,13 +38,13 @@ _ALL_ALLOCATIONS = "baremetal:allocation:list_all"
 
 
 def own(req: Request) -> Target:
-    """Return the target of something that belongs to the caller's project."""
+    """Return the policy target of an object that belongs to the caller's project."""
     project = _project(req)
     return {"allocation.owner": project, "node.owner": project, "node.lessee": project}
 
 
 def may(req: Request, rule: str, target: Target | None = None) -> bool:
-    """Return whether the policy allows the caller to do ``rule``; without a target, to what belongs to the project."""
+    """Return whether the policy allows ``rule``; without a target, for objects of the caller's project."""
     try:
         req.authorize(rule, own(req) if target is None else target)
     except errors.Forbidden:
@@ -56,16 +56,16 @@ def may(req: Request, rule: str, target: Target | None = None) -> bool:
 
 
 def owner_of_new(req: Request, owner: str | None) -> str | None:
-    """Return the owner of the allocation that the caller creates.
+    """Return the owner of a new allocation.
 
     Args:
-        owner: The one that the request names; None if it names none.
+        owner: The owner in the request, if any.
 
     Returns:
         ``owner`` for a caller who may create for any owner; otherwise the caller's project.
 
     Raises:
-        Forbidden: The request names a project other than the caller's, or the caller has none.
+        Forbidden: The request names another project than the caller's, or the caller has no project.
     """
     project = project_of_candidates(req)
     if project is None:
@@ -76,27 +76,27 @@ def owner_of_new(req: Request, owner: str | None) -> str | None:
 
 
 def project_of_candidates(req: Request) -> str | None:
-    """Return the project whose nodes, owned or leased, a POST may name; None for all.  Others count as missing.
+    """Return the project whose nodes, owned or leased, a POST may name; None for all.  Other nodes count as missing.
 
     Raises:
-        Forbidden: The caller has no project, and may not create allocations of any owner.
+        Forbidden: The caller has no project and may not create allocations for any owner.
     """
     return _project_unless(req, _ANY_OWNER)
 
 
 def may_use_any_consumer(req: Request) -> bool:
-    """Return whether the caller may give a node to an existing consumer of any project."""
+    """Return whether the caller may allocate a node to an existing consumer of any project."""
     return may(req, _ANY_OWNER)
 
 
 def owner_of_list(req: Request, owner: str | None) -> str | None:
-    """Return the owner whose allocations a list shows to the caller; None for all owners.
+    """Return the owner whose allocations the caller may list; None for all owners.
 
     Args:
-        owner: The one that the query asks for; None if it asks for none.
+        owner: The owner in the query, if any.
 
     Raises:
-        Forbidden: The caller asks for another project's allocations, and may not list all.
+        Forbidden: The query names another project, and the caller may not list all allocations.
     """
     project = _project_unless(req, _ALL_ALLOCATIONS)
     if project is None:
@@ -111,11 +111,11 @@ def check_allocation(req: Request, rule: str, record: Record, missing: errors.Fa
 
     Args:
         record: The allocation; only its owner is used.
-        missing: Raised if the caller may not see the allocation: the failure for one that does not exist.
+        missing: The failure for a missing allocation, raised if the caller may not see this one.
 
     Raises:
         Failure: ``missing``.
-        Forbidden: The caller may see the allocation, but not do this.
+        Forbidden: The caller may see the allocation but not do this.
     """
     target = {"allocation.owner": record.owner}
     if not may(req, "baremetal:allocation:get", target):
@@ -127,20 +127,20 @@ def check_allocation(req: Request, rule: str, record: Record, missing: errors.Fa
 
 
 def project_of_nodes(req: Request) -> str | None:
-    """Return the project whose nodes, owned or leased, a list shows to the caller; None for all nodes.
+    """Return the project whose nodes, owned or leased, the caller may list; None for all nodes.
 
     Raises:
-        Forbidden: The caller has no project, and may not list all.
+        Forbidden: The caller has no project and may not list all nodes.
     """
     return _project_unless(req, "baremetal:node:list_all")
 
 
 def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
-    """Return the node that the path names, to a caller who may do ``rule`` to it.
+    """Return the node in the path if the caller may do ``rule`` to it.
 
     Raises:
-        NodeNotFound: There is none, the version has no names, or the caller may not see it.
-        Forbidden: The caller may only see it.
+        NodeNotFound: The node does not exist, the version does not support names, or the caller may not see the node.
+        Forbidden: The caller may only see the node.
     """
     if req.version < versions.NODE_NAMES and canonical(ident) is None:
         raise NodeNotFound(node=ident)
@@ -150,7 +150,7 @@ def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
 
 
 def lock_node(req: Request, db: Transaction, ident: str, rule: str) -> LockedNode:
-    """Return the node that ``find_node`` does, locked, to a caller who still may do ``rule`` to it; raises as that."""
+    """Return the node of ``find_node``, locked, and check ``rule`` again under the lock; raises like ``find_node``."""
     locked = LockedNode.lock(db, find_node(req, db, ident, rule).uuid)
     check_node(req, rule, locked.node, ident)
     return locked
@@ -166,11 +166,11 @@ def check_node(req: Request, rule: str, node: Node, ident: str | None = None) ->
 
     Args:
         node: Only its owner and lessee are used.
-        ident: How the path names it; None if by its uuid.
+        ident: The name or uuid in the path; None for the node's uuid.
 
     Raises:
         NodeNotFound: The caller may not see the node.
-        Forbidden: The caller may see the node, but not do this.
+        Forbidden: The caller may see the node but not do this.
     """
     if not may_see(req, node):
         raise NodeNotFound(node=ident or node.uuid)
@@ -182,7 +182,7 @@ def _of_node(node: Node) -> Target:
 
 
 def _project_unless(req: Request, rule: str) -> str | None:
-    """Return None if the caller may do ``rule``, and else the caller's project; raises Forbidden if there is none."""
+    """Return None if the caller may do ``rule``, otherwise the caller's project; raises Forbidden without one."""
     if may(req, rule):
         return None
     project = _project(req)

@@ -1,4 +1,4 @@
-"""placement-manage baremetal: the nodes of a running Ironic are recorded here (docs: baremetal-import)."""
+"""placement-manage baremetal: import of nodes from a running Ironic (docs: baremetal-import)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placement.extensions.baremetal.importing import Comparison, NodeImport
 from placement.extensions.baremetal.ironic import Ironic, Unreadable
 from placement.objects.consumer import Owner
 
-_IMPORT = "Record the nodes of a running Ironic, with the claims of those in use."
+_IMPORT = "Import the nodes of a running Ironic, with claims for the nodes in use."
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,10 +30,12 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     importing_ = actions.add_parser("import", help=_IMPORT, description=_IMPORT)
     importing_.set_defaults(action=import_nodes)
     source = importing_.add_mutually_exclusive_group(required=True)
-    source.add_argument("--os-cloud", metavar="<name>", help="the cloud of clouds.yaml that has the Ironic")
-    source.add_argument("--endpoint", metavar="<url>", help="the URL of an Ironic without an Identity service")
+    source.add_argument("--os-cloud", metavar="<name>", help="the cloud in clouds.yaml with the Ironic service")
+    source.add_argument("--endpoint", metavar="<url>", help="the URL of an Ironic service without Identity")
     importing_.add_argument(
-        "--username", metavar="<name>", help="for --endpoint: the name for http_basic; the password is $OS_PASSWORD"
+        "--username",
+        metavar="<name>",
+        help="with --endpoint: the http_basic user; the password is read from $OS_PASSWORD",
     )
     importing_.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
 
@@ -44,7 +46,7 @@ def _show_help(parser: argparse.ArgumentParser) -> int:
 
 
 def import_nodes(conf: cfg.ConfigOpts) -> int:
-    """Record the nodes, print what differed and what could not be done; return the exit code."""
+    """Import the nodes, print differences and failures, and return the exit code."""
     arguments = conf.command
     with program.connected(conf) as database:
         schema.require_current(database.reading_engine, extension.additions(conf))
@@ -64,7 +66,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
 
 def _compared(database: Database, ironic: Ironic) -> Comparison:
     with Progress("baremetal import", "nodes read") as progress:
-        # Read before the nodes: one that ends in between then has no node in use any more.
+        # Read before the nodes: an allocation that ends in between then has no node in use.
         allocations = list(ironic.allocations())
         nodes = []
         for node in ironic.nodes():
@@ -74,7 +76,7 @@ def _compared(database: Database, ironic: Ironic) -> Comparison:
 
 
 def _write(database: Database, comparison: Comparison, owner: Owner) -> dict[str, str]:
-    """Write what differs; return why it was not possible, by node."""
+    """Write the differences; return the reason of each failure, by node."""
     failed = {}
     changed = [node for node in comparison.nodes if node.changes]
     standard.insert(database)  # a database that no service has started on has no standard traits
@@ -100,8 +102,8 @@ def _print(comparison: Comparison, failed: dict[str, str], *, claimed: bool) -> 
         ("new", sum(not node.exists for node in nodes)),
         ("changed", sum(node.exists and node.changes for node in nodes)),
         ("unchanged", sum(not node.changes for node in nodes)),
-        ("in use there, claimed", sum(node.unclaimed is not None and node.uuid not in failed for node in nodes)),
-        ("not as there", sum(bool(node.findings) or node.uuid in failed for node in comparison.nodes)),
+        ("in use in Ironic, claimed", sum(node.unclaimed is not None and node.uuid not in failed for node in nodes)),
+        ("left different", sum(bool(node.findings) or node.uuid in failed for node in comparison.nodes)),
         ("only here", comparison.only_here),
     )
     print(framed(("Nodes", "Number"), *rows))
@@ -112,8 +114,8 @@ def _lines(node: NodeImport, failure: str | None, *, claimed: bool) -> list[str]
     if not node.excluded:
         lines += node.differences
         if node.unclaimed is not None:
-            now = ": claimed" if claimed and failure is None else ""
-            lines.append(f"in use there by {node.unclaimed}, without a claim here{now}")
+            outcome = ": claimed" if claimed and failure is None else ""
+            lines.append(f"in use in Ironic by {node.unclaimed}, not claimed here{outcome}")
         if node.allocation is not None:
             lines.append(f"allocation {node.allocation['uuid']}: new")
     lines += [f"not imported: {finding}" if node.excluded else finding for finding in node.findings]

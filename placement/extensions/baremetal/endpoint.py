@@ -1,4 +1,4 @@
-"""An endpoint of this API: as ``placement.http.endpoint`` has it, with what is the same for all of them."""
+"""The endpoint decorator of this API: ``placement.http.endpoint`` with shared defaults."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from placement.http.endpoint import Endpoint, Handler
 
 
 def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
-    """Return a decorator that makes an ``Endpoint`` of a handler ``(req, **path values) -> Reply``.
+    """Return a decorator that turns a handler ``(req, **path values) -> Reply`` into an ``Endpoint``.
 
-    Its policy rule is asked about something that the caller's project owns: a caller that is refused can do this to
-    nothing.  What may be done to the node or allocation of the path is checked once it was read (``access``).
+    The policy rule is checked for a target owned by the caller's project: a caller refused there may do this to no
+    object.  The node or allocation in the path is checked once it is read (``access``).
 
     Args:
-        declaration: The fields of Endpoint, by name.
+        declaration: Fields of ``Endpoint``, by name.
     """
     return http.endpoint(**{"target": access.own, "negotiates": False, **declaration})

@@ -1,4 +1,4 @@
-"""The error documents of the Bare Metal API: JSON in a string, as its clients read it (docs: baremetal-errors)."""
+"""The error documents of the Bare Metal API: JSON within a JSON string (docs: baremetal-errors)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from placement.extensions.baremetal.versioning import VersionUnknown, VersionUnr
 from placement.http.failures import MethodNotAllowed, NoSuchRoute
 from placement.http.response import JSON
 
-#: Failures before a handler is called have another document.  Subclasses of the first two are failures of endpoints.
+#: Failures before a handler runs, reported in the second form.  Subclasses of the first two are raised by endpoints.
 _BEFORE_HANDLERS = (NoSuchRoute, MethodNotAllowed, VersionUnknown, VersionUnreadable)
 
-#: The longest sentence, in characters: it may quote the request, which may have megabytes.
-_LONGEST = 24_000
+#: Characters of a sentence at most: it may quote a request of megabytes.
+_MAX_LENGTH = 24_000
 
 
 class Envelope:
     """``{"error_message": "<JSON text>"}`` in two forms: one for handlers, one for routing and versions."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, _environ: WSGIEnvironment) -> tuple[str, bytes]:
-        """Return JSON, for any ``Accept``."""
+        """Return JSON, whatever the client accepts."""
         sentence = failure.line
-        if len(sentence) > _LONGEST:
-            sentence = f"{sentence[:_LONGEST]} ..."
+        if len(sentence) > _MAX_LENGTH:
+            sentence = f"{sentence[:_MAX_LENGTH]} ..."
         inner: dict[str, Any]
         if type(failure) in _BEFORE_HANDLERS:
             inner = {"code": status.value, "title": status.phrase, "description": sentence}

@@ -1,4 +1,4 @@
-"""What the Bare Metal API adds to the service."""
+"""Options, routes, commands, tables and metrics that the Bare Metal API adds to the service."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _OPTIONS = [
     cfg.BoolOpt(
         "enabled",
         default=False,
-        help="Offer the Bare Metal API below /baremetal: records of machines, and allocations of them by the claims of "
-        "this service, for the clients of OpenStack Ironic. It drives no hardware.",
+        help="Serve the Bare Metal API below /baremetal: records of machines and their allocations, made by claims in "
+        "this service, for clients of OpenStack Ironic. It controls no hardware.",
     ),
     cfg.ListOpt(
         "drivers",
         default=["fake-hardware", "idrac", "ilo", "ilo5", "ipmi", "irmc", "manual-management", "redfish", "snmp"],
-        help="The names that the driver of a node may have. The service records them, and has none of them.",
+        help="Driver names accepted for nodes. The service only records them; it contains no drivers.",
     ),
 ]
 
 _VERSION = "X-OpenStack-Ironic-API-Version"
 _VERSIONS = "X-OpenStack-Ironic-API-Minimum-Version", "X-OpenStack-Ironic-API-Maximum-Version"
 
-_TRY_IT = """\
-The Bare Metal API of OpenStack Ironic is below {url}/baremetal.  Try:
+_GREETING = """\
+The Bare Metal API of OpenStack Ironic is at {url}/baremetal.  Try:
 
   openstack --os-auth-type admin_token --os-token admin --os-endpoint {url}/baremetal baremetal driver list
 
@@ -73,7 +73,7 @@ def _swept(database: Database) -> Sequence[Swept]:
 
 
 def _greeting(conf: cfg.ConfigOpts, url: str) -> str:
-    return _TRY_IT.format(url=url) if conf.baremetal.enabled and conf.api.auth_strategy == "noauth2" else ""
+    return _GREETING.format(url=url) if conf.baremetal.enabled and conf.api.auth_strategy == "noauth2" else ""
 
 
 EXTENSION = Extension(

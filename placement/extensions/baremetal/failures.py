@@ -1,4 +1,4 @@
-"""Failures that only this API knows."""
+"""Failures specific to the Bare Metal API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NodeHasNoRecord(errors.NotFound):
 
 
 class AllocationNodeNotFound(errors.BadRequest):
-    """A node that the body or the query names, or the path of its allocation."""
+    """A node named by the body, the query or the path of its allocation."""
 
     template = "Node %(node)s could not be found."
 
@@ -76,7 +76,7 @@ class AllocationNeeded(errors.Conflict):
 
 
 class NotInThisVersion(errors.NotAcceptable):
-    """Something that came with a later version; clients then ask which versions there are."""
+    """A feature of a later version; clients then negotiate."""
 
     template = "Request not acceptable."
 
@@ -155,7 +155,7 @@ class NotRetirable(errors.Conflict):
 class TooManyTraits(errors.BadRequest):
     template = (
         "Could not modify traits for node %(node)s as it would exceed the maximum number of traits per node "
-        "(%(count)d vs. %(most)d)"
+        "(%(count)d vs. %(maximum)d)"
     )
 
 

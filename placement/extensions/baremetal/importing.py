@@ -1,7 +1,7 @@
-"""Nodes of an Ironic service recorded here: what differs between its documents and the database, and its removal.
+"""Import of nodes from an Ironic service: comparison of its documents with the database, and the update of nodes.
 
-``compare`` reads, ``write`` makes one node what its document says.  A holder is added to a node but never taken away:
-whether a claim has ended is not known from a document.
+``compare`` only reads; ``write`` updates one node to match its document.  A holder is added to a node but never
+removed: a document does not show whether a claim has ended.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ Document = Mapping[str, Any]
 
 _STATES = ("provision_state", "target_provision_state", "power_state", "target_power_state", "maintenance")
 _COLUMNS = ("name", "driver", "resource_class", "owner", "lessee", "parent_node", *_STATES)
-#: What only describes a node.  Not what its driver works with: that is of no use here, and the passwords are masked.
+#: Imported details.  Data for drivers is left out: it is useless here, and passwords are masked.
 _DETAILS = (
     *("description", "properties", "extra", "maintenance_reason", "fault", "last_error"),
     *("protected", "protected_reason", "retired", "retired_reason", "conductor_group", "shard", "instance_name"),
 )
-#: Traits of providers that nova adds itself, and that no node has.
-_OF_NOVA = "COMPUTE_"
-#: Consumer types of the claims that an import makes.
+#: Prefix of traits that nova adds to providers and nodes do not have.
+_NOVA_PREFIX = "COMPUTE_"
+#: Consumer types of imported claims.
 _INSTANCE, _BAREMETAL = "INSTANCE", "BAREMETAL"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeImport:
-    """What the import of one node changes."""
+    """The changes to import for one node."""
 
     document: Document
-    #: Whether the node is recorded here already.
+    #: Whether the node is already recorded here.
     exists: bool
-    #: What differs, a text each.
+    #: Descriptions of the differences.
     differences: tuple[str, ...]
-    #: The consumer that has the node there, if the node is free here.
+    #: The consumer that holds the node in Ironic, if the node is free here.
     unclaimed: str | None
-    #: The allocation there of the consumer that has the node, if it has no record here.
+    #: The holder's allocation in Ironic, if it has no record here.
     allocation: Document | None
-    #: What the import cannot change: sentences.
+    #: Differences that the import cannot resolve, in words.
     findings: tuple[str, ...]
-    #: Whether a finding concerns the whole node, so that nothing of it is written.
+    #: Whether a finding prevents the import of the node.
     excluded: bool
 
     @property
@@ -69,7 +69,7 @@ class NodeImport:
 
     @property
     def changes(self) -> bool:
-        """Whether the import writes something."""
+        """Whether the import writes to the database."""
         if self.excluded:
             return False
         return not self.exists or bool(self.differences) or self.unclaimed is not None or self.allocation is not None
@@ -83,44 +83,44 @@ class NodeImport:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What an import changes."""
+    """The changes to import for all nodes."""
 
     nodes: Sequence[NodeImport]
-    #: Nodes that have another name there, and whose name here is another node's there.
+    #: Nodes with a different name in Ironic, where another node has the name that they have here.
     renamed: Sequence[str]
-    #: How many nodes are recorded here only.
+    #: Number of nodes recorded only here.
     only_here: int
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def compare(db: Reading, nodes: Iterable[Document], allocations_there: Iterable[Document]) -> Comparison:
-    """Return what the import of these nodes changes.
+def compare(db: Reading, nodes: Iterable[Document], ironic_allocations: Iterable[Document]) -> Comparison:
+    """Return the changes to import for these nodes.
 
     Args:
-        nodes: All nodes of the Ironic service, in full.
-        allocations_there: Its allocations.  Those that are not active are left out.
+        nodes: All nodes of the Ironic service, with details.
+        ironic_allocations: Its allocations; inactive ones are ignored.
     """
     documents = {node["uuid"]: node for node in map(_canonical, nodes)}
-    here = _Here(db, documents)
-    active = {one["uuid"]: one for one in map(_canonical, allocations_there) if one["state"] == ACTIVE}
-    wanted = {node["name"] for node in documents.values() if node.get("name")}
+    local = _LocalState(db, documents)
+    active = {record["uuid"]: record for record in map(_canonical, ironic_allocations) if record["state"] == ACTIVE}
+    names = {node["name"] for node in documents.values() if node.get("name")}
     return Comparison(
-        nodes=[_compared(here, uuid, node, active) for uuid, node in documents.items()],
-        renamed=[uuid for name, uuid in here.names.items() if name in wanted and here.is_renamed(uuid)],
-        only_here=len(set(here.names_of) - set(documents)),
+        nodes=[_compared(local, uuid, node, active) for uuid, node in documents.items()],
+        renamed=[uuid for name, uuid in local.names.items() if name in names and local.is_renamed(uuid)],
+        only_here=len(set(local.names_of) - set(documents)),
     )
 
 
 def _canonical(document: Document) -> Document:
-    """Return the document with its uuids in the form in which they are stored; what is no uuid stays."""
+    """Return the document with uuids in the stored form; values that are not uuids are kept."""
     uuids = {name: canonical(document[name]) for name in ("uuid", "instance_uuid") if document.get(name)}
     return {**document, **{name: uuid for name, uuid in uuids.items() if uuid is not None}}
 
 
-class _Here:
-    """What the database has of the nodes, by uuid."""
+class _LocalState:
+    """The state of the nodes in the database, by uuid."""
 
     def __init__(self, db: Reading, documents: Mapping[str, Document]) -> None:
         self.documents = documents
@@ -134,27 +134,27 @@ class _Here:
         self.providers_of: dict[str, set[str]] = {}
         for row in batches.rows(db, _HELD_BY, "values", instances):
             self.providers_of.setdefault(row.consumer_id, set()).add(row.uuid)
-        named = {trait for node in documents.values() for trait in node.get("traits") or ()}
-        missing = Trait.unknown(db, named) - set(os_traits.get_traits())
+        traits = {trait for node in documents.values() for trait in node.get("traits") or ()}
+        missing = Trait.unknown(db, traits) - set(os_traits.get_traits())
         self.unknown_traits = {name for name in missing if not name.startswith(CUSTOM_PREFIX)}
 
     def is_renamed(self, uuid: str) -> bool:
-        """Whether a node of this uuid is imported under another name than it has."""
+        """Whether the import changes the name of this node."""
         return uuid in self.documents and self.documents[uuid].get("name") != self.names_of[uuid]
 
 
-def _compared(here: _Here, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
-    present = here.nodes.get(uuid)
-    instance, holder = document.get("instance_uuid"), here.holders.get(uuid)
-    finding = _holder_finding(here, uuid, instance)
+def _compared(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
+    present = local.nodes.get(uuid)
+    instance, holder = document.get("instance_uuid"), local.holders.get(uuid)
+    finding = _holder_finding(local, uuid, instance)
     unclaimed = instance if instance and holder is None and finding is None else None
     recorded = present is not None and present.allocation_uuid is not None
     allocation = active.get(instance) if instance and instance in (unclaimed, holder) and not recorded else None
-    obstacles = (*_obstacles(here, uuid, document), *_not_storable(document, allocation))
+    obstacles = (*_obstacles(local, uuid, document), *_not_storable(document, allocation))
     return NodeImport(
         document=document,
         exists=present is not None,
-        differences=tuple(_differences(present, document, here.traits[uuid])),
+        differences=tuple(_differences(present, document, local.traits[uuid])),
         unclaimed=unclaimed,
         allocation=allocation,
         findings=obstacles + ((finding,) if finding else ()),
@@ -162,17 +162,17 @@ def _compared(here: _Here, uuid: str, document: Document, active: Mapping[str, D
     )
 
 
-def _obstacles(here: _Here, uuid: str, document: Document) -> Iterator[str]:
+def _obstacles(local: _LocalState, uuid: str, document: Document) -> Iterator[str]:
     name = document.get("name")
-    other = None if name is None else here.names.get(name)
-    if other is not None and other != uuid and not here.is_renamed(other):
-        yield f"the name is that of another node here, {other}"
-    for trait in sorted(here.unknown_traits & set(document.get("traits") or ())):
-        yield f"there is no trait {trait} here: os-traits is older"
+    other = None if name is None else local.names.get(name)
+    if other is not None and other != uuid and not local.is_renamed(other):
+        yield f"the name is taken by another node here, {other}"
+    for trait in sorted(local.unknown_traits & set(document.get("traits") or ())):
+        yield f"trait {trait} is unknown here: upgrade os-traits"
 
 
 def _not_storable(document: Document, allocation: Document | None) -> Iterator[str]:
-    """Yield what of a node and of its allocation is more than can be stored."""
+    """Yield why details of a node or its allocation cannot be stored."""
     details = _details(document, set_only=True)
     subject = "the node"
     try:
@@ -186,35 +186,35 @@ def _not_storable(document: Document, allocation: Document | None) -> Iterator[s
         yield f"{subject}: {failure}"
 
 
-def _holder_finding(here: _Here, uuid: str, instance: str | None) -> str | None:
-    holder = here.holders.get(uuid)
+def _holder_finding(local: _LocalState, uuid: str, instance: str | None) -> str | None:
+    holder = local.holders.get(uuid)
     if holder is not None and holder != instance:
-        return f"held here by {holder}, " + (f"in use there by {instance}" if instance else "free there")
+        return f"held here by {holder}, " + (f"in use in Ironic by {instance}" if instance else "free in Ironic")
     if instance is None or holder is not None:
         return None
     if canonical(instance) is None:
-        return f"in use there by {instance}, which is no uuid"
+        return f"in use in Ironic by {instance}, which is not a uuid"
     nodes = sorted(
-        uuid for uuid in here.providers_of.get(instance, ()) if uuid in here.names_of or uuid in here.documents
+        uuid for uuid in local.providers_of.get(instance, ()) if uuid in local.names_of or uuid in local.documents
     )
-    return f"in use there by {instance}, which holds {nodes[0]} here" if nodes else None
+    return f"in use in Ironic by {instance}, which holds {nodes[0]} here" if nodes else None
 
 
 def _differences(present: Node | None, document: Document, traits: Iterable[str]) -> Iterator[str]:
     if present is None:
         return
     for name in _COLUMNS:
-        was, to = getattr(present, name), _column(document, name)
-        if was != to:
-            yield f"{name}: {_shown(was)} -> {_shown(to)}"
+        old, new = getattr(present, name), _column(document, name)
+        if old != new:
+            yield f"{name}: {_shown(old)} -> {_shown(new)}"
     for name in _DETAILS:
-        was, to = present.details.get(name) or None, document.get(name) or None
-        if was != to:
-            yield f"{name}: {_shown(was)} -> {_shown(to)}" if not isinstance(was or to, Mapping) else name
-    was_traits, to_traits = set(traits), _traits(document, traits)
-    if was_traits != to_traits:
-        signs = [f"+{name}" for name in sorted(to_traits - was_traits)]
-        signs += [f"-{name}" for name in sorted(was_traits - to_traits)]
+        old, new = present.details.get(name) or None, document.get(name) or None
+        if old != new:
+            yield f"{name}: {_shown(old)} -> {_shown(new)}" if not isinstance(old or new, Mapping) else name
+    old_traits, new_traits = set(traits), _traits(document, traits)
+    if old_traits != new_traits:
+        signs = [f"+{name}" for name in sorted(new_traits - old_traits)]
+        signs += [f"-{name}" for name in sorted(old_traits - new_traits)]
         yield f"traits: {' '.join(signs)}"
 
 
@@ -223,37 +223,37 @@ def _shown(value: Any) -> str:
 
 
 def _column(document: Document, name: str) -> Any:
-    # Below version 1.2 of the API, and in no state since, `available` is shown as null.
+    # Before version 1.2 of the API `available` is shown as null; no other state is.
     default = {"maintenance": False, "provision_state": states.AVAILABLE}.get(name)
     value = document.get(name)
     return default if value is None else value
 
 
 def _traits(document: Document, present: Iterable[str]) -> set[str]:
-    """Return the traits that the node's provider is to have, of which some are there already."""
-    return {*(document.get("traits") or ()), *(name for name in present if name.startswith(_OF_NOVA))}
+    """Return the traits of the provider after the import: those of the node, and present ones added by nova."""
+    return {*(document.get("traits") or ()), *(name for name in present if name.startswith(_NOVA_PREFIX))}
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
 def free_names(database: Database, comparison: Comparison) -> None:
-    """Take the names from the nodes that get others, so that nodes can exchange them."""
+    """Clear the names of nodes to be renamed, so that nodes can swap names."""
     for uuid in comparison.renamed:
         database.write(lambda db, uuid=uuid: LockedNode.lock(db, uuid).update(name=None))  # type: ignore[misc]
 
 
 def write(database: Database, node: NodeImport, default_owner: Owner) -> None:
-    """Make the node what its document says, and give it to the consumer that has it there.
+    """Update the node to match its document, and claim it for the consumer that holds it in Ironic.
 
-    A node that is to be claimed becomes what its document says in the transaction of the claim, so that no client can
-    be given it in between.
+    A node to be claimed is updated in the transaction of the claim, so that no other client can be allocated it in
+    between.
 
     Args:
-        default_owner: The project of the claim if neither the allocation nor the node has an owner, and the user.
+        default_owner: The user of the claim, and its project if neither the allocation nor the node has an owner.
 
     Raises:
-        Failure: The node, the claim or the record cannot be written; what was written is consistent.
+        Failure: The node, the claim or the record cannot be written.  Earlier steps stay written and are consistent.
     """
     if not node.exists:
         database.write(lambda db: _create(db, node))
@@ -295,7 +295,7 @@ def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
 
     def check(locked: LockedNode) -> None:
         _apply(db, locked, node)
-        # The row of a record that has ended would be shown again.
+        # The row of an ended record would become active again.
         Record.delete_of_consumer(db, consumer)
         if allocation is not None:
             _insert(db, node, allocation)
@@ -305,7 +305,7 @@ def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
 
 
 def _record(db: Transaction, node: NodeImport) -> None:
-    """Add the record of a consumer that holds the node already; if it does not any more, there is nothing to record."""
+    """Add the record of a consumer that already holds the node, unless it has released the node."""
     assert node.allocation is not None
     if LockedNode.lock(db, node.uuid).node.instance_uuid == node.allocation["uuid"]:
         _insert(db, node, node.allocation)
@@ -326,7 +326,7 @@ def _insert(db: Transaction, node: NodeImport, allocation: Document) -> None:
 
 
 def _apply(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
-    """Write what differs; the class has been written before."""
+    """Write the differences; the class has already been written."""
     columns = {name: _column(node.document, name) for name in _COLUMNS if name != "resource_class"}
     locked.update(**columns, details=_details(node.document, set_only=False))
     _replace_traits(db, locked, node)
@@ -340,9 +340,9 @@ def _replace_traits(db: Transaction, locked: LockedNode, node: NodeImport) -> No
 
 
 def _details(document: Document, *, set_only: bool) -> dict[str, Any]:
-    """Return the details, with None for those that are empty unless only those that are set are wanted."""
-    found = {name: document.get(name) or None for name in _DETAILS}
-    return {name: value for name, value in found.items() if value is not None} if set_only else found
+    """Return the details; empty ones are None, or left out if ``set_only``."""
+    details = {name: document.get(name) or None for name in _DETAILS}
+    return {name: value for name, value in details.items() if value is not None} if set_only else details
 
 
 # --- statements ------------------------------------------------------------------------------------------------------
@@ -354,6 +354,6 @@ _NAMES = sa.select(baremetal_nodes.c.uuid, baremetal_nodes.c.name)
 _ON_PROVIDERS = sa.select(_P.uuid, _A.consumer_id).join_from(
     allocations, resource_providers, _P.id == _A.resource_provider_id
 )
-#: The last row of a provider names its holder.
+#: The last row of a provider is the allocation of its holder.
 _HOLDERS = _ON_PROVIDERS.where(_P.uuid.in_(_VALUES)).order_by(_A.id.desc())
 _HELD_BY = _ON_PROVIDERS.where(_A.consumer_id.in_(_VALUES))

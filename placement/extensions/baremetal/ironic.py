@@ -1,4 +1,4 @@
-"""Nodes and allocations of a running Ironic, read by openstacksdk."""
+"""Reader of nodes and allocations of a running Ironic, by openstacksdk."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 
 from placement import package
 
-#: Seconds that a request may take.
+#: Timeout of a request, in seconds.
 _TIMEOUT = 60
-_VARIABLE = "OS_PASSWORD"
+_PASSWORD_VARIABLE = "OS_PASSWORD"
 
 
 class Unreadable(Exception):
-    """Ironic cannot be reached, or does not answer as expected; the text says why."""
+    """Ironic cannot be reached or sends an unexpected response; the text says why."""
 
 
 class Ironic:
-    """A running Ironic, or a service with its API."""
+    """A running Ironic service, or one with the same API."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        """Connect, as ``--os-cloud`` or ``--endpoint`` say.
+        """Connect according to ``--os-cloud`` or ``--endpoint``.
 
         Raises:
-            Unreadable: openstacksdk is missing, or the arguments lead nowhere.
+            Unreadable: openstacksdk is not installed, or the connection failed.
         """
         try:
             import openstack
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable(f"openstacksdk is missing: {package.install('baremetal')}") from None
+            raise Unreadable(f"openstacksdk is not installed: {package.install('baremetal')}") from None
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._missing = exceptions.NotFoundException
         if arguments.os_cloud is not None:
@@ -49,7 +49,7 @@ class Ironic:
         return self._documents(lambda: self._connection.baremetal.nodes(details=True))
 
     def allocations(self) -> Iterator[dict[str, Any]]:
-        """Yield every allocation, none for a service that is too old to have any; raises Unreadable."""
+        """Yield every allocation, none if the service is too old to support them; raises Unreadable."""
         return self._documents(lambda: self._connection.baremetal.allocations(), missing=self._missing)
 
     def _documents(self, resources: Callable[[], Any], missing: Any = ()) -> Iterator[dict[str, Any]]:
@@ -66,7 +66,7 @@ def _endpoint(arguments: argparse.Namespace) -> dict[str, Any]:
     options = {"endpoint": arguments.endpoint, "api_timeout": _TIMEOUT}
     if arguments.username is None:
         return {"auth_type": "none", **options}
-    password = os.environ.get(_VARIABLE)
+    password = os.environ.get(_PASSWORD_VARIABLE)
     if password is None:
-        raise Unreadable(f"The password of {arguments.username} is missing: set ${_VARIABLE}.")
+        raise Unreadable(f"The password of {arguments.username} is missing: set ${_PASSWORD_VARIABLE}.")
     return {"auth_type": "http_basic", "username": arguments.username, "password": password, **options}

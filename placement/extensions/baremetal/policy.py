@@ -1,7 +1,7 @@
 """The policy rules of the Bare Metal API, with Ironic's names (docs: baremetal-policy).
 
-A rule is asked about the owner of an allocation, or the owner and the lessee of a node, which are projects.  A missing
-one is not in the target, so that it matches no caller, not even one without a project.
+The target of a rule contains the owner of an allocation, or the owner and the lessee of a node, which are projects.  A
+missing one is left out of the target, so that it matches no caller, not even one without a project.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BASE = [
     policy.RuleDefault(
         "baremetal_admin",
         "role:admin or role:service",
-        "Administrators and other services, who may do everything to all nodes and allocations.",
+        "Administrators and other services, which have full access to all nodes and allocations.",
         scope_types=_SCOPES,
     ),
     policy.RuleDefault(
@@ -62,16 +62,16 @@ _OPERATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "allocation:create",
         _ALLOCATION_MEMBER,
-        "Create an allocation of the caller's project.",
+        "Create an allocation owned by the caller's project.",
         (f"POST {_ALLOCATIONS}",),
     ),
     (
         "allocation:create_restricted",
         _SYSTEM_MEMBER,
-        "Create an allocation of any owner or of none, on nodes of any owner.",
+        "Create an allocation with any owner or without one, on nodes of any owner.",
         (f"POST {_ALLOCATIONS}",),
     ),
-    ("allocation:update", _ALLOCATION_MEMBER, "Change name and extra of an allocation.", (f"PATCH {_ALLOCATION}",)),
+    ("allocation:update", _ALLOCATION_MEMBER, "Change the name and extra of an allocation.", (f"PATCH {_ALLOCATION}",)),
     (
         "allocation:delete",
         _ALLOCATION_MEMBER,
@@ -88,9 +88,9 @@ _OPERATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("node:list_all", _SYSTEM_READER, "List all nodes.", (f"GET {_NODES}", f"GET {_NODES}/detail")),
     ("node:get", _NODE_READER, "Show a node.", (f"GET {_NODE}",)),
     ("node:update", _NODE_OWNER, "Change a node.", (f"PATCH {_NODE}",)),
-    ("node:update:owner", _SYSTEM_MEMBER, "Change who owns and who leases a node.", (f"PATCH {_NODE}",)),
+    ("node:update:owner", _SYSTEM_MEMBER, "Change the owner and lessee of a node.", (f"PATCH {_NODE}",)),
     ("node:delete", _ADMIN, "Delete a node.", (f"DELETE {_NODE}",)),
-    ("node:validate", _NODE_READER, "Ask whether a node can be used.", (f"GET {_NODE}/validate",)),
+    ("node:validate", _NODE_READER, "Show whether a node can be deployed.", (f"GET {_NODE}/validate",)),
     ("node:set_maintenance", _NODE_OWNER, "Put a node in maintenance.", (f"PUT {_MAINTENANCE}",)),
     ("node:clear_maintenance", _NODE_OWNER, "Take a node out of maintenance.", (f"DELETE {_MAINTENANCE}",)),
     ("node:get_states", _NODE_READER, "Show the states of a node.", (f"GET {_NODE}/states",)),

@@ -1,4 +1,4 @@
-"""The tables of the Bare Metal API, as the core's commands take them."""
+"""The tables of the Bare Metal API for the database commands."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def _losses(connection: Connection) -> str:
     if not nodes and not records:
         return ""
     return (
-        f"The database has {nodes} nodes and {records} allocation records of the Bare Metal API, which would be lost; "
-        'their providers and claims stay. "db release" drops them with --discard-baremetal.'
+        f"The database contains {nodes} nodes and {records} allocation records of the Bare Metal API, which would be "
+        'lost; their providers and claims stay. "db release" drops them with --discard-baremetal.'
     )
 
 
@@ -24,10 +24,10 @@ ADDITION = schema.Addition(TABLES, _losses)
 
 
 def swept(database: Database) -> list[sweep.Swept]:
-    """Remove allocation records that have ended.
+    """Remove ended allocation records.
 
-    A record needs no mark: once it has ended, no transaction refers to it, and a claim for the same uuid inserts a row
-    of its own.
+    They can be removed at once: no transaction refers to an ended record, and a claim for the same uuid inserts a new
+    row.
     """
     ended = sweep.remove(database, baremetal_allocations, ~RECORD_IS_LIVE)
     return [sweep.Swept(baremetal_allocations.name, ended, 0)]

@@ -1,4 +1,4 @@
-"""The spellings that clients use: of a path, and of the header with the id of a request (docs: baremetal-paths)."""
+"""Middleware that normalizes paths and adds the request id header of Ironic (docs: baremetal-paths)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _SUFFIX = ".json"
 
 
 class Spellings:
-    """Makes every spelling of a path the one that the route table has, and names the id of a request twice.
+    """Normalizes paths to those of the route table, and sends the request id under a second name.
 
-    It adds ``/v1`` where it is missing, as in bookmark links, and removes a slash at the end; below version 1.91 also
-    ``.json``.  Beside the ``x-openstack-request-id`` that all replies have it sends ``openstack-request-id``.
+    Adds a missing ``/v1``, as in bookmark links, and removes a trailing slash and, below version 1.91, ``.json``.
+    Besides ``x-openstack-request-id``, responses contain ``openstack-request-id``.
     """
 
     def __init__(self, application: WSGIApplication, _service: Service) -> None:
         self._application = application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application to the path of the route table."""
+        """Return the response of the application to the normalized path."""
         path = environ["PATH_INFO"].removesuffix("/")
         if path and path != _V1 and not path.startswith(f"{_V1}/"):
             path = _V1 + path
@@ -43,7 +43,7 @@ class Spellings:
 
 
 def _suffix_is_ignored(environ: WSGIEnvironment) -> bool:
-    """Whether the version has suffixes; it is not negotiated yet, and a refusal of it is left to its layer."""
+    """Whether the version ignores the suffix; an invalid version is left to the layer that negotiates it."""
     with contextlib.suppress(errors.Failure):
         return bool(environ[API].versioning.negotiate(environ) < versions.NO_SUFFIX)
     return False

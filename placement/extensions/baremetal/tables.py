@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import LONG_TEXT, allocations, exact, metadata, precise, resource_providers, utcnow
 
-# What a node is beside its resource provider of the same uuid: traits, inventory and holder are the provider's.
+# A node, beside its resource provider of the same uuid: traits, inventory and holder belong to the provider.
 baremetal_nodes = sa.Table(
     "baremetal_nodes",
     metadata,
@@ -26,7 +26,7 @@ baremetal_nodes = sa.Table(
     sa.Column("power_state", sa.String(32), nullable=True),
     sa.Column("target_power_state", sa.String(32), nullable=True),
     sa.Column("maintenance", sa.Boolean, nullable=False, default=False),
-    # Everything else that only describes the node, by its name in the API.
+    # Descriptive fields, by their names in the API.
     sa.Column("details", sa.JSON, nullable=False),
     sa.UniqueConstraint("uuid", name="uniq_baremetal_nodes0uuid"),
     sa.UniqueConstraint("name", name="uniq_baremetal_nodes0name"),
@@ -37,7 +37,7 @@ baremetal_nodes = sa.Table(
     info={"objects": "node"},  # the history finds them by uuid and name
 )
 
-# Requests for a node and what became of them: with a node, active; without one, in error.
+# Requests for a node and their outcomes: active with a node, in error without one.
 baremetal_allocations = sa.Table(
     "baremetal_allocations",
     metadata,
@@ -61,8 +61,8 @@ baremetal_allocations = sa.Table(
     sqlite_autoincrement=True,
 )
 
-#: Whether a record of ``baremetal_allocations`` has not ended: it is in error, or the consumer of its uuid has
-#: something from the node's provider.
+#: Whether an allocation record has not ended: it is in error, or the consumer of its uuid has an allocation of the
+#: node's provider.
 RECORD_IS_LIVE = sa.or_(
     baremetal_allocations.c.node_uuid.is_(None),
     sa.exists()

@@ -1,4 +1,4 @@
-"""Negotiates a version by Ironic's header, or by the common one of OpenStack (docs: baremetal-versions)."""
+"""Negotiation of the version by Ironic's header or the common header of OpenStack (docs: baremetal-versions)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class VersionUnreadable(errors.NotAcceptable):
 
 
 class VersionUnknown(errors.NotAcceptable):
-    """Clients read the range from the headers, and ask again."""
+    """Clients read the range from the headers and retry."""
 
     template = (
         f"Version %(version)s was requested but is not supported by this service. "
@@ -33,14 +33,14 @@ class VersionUnknown(errors.NotAcceptable):
 
 
 class IronicVersions:
-    """``OpenStack-API-Version: baremetal 1.N``, or else ``X-OpenStack-Ironic-API-Version: 1.N``, or the oldest one."""
+    """``OpenStack-API-Version: baremetal 1.N``, else ``X-OpenStack-Ironic-API-Version: 1.N``, else the oldest one."""
 
     def negotiate(self, environ: WSGIEnvironment) -> Version:
-        """Return the version that the headers ask for.
+        """Return the version in the headers.
 
         Raises:
-            VersionUnreadable: The header is no version.
-            VersionUnknown: The version is outside of the range.
+            VersionUnreadable: The header is not a version.
+            VersionUnknown: The version is outside the supported range.
         """
         asked = _common(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
         asked = asked or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
@@ -57,12 +57,12 @@ class IronicVersions:
         return version
 
     def headers(self, version: Version) -> Headers:
-        """Return the range of versions, and the version of the reply; there is no Vary."""
+        """Return headers with the range of versions and the version of the response.  Ironic sends no Vary."""
         return (*_RANGE, (f"{_PREFIX}-version", str(version)))
 
 
 def _common(header: str) -> str:
-    """Return the version in the entry for this API; empty if there is none.  Of several entries the last counts."""
+    """Return the version in the last entry for this API; empty without one."""
     asked = ""
     for entry in header.split(","):
         service, _, version = entry.strip().partition(" ")

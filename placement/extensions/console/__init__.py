@@ -1,14 +1,17 @@
-"""The console: pages about the cloud for people, below /console (docs: console).
+"""The console: web pages about the cloud, below /console (docs: console).
 
-    api         routes, open paths, headers of every reply
-    handlers    one module for each page: what it is asked, and what its template gets
-    dry_runs    writes of Placement that a page tries
-    timeline    what has happened to a provider or a consumer
-    views       what pages show, as frozen values that are made from a snapshot
-    pages       templates to replies
+    api         routes, open paths, headers of every response
+    handlers    one module per page: its query and the values for its template
+    dry_runs    dry runs of Placement writes
+    timeline    the events of a provider or a consumer, page by page
+    past        the providers at a time in the past
+    machine_names
+                providers shown under the names of their machines
+    views       view models: frozen values made from a snapshot
+    pages       rendering of templates, error pages
     templates   HTML, by Jinja2
-    assets      the style sheet and ES modules, served as they are
+    assets      style sheets and ES modules, served unchanged
 
-It changes nothing and decides nothing: every number comes from the index, the search, the tables, or the endpoint whose
-write is tried, under the policy rules of the API that gives the same answer.
+The console is read-only and contains no logic: every number comes from the index, the search, the tables, or the
+endpoint of a dry run, under the policy rule of the API that returns the same data.
 """

@@ -1,7 +1,7 @@
-"""The pages below /console: their route table, path -> {method: endpoint}, and the ``Api`` value.
+"""The route table of the console, path -> {method: endpoint}, and its ``Api`` value.
 
-A page needs what the API needs.  The document of a 401 is the page to sign in with (ADR 33), so only the assets
-and the description of the API are open.
+Pages require the same credentials as the API.  A 401 renders the sign-in page (ADR 33), so only the assets and the API
+reference are open.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ TABLE: Table = {
     "/assets/{name}": {"GET": asset.show},
 }
 
-#: A page runs the modules and the style sheet of this service, and nothing else: no inline script or style, no other
-#: host, no frame.
+#: Only scripts and style sheets of this service: nothing inline, no other host, no frame.
 CONTENT_SECURITY_POLICY = "; ".join((
     "default-src 'none'",
     "script-src 'self'",
@@ -63,10 +62,10 @@ CONSOLE = Api(
     patterns={"ident": PROVIDER},
     open_paths=frozenset({"/api", *(f"/assets/{name}" for name in asset.ASSETS)}),
     headers=(
-        # What a page shows needs credentials; assets say otherwise.
+        # Pages show data that requires credentials; assets override this.
         ("cache-control", "no-store"),
         ("content-security-policy", CONTENT_SECURITY_POLICY),
-        # Not "no-referrer", with which browsers hide the origin of a form from the service itself.
+        # "no-referrer" would make browsers hide the origin of a form from this service as well.
         ("referrer-policy", "same-origin"),
     ),
     anonymous_is_admin=True,

@@ -1,4 +1,4 @@
-"""Dry runs of writes: a page sends what a client would send, to the same endpoints (docs: api-dry-run)."""
+"""Dry runs of writes: a page sends the request of a client to the same endpoint (docs: api-dry-run)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placement import microversion as mv
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import commands
 from placement.extensions.console.views.commands import Access
-from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.dry_run import DryRunResult
 from placement.extensions.v1.api import V1
 from placement.extensions.v1.handlers import claim as v1_claim
 from placement.handlers import allocation
@@ -27,43 +27,43 @@ from placement.schemas.document import Parameters
 
 
 def form_of(req: Request) -> Parameters:
-    """Return the fields of the form that was sent.
+    """Return the fields of the submitted form.
 
     Raises:
-        InvalidQuery: They are not UTF-8, or hold NUL.
-        TooLarge: They have more bytes than the service reads, or are too many.
+        InvalidQuery: The fields are not UTF-8 or contain NUL.
+        TooLarge: The body or the number of fields exceeds its limit.
     """
     options = req.conf.api
     content = body.read(req.environ, options.max_request_body_size)
     return Parameters(body.parse_form(content, options.max_request_body_values))
 
 
-def claim(req: Request, consumer: str, document: Any) -> DryRunAnswer:
-    """Return what the service would answer to a claim.
+def claim(req: Request, consumer: str, document: Any) -> DryRunResult:
+    """Return the result of a claim's dry run.
 
     Args:
         consumer: The uuid of the consumer.
         document: The body.
 
     Raises:
-        Forbidden: The policy does not let the caller claim.
-        Failure: It was not tried: the database is away, or busy.
+        Forbidden: The policy does not allow the caller to claim.
+        Failure: The dry run did not happen: the database is unreachable or busy.
     """
     route = "/allocations/{consumer_uuid}"
-    return _answer(req, _Write(allocation.replace, routes.PLACEMENT, "PUT", route), document, consumer_uuid=consumer)
+    return _try(req, _Write(allocation.replace, routes.PLACEMENT, "PUT", route), document, consumer_uuid=consumer)
 
 
-def choice(req: Request, document: Any) -> DryRunAnswer:
-    """Return what the service would answer to a claim whose place it chooses itself; raises as ``claim`` does.
+def choice(req: Request, document: Any) -> DryRunResult:
+    """Return the result of a claim for which the service chooses the place; raises like ``claim``.
 
     Args:
         document: The body of POST /v1/claims.
     """
-    return _answer(req, _Write(v1_claim.create, V1, "POST", "/claims"), document)
+    return _try(req, _Write(v1_claim.create, V1, "POST", "/claims"), document)
 
 
-def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunAnswer:
-    """Return what the service would answer to a change of one inventory; raises as ``claim`` does.
+def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunResult:
+    """Return the result of changing one inventory; raises like ``claim``.
 
     Args:
         provider: The uuid of the provider.
@@ -72,11 +72,11 @@ def inventory(req: Request, provider: str, resource_class: str, document: Any) -
     """
     route = "/resource_providers/{uuid}/inventories/{resource_class}"
     write = _Write(inventories.update, routes.PLACEMENT, "PUT", route)
-    return _answer(req, write, document, uuid=provider, resource_class=resource_class)
+    return _try(req, write, document, uuid=provider, resource_class=resource_class)
 
 
 class _Write(NamedTuple):
-    """An endpoint, and where it is in the route tables."""
+    """An endpoint and its place in the route tables."""
 
     endpoint: Endpoint
     api: Api
@@ -85,24 +85,24 @@ class _Write(NamedTuple):
 
 
 def access_of(req: Request) -> Access:
-    """Return how a shell reaches the service that a request has reached."""
+    """Return how a shell reaches the service, from the URL of this request."""
     return Access(req.absolute_url("").removesuffix(req.environ[API].prefix), req.conf.api.auth_strategy)
 
 
-def _answer(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunAnswer:
-    """Return what the service would answer to a write, in the newest version of its API."""
+def _try(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunResult:
+    """Return the result of a write in the newest version of its API."""
     path = f"{write.api.prefix}{write.route.format(**path_values)}?{dry_run.PARAMETER}=true"
     command = commands.curl_json(access_of(req), write.method, path, document)
     try:
         reply = write.endpoint(_request(req, write, encode(document)), **path_values)
-    except errors.BadRequest as refused:  # before anything was tried
-        return DryRunAnswer(HTTPStatus.BAD_REQUEST, refused.line, (), command)
-    return DryRunAnswer.of(json.loads(reply.body), named_snapshot(req), command)
+    except errors.BadRequest as failure:  # the body was refused before the dry run began
+        return DryRunResult(HTTPStatus.BAD_REQUEST, failure.line, (), command)
+    return DryRunResult.of(json.loads(reply.body), named_snapshot(req), command)
 
 
 def _request(req: Request, write: _Write, content: bytes) -> Request:
-    """Return the request of the same caller that asks for a dry run of a write."""
-    made = Request({
+    """Return the request for a dry run of a write on behalf of the same caller."""
+    request = Request({
         **req.environ,
         "REQUEST_METHOD": write.method,
         "QUERY_STRING": "",
@@ -113,7 +113,8 @@ def _request(req: Request, write: _Write, content: bytes) -> Request:
         dry_run.HEADER: "true",
         API: write.api,
         ROUTE: write.route,
-        VERSION: mv.LATEST,  # /v1 has none
+        VERSION: mv.LATEST,  # ignored by the v1 API
     })  # fmt: skip
-    made.service, made.version, made.read, made.mount_path = req.service, mv.LATEST, req.read, req.mount_path
-    return made
+    request.service, request.version, request.read = req.service, mv.LATEST, req.read
+    request.mount_path = req.mount_path
+    return request

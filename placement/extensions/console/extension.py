@@ -1,4 +1,4 @@
-"""What the console adds to the service."""
+"""Options, routes and greeting that the console adds to the service."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _OPTIONS = [
     cfg.BoolOpt(
         "enabled",
         default=False,
-        help="Offer the console below /console: pages for people, which only read. They need what the API needs. A "
-        "browser that asks for / is redirected there.",
+        help="Serve the console below /console: read-only web pages that require the same credentials as the API. "
+        "Browsers are redirected there from /.",
     ),
 ]
 
-_SEE_IT = """\
-The console, for a browser, is at {url}/console/
+_GREETING = """\
+Open the console in a browser: {url}/console/
 
 """
 
@@ -29,7 +29,7 @@ def _api() -> Api:
 
 
 def _greeting(conf: cfg.ConfigOpts, url: str) -> str:
-    return _SEE_IT.format(url=url) if conf.console.enabled else ""
+    return _GREETING.format(url=url) if conf.console.enabled else ""
 
 
 EXTENSION = Extension(

@@ -1,4 +1,4 @@
-"""The providers as pages name them: one that is a machine has the name of the machine, where its own is a uuid."""
+"""Names of machines for providers: a provider whose name is only a uuid is shown under the name of its machine."""
 
 from __future__ import annotations
 
@@ -9,40 +9,40 @@ from placement.extensions.v1 import nodes
 from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
-#: Where a request keeps what it has read.
-_KEPT = "placement.console.named_snapshot"
+#: WSGI environ key of the snapshot, made once per request.
+_ENVIRON_KEY = "placement.console.named_snapshot"
 
 
 def named_snapshot(req: Request) -> Snapshot:
-    """Return the snapshot of the request, with the names of machines (docs: console)."""
-    if _KEPT not in req.environ:
-        req.environ[_KEPT] = with_machine_names(req, req.index.current())
-    found: Snapshot = req.environ[_KEPT]
-    return found
+    """Return the snapshot of the request with the names of machines (docs: console)."""
+    if _ENVIRON_KEY not in req.environ:
+        req.environ[_ENVIRON_KEY] = with_machine_names(req, req.index.current())
+    snapshot: Snapshot = req.environ[_ENVIRON_KEY]
+    return snapshot
 
 
 def trees_of(req: Request) -> Snapshot | None:
-    """Return that snapshot, by whose trees sentences name providers, to those who may see these."""
+    """Return ``named_snapshot``, from which sentences take the names of trees; None if the caller may not see trees."""
     return named_snapshot(req) if req.may("placement:v1:overview:show") else None
 
 
 def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot in which providers that are machines have the names of these."""
+    """Return the snapshot with the names of machines."""
     return _with_names(snapshot, req.read(nodes.names_by_uuid)) if nodes.tables() else snapshot
 
 
-def _with_names(snapshot: Snapshot, known: Mapping[str, str]) -> Snapshot:
-    """Return the snapshot with these names of providers, by uuid, but for those that have a name of their own."""
+def _with_names(snapshot: Snapshot, names: Mapping[str, str]) -> Snapshot:
+    """Return the snapshot with these names, by uuid, for providers that have no name other than their uuid."""
     providers = [*snapshot.providers]
     changed = False
-    for uuid, name in nodes.unambiguous(known, snapshot).items():
+    for uuid, name in nodes.unambiguous(names, snapshot).items():
         slot = snapshot.by_uuid.get(uuid)
         if slot is not None and snapshot.provider(slot).name in (uuid, None):
             providers[slot] = snapshot.provider(slot)._replace(name=name)
             changed = True
     if not changed:
         return snapshot
-    made = copy.copy(snapshot)
-    made.providers = providers
-    made.forget_providers()
-    return made
+    renamed = copy.copy(snapshot)
+    renamed.providers = providers
+    renamed.forget_providers()
+    return renamed

@@ -1,4 +1,4 @@
-"""Pages: templates to replies, and the documents of errors."""
+"""Rendering of templates, and error pages."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ _TEMPLATES = jinja2.Environment(
 )
 _TEMPLATES.filters |= {"number": units.number, "in_units": units.in_units, "amount_of": units.amount_of}
 
-#: What the title of an error page says besides the phrase of the status.
+#: The title of the page for a 401; other error pages show the phrase of the status.
 _SIGN_IN = "Sign in"
 
 
 def render(template: str, mount_path: str, **values: Any) -> bytes:
-    """Return a template as UTF-8.
+    """Return a rendered template as UTF-8.
 
     Args:
-        template: Its file name.
-        mount_path: The path below which the console is mounted, quoted; links begin with it.
-        values: What the template shows; all text is escaped.
+        template: The file name.
+        mount_path: The path at which the console is mounted, quoted; links begin with it.
+        values: Variables of the template; text is escaped.
     """
     text = _TEMPLATES.get_template(template).render(base=mount_path, version=package.version(), **values)
     return text.encode(errors="backslashreplace")
 
 
 def show(req: Request, template: str, status: int = 200, **values: Any) -> Reply:
-    """Return a page."""
+    """Return a page as a response."""
     return page(render(template, req.mount_path, **values), HTML, status)
 
 
 class ErrorPages:
-    """Reports failures as pages.  The page of a 401 has the form to sign in with."""
+    """Error documents as pages; the page of a 401 contains the sign-in form."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
         """Return the content type and the page."""

@@ -1,4 +1,4 @@
-"""The state of a past time that a page shows: the providers as they were (docs: console)."""
+"""The providers at a time in the past (docs: console)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from placement.http.request import Request
 from placement.schemas.declarations import Field
 from placement.version_history import OLDEST
 
-#: The parameter of a page that can show the past: a date, or an age.
+#: The query parameter for a time in the past: a date or an age.
 AT = Field("at", DATE, since=OLDEST)
 
 
-def moment_of(req: Request) -> datetime.datetime | None:
-    """Return the moment (naive, UTC) that the query names; None if it names none, or one that is not past.
+def requested_time(req: Request) -> datetime.datetime | None:
+    """Return the time (naive, UTC) in the query; None if it has none or the time is not in the past.
 
     Raises:
-        InvalidField: There is no such date.
+        InvalidField: The date is invalid.
     """
     if "at" not in req.parameters:
         return None
@@ -29,6 +29,6 @@ def moment_of(req: Request) -> datetime.datetime | None:
 
 
 def state_of(req: Request, at: datetime.datetime) -> PastState:
-    """Return the providers as they were at a moment, with the names of machines; raises like ``state_at``."""
+    """Return the providers at a time, with the names of machines; raises like ``state_at``."""
     state = state_at(req.database, at)
     return state._replace(snapshot=with_machine_names(req, state.snapshot))

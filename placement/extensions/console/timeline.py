@@ -1,11 +1,11 @@
-"""The timeline of a provider, a node or a consumer, page by page, for those who may see the history."""
+"""The history of a provider, a node or a consumer, page by page."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from placement.extensions.console.machine_names import trees_of
-from placement.extensions.console.views.story import Story, complete, stories
+from placement.extensions.console.views.request_summary import RequestSummary, summaries, whole_requests
 from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.history.event import MARK, EventFilter
 from placement.http.request import Request
@@ -14,39 +14,39 @@ from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
 _RULE = "placement:v1:history:show"
+#: Events on a page.
 ROWS = 20
 
-#: The parameter of a page with a timeline: the mark of the page before.
+#: The query parameter for the next page: the mark of the previous one.
 AFTER = Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)
 QUERY = Query(Object(AFTER))
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Events, the newest first."""
+    """A page of events, newest first."""
 
-    stories: list[Story]
-    #: The mark of the older ones; None if there are none.
+    summaries: list[RequestSummary]
+    #: The mark for older events; None if there are none.
     next: str | None
-    #: Whether these are the newest.
+    #: Whether this is the page of the newest events.
     is_first: bool
 
     @property
     def is_empty(self) -> bool:
-        """Whether the history knows nothing."""
-        return self.is_first and not self.stories and self.next is None
+        """Whether the history contains no event."""
+        return self.is_first and not self.summaries and self.next is None
 
 
-def of(req: Request, wanted: EventFilter) -> Timeline | None:
-    """Return a page of what has happened; None if the policy does not let the caller see it.
+def of(req: Request, event_filter: EventFilter) -> Timeline | None:
+    """Return the page of the timeline that the query names; None if the caller may not see it.
 
     Raises:
-        PositionLost: The query names a mark of events that were removed.
+        PositionLost: The mark in the query refers to removed events.
     """
     if not req.may(_RULE):
         return None
     after = req.parameters.get("after")
-    page = EventReader(req.database, req.index, wanted, ROWS).page(after, newest_first=True)
-    events, mark = complete(page)
-    told = stories(events, page.names, trees_of(req), req.now())
-    return Timeline(told, mark if page.more else None, after is None)
+    page = EventReader(req.database, req.index, event_filter, ROWS).page(after, newest_first=True)
+    events, mark = whole_requests(page)
+    return Timeline(summaries(events, page.names, trees_of(req), req.now()), mark if page.more else None, after is None)

@@ -19,7 +19,7 @@ from placement.extensions.baremetal.objects import placing, record_page
 from placement.extensions.baremetal.objects.keyset import Paging
 from placement.extensions.baremetal.objects.locked_node import LockedNode
 from placement.extensions.baremetal.objects.node import Node
-from placement.extensions.baremetal.objects.placing import Allocating
+from placement.extensions.baremetal.objects.placing import NodeRequest
 from placement.extensions.baremetal.objects.record import Record
 from placement.http.service import Service
 from placement.index.live import LiveIndex
@@ -100,7 +100,7 @@ class Metal(Nodes):
     def allocate(self, **columns: Any) -> Record | None:
         """Place a request, and return its record."""
         wanted = request(**columns)
-        Allocating(self.database, self.index, wanted, OWNER, attempts=10).place()
+        NodeRequest(self.database, self.index, wanted, OWNER, attempts=10).place()
         return self.record(wanted.uuid)
 
     def backfill(self, node: str, **columns: Any) -> Record:

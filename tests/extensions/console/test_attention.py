@@ -33,24 +33,24 @@ def test_leases_that_end_within_the_hour_are_counted(database_url, monkeypatch):
     provider(app, "host", DISK_GB=100)
 
     def ending():
-        return re.findall(r"<b>(\d+)</b> (leases? ends? within the hour)", page(app, "/"))
+        return re.findall(r"<b>(\d+)</b> (leases? expires? within the hour)", page(app, "/"))
 
     fleet.lease(app, 7200)
     assert ending() == []
     fleet.lease(app, 1800)
     over = fleet.lease(app, 600)
-    assert ending() == [("2", "leases end within the hour")]
+    assert ending() == [("2", "leases expire within the hour")]
     monkeypatch.setattr(LeaseSweeper, "sweep", lambda _: False)
     with opened(database_url) as database:
         lease.expire(database, over)
-    assert ending() == [("1", "lease ends within the hour")]
+    assert ending() == [("1", "lease expires within the hour")]
 
 
 def test_the_leases_that_end_within_the_hour_are_one_click_away(database_url):
     app = console(database_url)
     provider(app, "host", DISK_GB=100)
     later, soon = fleet.lease(app, 7200), fleet.lease(app, 1800)
-    [path] = re.findall(r'href="/console(/consumers[^"]*)"><b>1</b> lease ends', page(app, "/"))
+    [path] = re.findall(r'href="/console(/consumers[^"]*)"><b>1</b> lease expires', page(app, "/"))
     listed = page(app, path)
     assert soon in listed
     assert later not in listed

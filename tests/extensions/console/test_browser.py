@@ -315,7 +315,7 @@ def test_events_are_followed_and_the_page_ends_to_follow(open_page, app):
         send(app, "PUT", "/traits/CUSTOM_FOLLOWED")
         expect(first).to_contain_text("Trait CUSTOM_FOLLOWED created")
         assert button.get_attribute("aria-pressed") == "true"
-        expect(page.locator("[data-follow-status]")).to_have_text("Live: 1 since you began to follow")
+        expect(page.locator("[data-follow-status]")).to_have_text("Live: 1 added since you started following")
         assert page.locator(".timeline .fresh").count() == 1
         assert violations(page) == []
         button.click()
@@ -345,7 +345,7 @@ def test_events_that_cannot_be_followed_say_so(open_page):
     page = open_page("/events")
     page.route("**/events/rows?**", lambda route: route.fulfill(status=410, body=""))
     page.get_by_role("button", name="Follow").click()
-    page.get_by_text("Nothing more can be followed (410).").wait_for()
+    page.get_by_text("Events can no longer be followed (410).").wait_for()
     assert page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "false"
 
 
@@ -395,7 +395,7 @@ def test_rows_without_a_value_come_last_in_both_orders(open_page, database_url):
         page = open_page("/consumers", f"{service.url}/console")
         ends = page.locator(".holders td:nth-child(6)")
         created = ends.all_inner_texts()
-        button = page.locator(".holders thead th", has_text="Until").get_by_role("button")
+        button = page.locator(".holders thead th", has_text="Expires").get_by_role("button")
         button.click()
         ascending = ends.all_inner_texts()
         button.click()
@@ -446,10 +446,10 @@ def test_the_menu_and_the_filters_are_folded_on_a_narrow_screen_only(open_page, 
 
 def test_a_command_is_copied_by_a_click(open_page):
     page = open_page(CANDIDATES, permissions=["clipboard-read", "clipboard-write"])
-    page.get_by_role("button", name="Copy: Why, with placement-ask").click()
+    page.get_by_role("button", name="Copy: Explanation with placement-ask").click()
     page.get_by_text("Copied").first.wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == page.get_by_role("region", name="Why, with placement-ask").inner_text()
+    assert copied == page.get_by_role("region", name="Explanation with placement-ask").inner_text()
     assert copied.startswith("placement-ask --url http://127.0.0.1:")
 
 
@@ -470,8 +470,8 @@ def test_the_text_follows_the_form(open_page):
     page = open_page(CANDIDATES)
     page.wait_for_load_state("networkidle")  # the script for the form comes last
     page.get_by_text("Form", exact=True).click()
-    for group in ("Without suffix, of one tree", "Group 1, of one provider"):
-        page.get_by_text(group).click()
+    for group in ("Unsuffixed group (one tree)", "Group 1 (one provider)"):
+        page.get_by_text(group).first.click()
     page.fill("#resources-1", "VCPU:2")
     page.fill("#member_of1-1", "in:a,b")
     text = page.input_value("#raw")
@@ -535,10 +535,10 @@ def test_the_service_chooses_a_place(open_page, scripts):
 
 def test_an_inventory_is_tried_on_the_page_of_its_provider(open_page):
     page = open_page("/providers/cn1-numa0")
-    page.get_by_role("region", name="Try an inventory").locator("summary").click()
+    page.get_by_role("region", name="Try an inventory change").locator("summary").click()
     page.get_by_label("Total").fill("8")
-    page.get_by_role("button", name="Try this inventory").click()
-    wait_for_heading(page, "Dry run: this inventory would be accepted")
+    page.get_by_role("button", name="Try this change").click()
+    wait_for_heading(page, "Dry run: this change would be accepted")
     assert "48 of 16" in page.inner_text("#dry-run")
     assert page.input_value("#VCPU-total") == "32"  # nothing was changed
     assert violations(page) == []

@@ -174,11 +174,11 @@ def test_the_place_that_the_service_would_choose_is_drawn_with_the_room_that_wou
     query = "resources1=VCPU:4&resources2=VGPU:1&group_policy=none&same_subtree=1,2&limit=1"
     section = choice(app, query)
     assert "Dry run: this claim would be accepted" in section
-    assert "What would be taken" in section
+    assert "Resources to be taken" in section
     (numa, *cores), (card, *gpu) = takes(section)
     assert (cores, gpu) in ((["VCPU", "0", "4"], ["VGPU", "0", "1"]), (["VCPU", "48", "52"], ["VGPU", "0", "1"]))
     assert card == f"{numa}-gpu"
-    assert sorted(rooms(section.partition("would be left")[2])) in (
+    assert sorted(rooms(section.partition("Free capacity afterwards")[2])) in (
         [("VCPU", 4, 64), ("VGPU", 1, 4)],
         [("VCPU", 52, 64), ("VGPU", 1, 4)],
     )
@@ -224,7 +224,7 @@ def test_an_inventory_can_be_tried(app, uuids):
     assert given["total"] == "32"
     assert given.keys() == {"total", *AMOUNTS}
     section = inventory(app, uuids, total="40")
-    assert "Dry run: this inventory would be accepted" in section
+    assert "Dry run: this change would be accepted" in section
     assert rooms(section) == [("VCPU", 48, 60)]
     assert rooms(inventory(app, uuids, total="30")) == [("VCPU", 48, 45)]
     assert "over by 3" in inventory(app, uuids, total="30")
@@ -245,7 +245,7 @@ def test_an_inventory_can_be_tried(app, uuids):
 )
 def test_an_inventory_that_would_be_refused_is_shown_with_the_reason(app, uuids, given, status, reason):
     section = inventory(app, uuids, **given)
-    assert "this inventory would be refused" in section
+    assert "this change would be refused" in section
     assert status in section
     assert reason in html.unescape(section)
 
@@ -259,7 +259,7 @@ def test_only_who_may_write_can_try_a_write(module_database_url, uuids, tmp_path
     path.write_text("".join(f'"placement:{rule}": "role:reader"\n' for rule in seeing))
     app = console(module_database_url, oslo_policy__policy_file=str(path))
     reader = {"x-auth-token": "ann:blue", "x-roles": "reader"}
-    for address, button in ((QUERY, "Try this claim"), ("/providers/cn1-numa0", "Try this inventory")):
+    for address, button in ((QUERY, "Try this claim"), ("/providers/cn1-numa0", "Try this change")):
         text = web.ask(app, "GET", f"/console{address}", reader)
         assert text.status_int == 200
         assert button not in text.text

@@ -117,7 +117,7 @@ def test_sentences_and_what_consumers_hold_name_the_machine(app, rack):
     assert send(app, "POST", "/v1/claims", {"requests": requests})["claimed"] == 2
     for uuid, consumer, name in ((rack.machine, ONE, "rack-1"), (rack.namesake, TWO, rack.namesake)):
         assert names(page(app, "/consumers").text)[uuid] == name
-        held = page(app, f"/consumers/{consumer}").text.partition("What it holds")[2]
+        held = page(app, f"/consumers/{consumer}").text.partition("Allocations")[2]
         assert names(f"</h1>{held}")[uuid] == name
         text = page(app, f"/query?resources=CUSTOM_BM:1&in_tree={uuid}").text
         assert f"Without in_tree={name}, there would be 1 candidate" in text

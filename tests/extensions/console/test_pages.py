@@ -200,8 +200,8 @@ def test_the_overview_names_what_needs_attention(app, uuids):
     assert [
         (ident, words(said)) for ident, said in re.findall(r'href="/console/providers/([^"]*)">(.*?)</a>', line)
     ] == [
-        (uuids[HOSTILE], f"{HOSTILE} is over by 4 VCPU"),
-        (uuids[HOSTILE], f"{HOSTILE} is disabled and still used"),
+        (uuids[HOSTILE], f"{HOSTILE} is over-committed by 4 VCPU"),
+        (uuids[HOSTILE], f"{HOSTILE} is disabled but in use"),
     ]
 
 
@@ -326,9 +326,9 @@ def test_a_tree_is_drawn_with_bars_depth_and_sharing(app, uuids):
     ]
     assert '<rect class="used" width="75.0"' in text
     assert f'<a href="/console/providers/{uuids["pool"]}">pool</a>' in text
-    assert "This tree can use, by aggregate, 1 provider:" in text
+    assert "This tree can use the shared inventory of 1 provider:" in text
     pool = page(app, "/providers/pool")
-    assert "This tree shares inventory, by aggregate, with 1 provider:" in pool
+    assert "This tree shares inventory by aggregate with 1 provider:" in pool
     assert f'<a href="/console/providers/{uuids["cn1"]}">cn1</a>' in pool
 
 
@@ -362,7 +362,7 @@ def test_a_provider_shows_who_holds_what_in_its_tree(app, uuids):
 def test_consumers_are_found(app, uuids, query, found):
     text = page(app, f"/consumers?{query}")
     assert (f"<code>{CONSUMER}</code>" in text) is found
-    assert ("1 consumer, the oldest first" in text) is found
+    assert ("1 consumer, oldest first" in text) is found
     assert (": 500\N{NARROW NO-BREAK SPACE}GiB disk" in text) is found
 
 
@@ -425,7 +425,7 @@ def heads(text):
 #: What is told of the provider that was deleted.
 OF_GONE = [
     f"Provider {GONE} deleted",
-    f"Provider {GONE} changed: nothing but its generation",
+    f"Provider {GONE} changed: only its generation",
     f"Provider {GONE} changed: new inventory of VGPU total 1, reserved 0",
     f"Provider {GONE} created",
 ]
@@ -441,14 +441,14 @@ def test_a_provider_has_its_history_the_newest_first(app, uuids):
     found = told(page(app, "/providers/pool"))
     assert [each.replace("\N{NARROW NO-BREAK SPACE}", " ").partition(", by admin")[0] for each in found] == [
         f"Consumer {GONE_CONSUMER[:8]} released 7 GiB disk on pool",
-        f"pool gave 7 GiB disk to consumer {GONE_CONSUMER[:8]}",
-        f"pool gave 500 GiB disk to consumer {CONSUMER[:8]}",
+        f"Consumer {GONE_CONSUMER[:8]} claimed 7 GiB disk on pool",
+        f"Consumer {CONSUMER[:8]} claimed 500 GiB disk on pool",
         "Provider pool changed: aggregates added c5a54d7e-52a1-4d38-9b5b-7c8a8fd6a111",
         "Provider pool changed: traits added MISC_SHARES_VIA_AGGREGATE",
         "Provider pool changed: new inventory of DISK_GB total 9.77 TiB, reserved 0",
         "Provider pool created",
     ]
-    assert f"Given to {CONSUMER}: DISK_GB 500" in found[2]
+    assert f"Allocated to {CONSUMER}: DISK_GB 500" in found[2]
     assert "PUT /allocations/{consumer_uuid} (placement) of project admin Request id req-" in found[2]
     assert "max unit 2 147 483 647, step size 1" in found[5].replace("\N{NARROW NO-BREAK SPACE}", " ")
 
@@ -463,13 +463,13 @@ def test_a_provider_that_is_gone_has_its_last_name_and_what_was_taken_away_is_go
     send(app, "DELETE", f"/resource_providers/{first}")
     found = heads(page(app, "/events"))
     assert found[:2] == ["Provider last name deleted", "Provider last name renamed"]
-    assert "Provider kid changed: parent last name is gone" in found[3]
+    assert "Provider kid changed: parent last name removed" in found[3]
 
 
 def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
     newest = told(page(app, f"/providers/{uuids[HOSTILE]}"))[0]
     assert "Inventory of VCPU: total 16 → 12" in newest
-    assert "Inventory is gone of MEMORY_MB: total 32" in newest
+    assert "Removed inventory of MEMORY_MB: total 32" in newest
     links = re.findall(r'href="([^"]*)"', page(app, "/providers/pool").partition('id="history"')[2])
     assert {f"/console/consumers/{CONSUMER}", f"/console/providers/{uuids['pool']}"} <= {*links}
 
@@ -477,10 +477,10 @@ def test_a_change_is_shown_with_the_old_and_the_new_value(app, uuids):
 def test_a_consumer_has_its_history(app, uuids):
     [event] = told(page(app, f"/consumers/{CONSUMER}"))
     assert event.replace("\N{NARROW NO-BREAK SPACE}", " ").startswith(
-        f"cn1, pool and 1 more gave 500 GiB disk, 64 VCPU to instance {CONSUMER[:8]}, by admin"
+        f"Instance {CONSUMER[:8]} claimed 500 GiB disk, 64 VCPU on cn1, pool and 1 more, by admin"
     )
-    assert f"Consumer {CONSUMER} claimed Project: blue User: ann Type: INSTANCE Takes from " in event
-    assert f"Takes from {HOSTILE}: VCPU 16" in event
+    assert f"Consumer {CONSUMER} claimed Project: blue User: ann Type: INSTANCE Allocated from " in event
+    assert f"Allocated from {HOSTILE}: VCPU 16" in event
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ def test_a_consumer_has_its_history(app, uuids):
         (f"/providers/{uuid.uuid5(uuid.NAMESPACE_URL, GONE)}", OF_GONE),
         (
             f"/consumers/{GONE_CONSUMER}",
-            ["Instance 9d41f7b2 released 7 GiB disk on pool", "pool gave 7 GiB disk to instance 9d41f7b2"],
+            ["Instance 9d41f7b2 released 7 GiB disk on pool", "Instance 9d41f7b2 claimed 7 GiB disk on pool"],
         ),
     ],
 )
@@ -543,20 +543,20 @@ def test_events_are_the_newest_of_all_and_come_in_pages(app, uuids, monkeypatch)
     [
         ("kind=trait", ["Trait CUSTOM_RED created"]),
         ("kind=trait&provider=&project=+", ["Trait CUSTOM_RED created"]),
-        (f"consumer={CONSUMER}", ["cn1, pool and 1 more gave 500 GiB disk, 64 VCPU to instance 0b1c6a2e"]),
+        (f"consumer={CONSUMER}", ["Instance 0b1c6a2e claimed 500 GiB disk, 64 VCPU on cn1, pool and 1 more"]),
         ("project=blue&kind=consumer&consumer=" + GONE_CONSUMER, [
             "Instance 9d41f7b2 released 7 GiB disk on pool",
-            "pool gave 7 GiB disk to instance 9d41f7b2",
+            "Instance 9d41f7b2 claimed 7 GiB disk on pool",
         ]),
         ("project=red", []),
-        ("provider=empty", ["Provider empty changed: nothing but its generation"] * 2 + ["Provider empty created"]),
+        ("provider=empty", ["Provider empty changed: only its generation"] * 2 + ["Provider empty created"]),
         ("kind=node", []),
     ],
 )  # fmt: skip
 def test_events_are_found(app, uuids, query, sentences):
     text = page(app, f"/events?{query}")
     assert heads(text) == sentences
-    assert ("No event here meets the conditions." in text) is not bool(sentences)
+    assert ("No events match these filters." in text) is not bool(sentences)
 
 
 @pytest.mark.parametrize(
@@ -645,7 +645,7 @@ def test_the_samples_of_one_class_are_a_table_too(app, uuids):
     assert used == sorted(used, reverse=True)
     assert 23 <= len(used) <= 26
     assert "DISK_GB" not in text
-    assert "No usage of NOTHING is known" in page(app, "/usage?class=NOTHING")
+    assert "No usage of NOTHING was recorded" in page(app, "/usage?class=NOTHING")
 
 
 def test_a_period_that_there_is_not_is_refused(app):
@@ -846,7 +846,7 @@ def test_a_count_of_hosts_that_are_all_disabled_says_why_it_is_none(database_url
     app = console(database_url)
     provider(app, "closed", traits=("COMPUTE_STATUS_DISABLED",), VCPU=4)
     text = page(app, "/query?resources=VCPU:1")
-    assert "It fits 0 times: a claim avoids the hosts that have room</h2>" in text
+    assert "It fits 0 times: claims avoid the hosts with free capacity</h2>" in text
     assert '<span class="flag bad">disabled</span>' in text.partition('<li class="candidate">')[2]
 
 
@@ -912,7 +912,7 @@ def test_the_reference_names_what_each_version_changed(app):
     for change in mv.HISTORY:
         assert f'version={change.version}">{change.version}</a></th><td>{change.sentence}</td>' in text
     assert "<option selected>1.20</option>" in text
-    assert "What each version changed" not in page(app, "/api")
+    assert "Changes by version" not in page(app, "/api")
 
 
 @pytest.mark.parametrize(("api", "query"), [(V1, "of=v1"), (PLACEMENT, "of=placement")])

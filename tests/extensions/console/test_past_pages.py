@@ -54,9 +54,9 @@ def test_the_overview_then_has_what_was_used_then(app, then):
 def test_the_overview_then_says_so_and_leads_to_the_present(app, then):
     text = page(app, f"/?at={then}&class=VCPU")
     [banner] = re.findall('<p class="past".*?</p>', text)
-    assert "As it was at" in banner
+    assert "State at" in banner
     assert then.partition(".")[0].replace("T", " ") in banner
-    assert '<a href="/console/?class=VCPU">Show the present</a>' in banner
+    assert '<a href="/console/?class=VCPU">Show the current state</a>' in banner
     assert 'class="past"' not in page(app, "/")
 
 
@@ -90,7 +90,7 @@ def test_the_heat_map_then_has_the_hosts_then(app, then):
 def test_a_provider_then_has_what_it_had(app, uuids, then):
     text = page(app, f"/providers/cn1?at={then}")
     assert 'class="past"' in text
-    assert f'href="/console/providers/{uuids["cn1"]}">Show the present' in text
+    assert f'href="/console/providers/{uuids["cn1"]}">Show the current state' in text
     assert f'href="/console/providers/{uuids["cn1-numa1"]}?at={then}"' in text
     assert "COMPUTE_STATUS_DISABLED" not in text
     assert "Consumers: 0 here. The tree has " in text

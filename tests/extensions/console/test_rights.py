@@ -199,7 +199,7 @@ def test_the_history_of_a_thing_needs_its_own_rule(granting, uuids, path, rule, 
 
 
 #: What the overview has of the rules beside its own.
-PARTS = {USAGE: 'class="spark"', EVENTS: 'id="changed"', CONSUMERS: "lease ends within the hour"}
+PARTS = {USAGE: 'class="spark"', EVENTS: 'id="changed"', CONSUMERS: "lease expires within the hour"}
 
 
 def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):

@@ -63,7 +63,7 @@ def test_the_usage_by_aggregate_has_what_each_has(shared):
 
 def test_where_nothing_is_known_by_project_the_total_is_shown(shared):
     text = page(shared, "?by=project&class=VCPU&from=3d&to=2d")
-    assert "No usage by project is known in this period: the chart shows the total." in text
+    assert "No usage by project was recorded in this period; the chart shows the total." in text
     assert 'class="edge" points=' in text
 
 

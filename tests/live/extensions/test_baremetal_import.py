@@ -88,14 +88,15 @@ def test_a_dry_run_shows_what_an_import_does_and_a_repeated_import_does_nothing(
     dry = run("--endpoint", there, "--dry-run")
     assert dry.code == 0
     assert dry.out.endswith("Dry run: nothing was written.\n")
-    expected = {"new": 4, "changed": 0, "unchanged": 0, "in use there, claimed": 2, "not as there": 0, "only here": 0}
+    expected = {"new": 4, "changed": 0, "unchanged": 0}
+    expected |= {"in use in Ironic, claimed": 2, "left different": 0, "only here": 0}
     assert numbers(dry.out) == expected
     assert nodes(here) == {}
 
     done = run("--endpoint", f"{there}/v1")
     assert done.code == 0
     assert numbers(done.out) == expected
-    assert f"(n2): in use there by {BUSY}, without a claim here: claimed\n" in done.out
+    assert f"(n2): in use in Ironic by {BUSY}, not claimed here: claimed\n" in done.out
     found = nodes(here)
     assert (found["n1"].available, found["n1"].details["extra"]) == (True, {"rack": "n1"})
     assert (found["n2"].instance_uuid, found["n2"].provision_state) == (BUSY, "active")
@@ -158,8 +159,8 @@ def test_a_holder_that_differs_is_reported(there, here, run):
     here.write(lambda db: holding.assign(db, node.uuid, unit, OTHER, owner))
     done = run("--endpoint", there)
     assert done.code == 1
-    assert f"{node.uuid} (n3): held here by {OTHER}, free there\n" in done.out
-    assert numbers(done.out)["not as there"] == 1
+    assert f"{node.uuid} (n3): held here by {OTHER}, free in Ironic\n" in done.out
+    assert numbers(done.out)["left different"] == 1
 
 
 @SQLITE
@@ -211,7 +212,7 @@ def test_openstacksdk_may_be_missing(run, monkeypatch):
     done = run("--endpoint", closed.URL)
     assert (done.code, done.err) == (
         1,
-        f"placement-manage: openstacksdk is missing: {package.install('baremetal')}\n",
+        f"placement-manage: openstacksdk is not installed: {package.install('baremetal')}\n",
     )
 
 

@@ -22,9 +22,9 @@ from placement.extensions.baremetal.failures import (
     ResourceClassMissing,
 )
 from placement.extensions.baremetal.objects import placing, record_page
-from placement.extensions.baremetal.objects.candidates import named
-from placement.extensions.baremetal.objects.node import Node, differ
-from placement.extensions.baremetal.objects.placing import Allocating
+from placement.extensions.baremetal.objects.candidates import resolve
+from placement.extensions.baremetal.objects.node import Node, json_differs
+from placement.extensions.baremetal.objects.placing import NodeRequest
 from placement.extensions.baremetal.objects.record import ALLOCATING, Record
 from placement.extensions.baremetal.schemas import allocation as schema
 from placement.extensions.baremetal.schemas import free_form, json_patch
@@ -41,11 +41,11 @@ from placement.uuids import canonical, is_uuid
 Result = TypeVar("Result")
 
 _PATH = "/v1/allocations"
-#: The type of the consumers that allocations make.
+#: Type of the consumers created by allocations.
 _CONSUMER_TYPE = "BAREMETAL"
 
 
-# --- versions without all of this -----------------------------------------------------------------------------------
+# --- refusals in older versions -------------------------------------------------------------------------------------
 
 
 class AllocationsNotInVersion(errors.NotFound):
@@ -79,12 +79,12 @@ class OwnerNotInVersion(errors.NotAcceptable):
     limits={"traits": lambda document: len(document.get("traits") or ())},
 )
 def create(req: Request) -> Reply:
-    """Allocate any node that fits, or record that a node in use is allocated.
+    """Allocate any node that fits, or record the allocation of a node in use.
 
-    The reply to the former shows the state that clients expect, ``allocating``, although the request is decided.
+    The response to the former shows the state ``allocating``, which clients expect, although the outcome is decided.
     """
     Arguments(req.pairs())
-    wanted = _checked(req, req.document)
+    wanted = _requested(req, req.document)
     owner = _consumer_owner(req, wanted.owner)
     show = schema.Presentation(req)
     if req.document.get("node"):
@@ -92,12 +92,12 @@ def create(req: Request) -> Reply:
         signals.node_requested("backfilled", 0)
         return created(req.absolute_url(f"{_PATH}/{record.uuid}"), show(record))
     attempts = req.conf.placement.allocation_conflict_retry_count
-    Allocating(req.database, req.index, wanted, owner, attempts=attempts).place()
+    NodeRequest(req.database, req.index, wanted, owner, attempts=attempts).place()
     return created(req.absolute_url(f"{_PATH}/{wanted.uuid}"), show(wanted, state=ALLOCATING))
 
 
-def _checked(req: Request, document: dict[str, Any]) -> Record:
-    """Return what the client asks for, with an empty class where it names none."""
+def _requested(req: Request, document: dict[str, Any]) -> Record:
+    """Return the validated request, with an empty class if the document names none."""
     if "owner" in document and req.version < versions.ALLOCATION_OWNER:
         raise OwnerNotInVersion()
     owner = access.owner_of_new(req, document.get("owner") or None)
@@ -130,11 +130,11 @@ def _candidates(req: Request, idents: list[str]) -> list[str]:
         schema.check_ident(ident)
     if not idents:
         return []
-    found = req.read(lambda db: named(db, idents, access.project_of_candidates(req)))
-    missing = dict.fromkeys(ident for ident in idents if ident not in found)
+    uuids = req.read(lambda db: resolve(db, idents, access.project_of_candidates(req)))
+    missing = dict.fromkeys(ident for ident in idents if ident not in uuids)
     if missing:
         raise CandidatesNotFound(nodes=", ".join(missing))
-    return [found[ident] for ident in idents]
+    return [uuids[ident] for ident in idents]
 
 
 def _consumer_owner(req: Request, owner: str | None) -> Owner:
@@ -157,7 +157,7 @@ def _backfill(req: Request, db: Transaction, wanted: Record, owner: Owner) -> Re
 
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:list")
 def list_allocations(req: Request) -> Reply:
-    """List the allocations that meet every condition of the query, a page at a time."""
+    """List the allocations that match every filter, page by page."""
     arguments = Arguments(req.pairs(), schema.LIST)
     fields = arguments.fields(schema.fields(req.version))
     if "owner" in arguments and req.version < versions.ALLOCATION_OWNER:
@@ -188,7 +188,7 @@ def list_allocations(req: Request) -> Reply:
 
 
 def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
-    """Return the uuid of the node; raises AllocationNodeNotFound, also for one that the caller may not see."""
+    """Return the uuid of the node; raises AllocationNodeNotFound, even if the caller only may not see it."""
     if ident is None:
         return None
     schema.check_ident(ident)
@@ -199,7 +199,7 @@ def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
 
 
 def _marker(req: Request, db: Reading, uuid: str) -> Record:
-    """Return the record that a page begins after; one that the caller may not see is as good as none."""
+    """Return the record after which a page begins; raises RecordNotFound, even if the caller only may not see it."""
     record = Record.get(db, uuid)
     access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=uuid))
     return record
@@ -211,7 +211,7 @@ def _marker(req: Request, db: Reading, uuid: str) -> Record:
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:get")
 def show(req: Request, allocation: str) -> Reply:
     """Show an allocation."""
-    present = _one_document(req)
+    present = _presentation(req)
     schema.check_ident(allocation)
     record = req.read(lambda db: Record.get(db, allocation))
     access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=allocation))
@@ -225,7 +225,7 @@ def show(req: Request, allocation: str) -> Reply:
     body=schema.UPDATE,
 )
 def update(req: Request, allocation: str) -> Reply:
-    """Change name and extra by a JSON patch."""
+    """Change the name and extra of an allocation by a JSON patch."""
     Arguments(req.pairs())
     schema.check_ident(allocation)
     patch = json_patch.Patch(req.document, schema.UPDATABLE)
@@ -234,10 +234,10 @@ def update(req: Request, allocation: str) -> Reply:
         access.check_allocation(req, "baremetal:allocation:update", record, RecordNotFound(allocation=allocation))
 
     def work(db: Transaction) -> Record:
-        found = Record.get(db, allocation)
-        # Before the lock, so that a caller cannot block foreign allocations; and again, as the uuid may be reused.
-        permit(found)
-        record = Record.lock(db, found.uuid)
+        record = Record.get(db, allocation)
+        # Before locking, so that a caller cannot block foreign allocations, and again, as the uuid may be reused.
+        permit(record)
+        record = Record.lock(db, record.uuid)
         permit(record)
         return _updated(db, record, patch)
 
@@ -253,12 +253,13 @@ def _updated(db: Transaction, record: Record, patch: json_patch.Patch) -> Record
         extra = {}
     if not isinstance(extra, dict):
         raise schema.InvalidExtra()
-    return record.update(db, name=name, extra=extra) if differ([name, extra], [record.name, record.extra]) else record
+    changes = json_differs([name, extra], [record.name, record.extra])
+    return record.update(db, name=name, extra=extra) if changes else record
 
 
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotWritableInVersion, policy="baremetal:allocation:delete")
 def delete(req: Request, allocation: str) -> Reply:
-    """Delete an allocation, and free its node."""
+    """Delete an allocation and release its node."""
     Arguments(req.pairs())
     schema.check_ident(allocation)
 
@@ -276,8 +277,8 @@ def delete(req: Request, allocation: str) -> Reply:
 
 @endpoint(since=versions.ALLOCATIONS, policy="baremetal:allocation:get")
 def show_of_node(req: Request, node: str) -> Reply:
-    """Show the allocation of the node; a node that does not exist is a bad request, as in the filter of the list."""
-    present = _one_document(req)
+    """Show the allocation of a node.  As in the filter of the list, a missing node is a bad request."""
+    present = _presentation(req)
     schema.check_ident(node)
     record = req.read(lambda db: _record_of(req, db, node, "baremetal:allocation:get", AllocationNodeNotFound))
     return ok(present(record))
@@ -285,7 +286,7 @@ def show_of_node(req: Request, node: str) -> Reply:
 
 @endpoint(since=versions.ALLOCATIONS, policy="baremetal:allocation:delete")
 def delete_of_node(req: Request, node: str) -> Reply:
-    """Delete the allocation of the node, and free the node."""
+    """Delete the allocation of a node and release the node."""
     Arguments(req.pairs())
     schema.check_ident(node)
 
@@ -296,26 +297,26 @@ def delete_of_node(req: Request, node: str) -> Reply:
     return no_content()
 
 
-def _one_document(req: Request) -> schema.Presentation:
-    """Return what makes the document of one allocation, with the fields that the query asks for."""
+def _presentation(req: Request) -> schema.Presentation:
+    """Return the presentation of an allocation with the fields in the query."""
     return schema.Presentation(req, Arguments(req.pairs(), ("fields",)).fields(schema.fields(req.version)))
 
 
 def _record_of(req: Request, db: Reading, ident: str, rule: str, missing: type[errors.Failure]) -> Record:
-    """Return the allocation of the node, to a caller who may do ``rule`` to it.
+    """Return the allocation of the node if the caller may do ``rule`` to it.
 
     Raises:
         Failure: ``missing``, if the caller may see neither the node nor its allocation.
-        NodeHasNoRecord: There is none, or the caller may see only the node.
-        Forbidden: The caller may see the allocation, but not do this.
+        NodeHasNoRecord: The node has no allocation, or the caller may see only the node.
+        Forbidden: The caller may see the allocation but not do this.
     """
     node = Node.get(db, ident, missing)
-    without = NodeHasNoRecord(node=ident) if access.may_see(req, node) else missing(node=ident)
+    failure = NodeHasNoRecord(node=ident) if access.may_see(req, node) else missing(node=ident)
     try:
         record = Record.of_node(db, node.uuid)
     except NodeHasNoRecord:
-        raise without from None
-    access.check_allocation(req, rule, record, without)
+        raise failure from None
+    access.check_allocation(req, rule, record, failure)
     return record
 
 

@@ -13,14 +13,14 @@ from placement.extensions.baremetal.schemas.query import Arguments
 from placement.http.request import Request
 from placement.http.response import Reply, ok
 
-#: The parameters, and the first version of each.
+#: Query parameters, and the first version of each.
 _PARAMETERS = {
     "type": versions.DRIVER_TYPES,
     "detail": versions.DRIVER_TYPES,
     "fields": versions.DRIVER_FIELDS,
 }
 _FIELDS = ("name", "hosts", "type")
-#: The type of every driver; drivers of the other one, "classic", are history.
+#: The type of every driver; "classic" drivers no longer exist.
 _TYPE = "dynamic"
 
 
@@ -30,7 +30,7 @@ class UnknownDriverType(errors.BadRequest):
 
 @endpoint(policy="baremetal:driver:get")
 def list_drivers(req: Request) -> Reply:
-    """List the drivers that a node may name.  The service drives no hardware, so none of them is active on a host."""
+    """List the drivers that nodes may name.  No host runs them, as the service controls no hardware."""
     arguments = Arguments(req.pairs(), _PARAMETERS)
     fields = arguments.fields(_FIELDS)
     if any(req.version < _PARAMETERS[name] for name in arguments.given(_PARAMETERS)):

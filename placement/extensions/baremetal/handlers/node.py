@@ -26,26 +26,26 @@ from placement.http.response import Reply, created, no_content, ok
 from placement.objects.consumer import Owner
 
 #: A node with its traits.
-Found = tuple[Node, list[str]]
+NodeAndTraits = tuple[Node, list[str]]
 
 
 @endpoint(policy="baremetal:node:list")
 def list_nodes(req: Request) -> Reply:
-    """List the nodes that meet every filter, page by page."""
+    """List the nodes that match every filter, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST)
     return _listed(req, "/v1/nodes", arguments, node_list.listed_fields(arguments, req.version))
 
 
 @endpoint(policy="baremetal:node:list")
 def list_details(req: Request) -> Reply:
-    """List the nodes that meet every filter with all that is known of them, page by page."""
+    """List the nodes that match every filter with all their fields, page by page."""
     arguments = Arguments(req.pairs(), node_list.LIST_DETAIL)
     return _listed(req, "/v1/nodes/detail", arguments, visible(req.version))
 
 
 @endpoint(policy="baremetal:node:create", body=schema.CREATE)
 def create(req: Request) -> Reply:
-    """Create a node, and a resource provider with one unit of its class; adopt the provider if there is one."""
+    """Create a node, and a resource provider with one unit of its class; adopt an existing provider."""
     Arguments(req.pairs())
     schema.check_visible(req.document, req.version)
     values = schema.stored(schema.written(req.document))
@@ -54,8 +54,8 @@ def create(req: Request) -> Reply:
     if req.version < versions.ENROLL:
         values["provision_state"] = states.AVAILABLE
 
-    def work(db: Transaction) -> Found:
-        return _found(db, node_update.create(db, uuid, values, _caller(req)))
+    def work(db: Transaction) -> NodeAndTraits:
+        return _with_traits(db, node_update.create(db, uuid, values, _caller(req)))
 
     document = _present(req, *req.write(work))
     return created(req.absolute_url(f"/v1/nodes/{uuid}"), document)
@@ -67,16 +67,16 @@ def show(req: Request, node: str) -> Reply:
     arguments = Arguments(req.pairs(), node_list.SHOW)
 
     def work(db: Reading) -> tuple[Node, list[str], Sequence[str]]:
-        found = access.find_node(req, db, node, "baremetal:node:get")
+        present = access.find_node(req, db, node, "baremetal:node:get")
         names = node_list.shown_fields(arguments, req.version, visible(req.version))
-        return found, traits_of(db, [found.uuid])[found.uuid] if "traits" in names else [], names
+        return present, traits_of(db, [present.uuid])[present.uuid] if "traits" in names else [], names
 
     return ok(_present(req, *req.read(work)))
 
 
 @endpoint(policy="baremetal:node:update", check_path=schema.check_ident, body=schema.PATCH)
 def update(req: Request, node: str) -> Reply:
-    """Change a node by a JSON patch.  What is written to instance_uuid is a consumer that holds the node."""
+    """Change a node by a JSON patch.  Writing ``instance_uuid`` allocates the node to that consumer."""
     Arguments(req.pairs())
     changes_of = schema.changes(req.document, req.version)
 
@@ -89,9 +89,9 @@ def update(req: Request, node: str) -> Reply:
             _check_driver(req, values["driver"])
         return values
 
-    def work(db: Transaction) -> Found:
+    def work(db: Transaction) -> NodeAndTraits:
         present = access.find_node(req, db, node, "baremetal:node:update")
-        return _found(db, node_update.change(db, present, permitted, _caller(req)))
+        return _with_traits(db, node_update.change(db, present, permitted, _caller(req)))
 
     return ok(_present(req, *req.write(work)))
 
@@ -113,11 +113,11 @@ def delete(req: Request, node: str) -> Reply:
 
 def _listed(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
     paging = node_list.paging(arguments, req.version)
-    wanted = node_list.filtered(arguments, access.project_of_nodes(req))
+    node_filter = node_list.node_filter(arguments, access.project_of_nodes(req))
     columns, present = node_list.columns_of(names), NodePresentation(req, names)
 
     def work(db: Reading) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
-        rows = node_page.read(db, paging, columns, wanted)
+        rows = node_page.read(db, paging, columns, node_filter)
         return rows, traits_of(db, [row["uuid"] for row in rows]) if present.has_traits else {}
 
     rows, traits = req.read(work)
@@ -135,7 +135,7 @@ def _check_driver(req: Request, driver: str) -> None:
 
 
 def _caller(req: Request) -> node_update.Caller:
-    """Return the caller: a consumer that is only an instance_uuid belongs to the project that owns the node."""
+    """Return the caller.  Consumers created through ``instance_uuid`` belong to the project that owns the node."""
     options, context = req.conf.placement, req.environ[CONTEXT]
 
     def owner_of(project: str | None) -> Owner:
@@ -148,7 +148,7 @@ def _caller(req: Request) -> node_update.Caller:
     return node_update.Caller(functools.partial(access.may_see, req), owner_of, access.may_use_any_consumer(req))
 
 
-def _found(db: Transaction, locked: LockedNode) -> Found:
+def _with_traits(db: Transaction, locked: LockedNode) -> NodeAndTraits:
     return locked.node, traits_of(db, [locked.node.uuid])[locked.node.uuid]
 
 

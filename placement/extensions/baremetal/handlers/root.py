@@ -9,7 +9,7 @@ from placement.extensions.baremetal.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import Reply, ok
 
-#: The collections that /v1 links to, and the first version that has each.
+#: Collections linked from /v1, and the first version of each.
 _COLLECTIONS = (
     ("nodes", versions.INITIAL),
     ("drivers", versions.INITIAL),
@@ -20,7 +20,7 @@ _DESCRIBED_BY = "https://docs.openstack.org/api-ref/baremetal/"
 
 @endpoint()
 def show(req: Request) -> Reply:
-    """Show the one version of the API."""
+    """Show the only major version of the API."""
     v1 = _v1(req)
     return ok(
         {
@@ -34,7 +34,7 @@ def show(req: Request) -> Reply:
 
 @endpoint()
 def show_v1(req: Request) -> Reply:
-    """Show the collections that the version of the request has."""
+    """Show the collections in the version of the request."""
     collections = {
         name: [
             {"href": req.absolute_url(f"/v1/{name}/"), "rel": "self"},

@@ -22,13 +22,13 @@ from placement.http.response import Reply, accepted, ok
 def show(req: Request, node: str) -> Reply:
     """Show the states of a node."""
     Arguments(req.pairs())
-    found = req.read(lambda db: access.find_node(req, db, node, "baremetal:node:get_states"))
-    return ok(schema.present_states(req, found))
+    present = req.read(lambda db: access.find_node(req, db, node, "baremetal:node:get_states"))
+    return ok(schema.present_states(req, present))
 
 
 @endpoint(policy="baremetal:node:set_provision_state", check_path=check_ident, body=schema.PROVISION)
 def set_provision(req: Request, node: str) -> Reply:
-    """Bring a node to another provision state, at once; undeployment ends its allocation."""
+    """Change the provision state of a node, at once; undeployment ends its allocation."""
     Arguments(req.pairs())
     verb = schema.verb(req.document, req.version)
 
@@ -45,13 +45,13 @@ def set_provision(req: Request, node: str) -> Reply:
 
 @endpoint(policy="baremetal:node:set_power_state", check_path=check_ident, body=schema.POWER)
 def set_power(req: Request, node: str) -> Reply:
-    """Record another power state of a node."""
+    """Record the power state of a node."""
     Arguments(req.pairs())
 
     def work(db: Transaction) -> None:
         locked = access.lock_node(req, db, node, "baremetal:node:set_power_state")
-        becomes = schema.power(req.document, req.version, locked.node)
-        locked.update(power_state=becomes, target_power_state=None)
+        power_state = schema.power(req.document, req.version, locked.node)
+        locked.update(power_state=power_state, target_power_state=None)
 
     req.write(work)
     return accepted(req.absolute_url(f"/v1/nodes/{node}/states"))
@@ -59,13 +59,13 @@ def set_power(req: Request, node: str) -> Reply:
 
 @endpoint(policy="baremetal:node:validate", check_path=check_ident)
 def validate(req: Request, node: str) -> Reply:
-    """Show whether a node could be deployed: it has no interfaces to hardware that could prevent it."""
+    """Show whether a node could be deployed; only missing traits prevent it, as there are no hardware interfaces."""
     Arguments(req.pairs())
 
     def work(db: Reading) -> errors.Failure | None:
-        found = access.find_node(req, db, node, "baremetal:node:validate")
-        missing = node_update.missing_traits(db, found)
-        return InstanceTraitsMissing(node=found.uuid, traits=", ".join(missing)) if missing else None
+        present = access.find_node(req, db, node, "baremetal:node:validate")
+        missing = node_update.missing_traits(db, present)
+        return InstanceTraitsMissing(node=present.uuid, traits=", ".join(missing)) if missing else None
 
     return ok(schema.present_validation(req.read(work)))
 
@@ -76,7 +76,7 @@ def validate(req: Request, node: str) -> Reply:
     body=schema.MAINTENANCE,
 )
 def set_maintenance(req: Request, node: str) -> Reply:
-    """Put a node in maintenance: it is not given away, and keeps its allocation."""
+    """Put a node in maintenance: it is not allocated any more but keeps its allocation."""
     arguments = Arguments(req.pairs(), schema.MAINTENANCE_QUERY)
     reason = req.document.get("reason", arguments.get("reason"))
     return _maintain(req, node, "baremetal:node:set_maintenance", True, {"maintenance_reason": reason})

@@ -19,12 +19,12 @@ from placement.http.response import Reply, no_content, ok
 
 @endpoint(since=versions.TRAITS, gate=NotInThisVersion, policy="baremetal:node:traits:list", check_path=check_ident)
 def list_traits(req: Request, node: str) -> Reply:
-    """Show the traits of a node, which are those of its resource provider."""
+    """Show the traits of a node, which are the traits of its resource provider."""
     Arguments(req.pairs())
 
     def work(db: Reading) -> list[str]:
-        found = access.find_node(req, db, node, "baremetal:node:traits:list")
-        return traits_of(db, [found.uuid])[found.uuid]
+        present = access.find_node(req, db, node, "baremetal:node:traits:list")
+        return traits_of(db, [present.uuid])[present.uuid]
 
     return ok({"traits": req.read(work)})
 
@@ -37,7 +37,7 @@ def list_traits(req: Request, node: str) -> Reply:
     body=schema.TRAITS,
 )
 def replace(req: Request, node: str) -> Reply:
-    """Give a node exactly these traits."""
+    """Replace the traits of a node."""
     Arguments(req.pairs())
     names = set(req.document["traits"])
     _change(req, node, "baremetal:node:traits:set", lambda _node, _present: names)
@@ -52,7 +52,7 @@ def replace(req: Request, node: str) -> Reply:
     body=schema.ONE_TRAIT,
 )
 def add(req: Request, node: str, trait: str) -> Reply:
-    """Give a node one more trait."""
+    """Add a trait to a node."""
     Arguments(req.pairs())
     _change(req, node, "baremetal:node:traits:set", lambda _node, present: present | {trait})
     return no_content(req.absolute_url(f"/v1/nodes/{node}/traits/{trait}"))
@@ -60,7 +60,7 @@ def add(req: Request, node: str, trait: str) -> Reply:
 
 @endpoint(since=versions.TRAITS, policy="baremetal:node:traits:delete", check_path=check_ident)
 def clear(req: Request, node: str) -> Reply:
-    """Take all traits from a node."""
+    """Remove all traits of a node."""
     Arguments(req.pairs())
     _change(req, node, "baremetal:node:traits:delete", lambda _node, _present: set())
     return no_content()
@@ -68,29 +68,29 @@ def clear(req: Request, node: str) -> Reply:
 
 @endpoint(since=versions.TRAITS, policy="baremetal:node:traits:delete", check_path=check_ident)
 def remove(req: Request, node: str, trait: str) -> Reply:
-    """Take one trait from a node."""
+    """Remove a trait of a node."""
     Arguments(req.pairs())
 
-    def without(found: Node, present: set[str]) -> set[str]:
+    def without(target: Node, present: set[str]) -> set[str]:
         if trait not in present:
-            raise NodeHasNoTrait(node=found.uuid, trait=trait)
+            raise NodeHasNoTrait(node=target.uuid, trait=trait)
         return present - {trait}
 
     _change(req, node, "baremetal:node:traits:delete", without)
     return no_content()
 
 
-def _change(req: Request, ident: str, rule: str, changed: Callable[[Node, set[str]], set[str]]) -> None:
-    """Replace the traits of a node by what ``changed`` returns for the node and its traits, under its lock."""
+def _change(req: Request, ident: str, rule: str, change: Callable[[Node, set[str]], set[str]]) -> None:
+    """Replace the traits of a node by the result of ``change(node, traits)``, called under the lock of the node."""
 
     def work(db: Transaction) -> None:
         locked = access.lock_node(req, db, ident, rule)
-        found = locked.node
-        present = {*traits_of(db, [found.uuid])[found.uuid]}
-        wanted = changed(found, present)
-        # A Placement client can give the provider more, which can be removed.
-        if len(wanted) > schema.MOST_TRAITS and wanted - present:
-            raise TooManyTraits(node=found.uuid, count=len(wanted), most=schema.MOST_TRAITS)
+        node = locked.node
+        present = {*traits_of(db, [node.uuid])[node.uuid]}
+        wanted = change(node, present)
+        # A Placement client may have added more; the excess can be removed here.
+        if len(wanted) > schema.MAX_TRAITS and wanted - present:
+            raise TooManyTraits(node=node.uuid, count=len(wanted), maximum=schema.MAX_TRAITS)
         locked.replace_traits(wanted)
 
     req.write(work)

@@ -1,7 +1,7 @@
-"""How consumers get and lose nodes, on the same claims as every other consumer (placement/objects/claims/claim_set.py).
+"""Allocation and release of nodes, by the same claims as all consumers (placement/objects/claims/claim_set.py).
 
-Consumers are locked before providers, so each of these functions first writes the consumer and then locks the node.
-They take a node that the same attempt has read: if it is no longer so under the lock, the attempt is run again.
+Consumers are locked before providers, so each function first writes the consumer and then locks the node.  Functions
+take a node read by the same attempt; if it has changed when locked, the attempt is retried.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from placement.objects.consumer import Owner
 from placement.objects.provider import ResourceProvider
 
 Change = Callable[[LockedNode], None]
-#: Failures of a claim on the unit of a node.
+#: Failures of a claim that mean that the unit of the node is unavailable.
 _UNIT_REFUSED = (
     *(errors.NoInventoryToAllocate, errors.UnknownResourceClass),
     *(errors.CapacityExceeded, errors.AmountAgainstConstraints),
@@ -40,21 +40,21 @@ def assign(
     insert: Callable[[], LockedNode] | None = None,
     check: Change = lambda _locked: None,
 ) -> LockedNode:
-    """Give the unit of a node to a consumer, and return the locked node.
+    """Allocate the unit of a node to a consumer, and return the locked node.
 
     Args:
-        unit: The class of the node's unit, once ``check`` has changed the node.
-        consumer: A uuid.  What it holds elsewhere it keeps, and an existing one keeps its owner.
-        any_project: Whether an existing consumer may be of another project than ``owner``.
-        unavailable: Whether the node may be one that is not available: its unit is reserved, before and afterwards.
-        insert: Creates a node that does not exist; it may adopt a provider on which a consumer holds something.
-        check: Called with the locked node before anything is written to it; may raise a Failure, and may change it.
+        unit: The class of the node's unit after ``check`` has changed the node.
+        consumer: A uuid.  An existing consumer keeps its owner and its other allocations.
+        any_project: Whether an existing consumer may belong to another project than ``owner``.
+        unavailable: Whether the node may be unavailable; its unit is then reserved before and after.
+        insert: Creates the node if it does not exist; may adopt a provider with allocations.
+        check: Called with the locked node before it is written; may raise a Failure or change the node.
 
     Raises:
-        NodeTaken: Another consumer holds the node, or it is not available and need be.
-        NodeNotFound: There is no such node any more.
-        ConsumerHoldsElsewhere: The consumer holds another node, or is of another project.
-        Collision: The unit is of another class; the transaction is run again.
+        NodeTaken: Another consumer holds the node, or the node is unavailable but must not be.
+        NodeNotFound: The node has been deleted.
+        ConsumerHoldsElsewhere: The consumer holds another node or belongs to another project.
+        Collision: The unit is of another class; the transaction is retried.
     """
 
     def prepare() -> LockedNode:
@@ -68,11 +68,11 @@ def assign(
             locked.align(reserved=False)
         return locked
 
-    claim = _giving(db, node_uuid, unit, consumer, owner, any_project=any_project)
+    claim = _assignment(db, node_uuid, unit, consumer, owner, any_project=any_project)
     try:
         locked = _place(db, claim, prepare)
     except _UNIT_REFUSED:
-        # A Placement client has reserved the unit, cut the total, or requires larger amounts; or the consumer holds
+        # A Placement client has reserved the unit, lowered the total or raised min_unit; or the consumer holds
         # resources whose inventory was removed.
         raise failures.NodeUnavailable(node=node_uuid) from None
     locked.claimed(consumer)
@@ -82,16 +82,16 @@ def assign(
 
 
 def release(db: Transaction, node: Node, check: Change) -> LockedNode:
-    """End what the node's holder has on it, with the holder's allocation record, and return the locked node.
+    """Release the holder's allocation of a node, delete its record, and return the locked node.
 
     Args:
-        node: As this attempt has read it without a lock.  If it has no holder, the node is only locked.
-        check: Called with the locked node, whose holder still is ``node.instance_uuid``; may raise a Failure, and may
-            change the node.
+        node: The node read by this attempt without a lock.  Without a holder, it is only locked.
+        check: Called with the locked node, still held by ``node.instance_uuid``; may raise a Failure or change the
+            node.
 
     Raises:
-        NodeNotFound: There is no such node any more.
-        Collision: The holder has changed since the read; the transaction is run again.
+        NodeNotFound: The node has been deleted.
+        Collision: The holder has changed since the read; the transaction is retried.
     """
     if node.instance_uuid is None:
         return _lock(db, node, check)
@@ -101,16 +101,16 @@ def release(db: Transaction, node: Node, check: Change) -> LockedNode:
 
 
 def end(db: Transaction, node_uuid: str, consumer: str, check: Change) -> LockedNode:
-    """End what a consumer has on a node, with the consumer's allocation record, and return the locked node.
+    """Release a consumer's allocation of a node, delete its record, and return the locked node.
 
-    The consumer need not be the one that counts as the holder of the node.
+    The consumer need not be the holder: a node can have allocations of several consumers.
 
     Args:
-        check: Called with the locked node; may raise a Failure, and may change the node.
+        check: Called with the locked node; may raise a Failure or change the node.
 
     Raises:
-        NodeNotFound: There is no such node any more.
-        Collision: The consumer holds nothing on the node.
+        NodeNotFound: The node has been deleted.
+        Collision: The consumer has no allocation of the node.
     """
     held = _held(db, node_uuid, consumer)
 
@@ -128,11 +128,11 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
     """Change the class of a node that may be held: the holder's unit moves to the new class.
 
     Args:
-        node: As this attempt has read it without a lock.
+        node: The node read by this attempt without a lock.
         check: As for ``release``.
 
     Raises:
-        NodeNotFound: There is no such node any more.
+        NodeNotFound: The node has been deleted.
         Collision: The holder has changed since the read.
     """
     new, old = inventory_class(resource_class), node.inventory_class
@@ -166,18 +166,18 @@ def _check_free(node: Node, consumer: str, *, unavailable: bool) -> None:
 
 
 def _held(db: Transaction, node_uuid: str, consumer: str) -> Holding:
-    """Return what a consumer of the node has; raises Collision if it has nothing on the node any more."""
+    """Return the allocations of a consumer; raises Collision if it has none of the node any more."""
     held = Holding.find(db, consumer)
     if held is None or node_uuid not in held.resources:
         raise Collision
     return held
 
 
-def _giving(db: Transaction, node_uuid: str, unit: str, consumer: str, owner: Owner, *, any_project: bool) -> Claim:
-    """Return the claim by which the consumer gets the unit of the node.
+def _assignment(db: Transaction, node_uuid: str, unit: str, consumer: str, owner: Owner, *, any_project: bool) -> Claim:
+    """Return the claim that allocates the unit of the node to the consumer.
 
     Raises:
-        ConsumerHoldsElsewhere: The consumer holds another node, or is of another project and may not be.
+        ConsumerHoldsElsewhere: The consumer holds another node, or belongs to another project and must not.
     """
     held = Holding.find(db, consumer)
     if held is None:
@@ -195,9 +195,10 @@ def _claim(
     amounts: Mapping[str, int],
     owner: Owner | None = None,
 ) -> Claim:
-    """Return the claim to hold these amounts of the node, of a consumer that must still be as it was read.
+    """Return the claim that sets the consumer's allocation of the node to these amounts.
 
-    A consumer that exists keeps its owner, and what it holds elsewhere.
+    An existing consumer keeps its owner and its other allocations.  The claim fails if the consumer has changed since
+    the read.
     """
     resources = {node_uuid: amounts} if amounts else {}
     if held is None:
@@ -207,14 +208,14 @@ def _claim(
 
 
 def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> LockedNode:
-    """Place the claim, with the node locked and prepared before the claim is judged; return the node.
+    """Place the claim after locking and preparing the node, and return the node.
 
     Raises:
-        Collision: The consumer, or the holder of the node, has changed since it was read.
+        Collision: The consumer or the holder of the node has changed since the read.
     """
     assert claim.only_on is not None
     ids = ResourceProvider.ids(db, {claim.only_on})
-    # The provider of a new node, or one that a Placement client has deleted, is created with the lock.
+    # The provider of a new node, or one deleted by a Placement client, is created when the node is locked.
     created = {claim.only_on} - ids.keys()
     locked: list[LockedNode] = []
     try:
@@ -225,7 +226,7 @@ def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> 
 
 
 def _lock(db: Transaction, node: Node, check: Change) -> LockedNode:
-    """Lock a node without a change of its holder."""
+    """Lock a node and check that its holder is unchanged."""
     locked = LockedNode.lock(db, node.uuid)
     _check_holder(locked, node, check)
     return locked

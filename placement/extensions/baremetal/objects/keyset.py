@@ -1,4 +1,4 @@
-"""Pages of a list by key, not by number, so that no row is shown twice."""
+"""Keyset pagination: pages begin after a row, not at an offset, so that no row is shown twice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from placement.db.writes.transaction import Reading
 
 @dataclass(frozen=True, slots=True)
 class Paging:
-    """Which part of a list a client asks for, and its order."""
+    """The page and order that a client requests."""
 
     limit: int
-    #: The uuid of the last item of the page before; None for the first page.
+    #: The uuid of the last item of the previous page; None for the first page.
     marker: str | None = None
-    #: ``id`` is the order of creation, which decides between items with the same value, too.
+    #: ``id`` is the order of creation, which also orders items with equal values.
     sort_key: str = "id"
-    #: Turns both.
+    #: Reverses the sort key and the order of creation.
     descending: bool = False
 
 
@@ -36,12 +36,12 @@ def read(
 ) -> Sequence[Row[Any]]:
     """Return the rows of a page.
 
-    Databases do not agree on where null goes; here it is less than every value.
+    Null sorts below every value, on every database.
 
     Args:
-        row_id: The column of ids.
-        key: What the sort key stands for.
-        after: The id and the key of the row that the page begins after.
+        row_id: The id column.
+        key: The expression of the sort key.
+        after: Id and key of the last row of the previous page.
     """
     by_id = paging.sort_key == "id"
     order = [row_id] if by_id else [key.is_not(None), key, row_id]

@@ -1,7 +1,7 @@
-"""A node that a transaction has locked, with its provider: the only way to change one.
+"""A node locked with its provider by a transaction: the only way to change a node.
 
-The row of the provider is the lock of both.  What claims depend on is in the inventory of the provider, so each change
-of that moves the provider's generation and is in the feed.
+The row of the provider is the lock of both.  Claims depend only on the provider's inventory, so every relevant change
+advances the provider's generation and is in the change feed.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from placement.db.writes.notes import Pair, Path
 from placement.db.writes.transaction import Transaction
 from placement.extensions.baremetal import failures
 from placement.extensions.baremetal.objects import states
-from placement.extensions.baremetal.objects.node import Node, differ, inventory_class
+from placement.extensions.baremetal.objects.node import Node, inventory_class, json_differs
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: The kind of the events of nodes.
+#: The kind of node events in the history.
 _KIND = "node"
-#: Columns that decide whether the node is given away, and to whom.
+#: Columns that decide whether the node is allocated, and to whom.
 _DECIDING = {
     *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
 }
-#: Columns whose values are noted for the history.
+#: Columns whose values are recorded in the history.
 _NOTED = (
     *("name", "driver", "resource_class", "owner", "lessee", "parent_node", "provision_state"),
     *("target_provision_state", "power_state", "target_power_state", "maintenance"),
 )
-#: What is noted of details in the place of their values, which may be secrets.
+#: Recorded instead of the values of details, which may be secrets.
 _PRESENT, _CHANGED = "present", "changed"
-#: Columns of a new node, unless stated.
+#: Default columns of a new node.
 _NEW: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
 
 
 def unit(resource_class: str | None, *, reserved: bool) -> Inventory:
-    """Return the inventory of a node of this class: one unit, which is reserved if the node is not available."""
+    """Return the inventory of a node of this class: one unit, reserved if the node is unavailable."""
     return Inventory(inventory_class(resource_class), total=1, reserved=int(reserved), max_unit=1)
 
 
 class LockedNode:
     """A node whose row, traits and inventory cannot change until the transaction ends.
 
-    It gets no new holder, but its holder may end: deleting a consumer's allocations locks no provider.
+    It cannot get a holder, but its holder may release it: deleting a consumer's allocations locks no provider.
 
     Attributes:
-        node: As it is now, after the changes of this transaction.
+        node: The node with the changes of this transaction.
     """
 
     def __init__(self, db: Transaction, provider: LockedProvider | None, node: Node) -> None:
@@ -70,7 +70,7 @@ class LockedNode:
 
     @classmethod
     def lock(cls, db: Transaction, uuid: str) -> Self:
-        """Lock the provider of the node, and read the node.  A missing provider is created again.
+        """Lock the provider of the node, and read the node.  A deleted provider is recreated.
 
         Raises:
             NodeNotFound: No node has the uuid.
@@ -83,23 +83,23 @@ class LockedNode:
             locked = cls(db, provider, Node.get(db, uuid))
             locked.align()
             return locked
-        # Read after the lock: what it protects does not change any more.
+        # Read after locking, so that the node cannot change.
         return cls(db, provider, Node.get(db, uuid))
 
     @classmethod
     def of_claim(cls, db: Transaction, uuid: str) -> Self:
-        """Read a node whose provider this transaction has locked by a claim on it; raises NodeNotFound."""
+        """Return a node whose provider this transaction has locked by a claim; raises NodeNotFound."""
         return cls(db, None, Node.get(db, uuid))
 
     @classmethod
     def create(cls, db: Transaction, uuid: str, **columns: Any) -> Self:
-        """Insert a node.  A provider of the uuid, made by a Placement client, is adopted with its traits and holder.
+        """Insert a node.  A provider with the uuid, created by a Placement client, is adopted with traits and holder.
 
         Args:
-            columns: By name; without a state the node is enrolled.
+            columns: Values by column; the default provision state is ``enroll``.
 
         Raises:
-            NodeUuidTaken, NodeNameTaken: Another node has it.
+            NodeUuidTaken, NodeNameTaken: Another node has the uuid or name.
         """
         if db.execute(_BY_UUID, {"uuid": uuid}).first() is not None:
             raise failures.NodeUuidTaken(uuid=uuid)
@@ -118,20 +118,20 @@ class LockedNode:
     def update(self, *, details: Mapping[str, Any] | None = None, **columns: Any) -> None:
         """Write columns of the row, and the inventory if it depends on them.
 
-        Only what differs is written; if nothing does, ``updated_at`` stays.
+        Only differences are written; without any, ``updated_at`` stays.
 
         Args:
-            details: Entries of ``details`` to write; the others stay, and None removes one.
-            columns: By name.  The class changes by ``holding.reclassify``.
+            details: Entries of ``details`` to write; None removes an entry, and other entries stay.
+            columns: Values by column.  Use ``holding.reclassify`` to change the class.
 
         Raises:
             NodeNameTaken: Another node has the name.
         """
-        was = self.node
-        changed = {name: value for name, value in columns.items() if value != getattr(was, name)}
+        old = self.node
+        changed = {name: value for name, value in columns.items() if value != getattr(old, name)}
         if details is not None:
-            merged = {name: value for name, value in {**was.details, **details}.items() if value is not None}
-            if differ(merged, was.details):
+            merged = {name: value for name, value in {**old.details, **details}.items() if value is not None}
+            if json_differs(merged, old.details):
                 changed["details"] = merged
         if not changed:
             return
@@ -140,42 +140,42 @@ class LockedNode:
         if "provision_state" in changed:
             changed.setdefault("provision_updated_at", utcnow())
         changed["updated_at"] = utcnow()
-        self._db.execute(_UPDATE.values(changed), {"node": was.id})
-        self.node = replace(was, **changed)
-        _note(self._db, was, self.node)
+        self._db.execute(_UPDATE.values(changed), {"node": old.id})
+        self.node = replace(old, **changed)
+        _note(self._db, old, self.node)
         if _DECIDING & changed.keys():
             self.align()
 
     def reclassify(self, resource_class: str | None, *, keep_old: bool = False) -> None:
-        """Give the node this class, and its provider a unit of it.
+        """Change the class of the node and the unit of its provider.
 
         Args:
-            keep_old: Whether the unit of the old class stays beside it, until the holder's has moved.
+            keep_old: Whether to keep the unit of the old class until the holder's allocation has moved.
 
         Raises:
             InventoryNotDeletable: The old unit is allocated.
         """
-        was = self.node.inventory_class
+        old = self.node.inventory_class
         self.update(resource_class=resource_class)
-        if self.node.inventory_class != was and not keep_old:
-            self.remove_unit(was)
+        if self.node.inventory_class != old and not keep_old:
+            self.remove_unit(old)
 
     def replace_traits(self, names: Iterable[str]) -> None:
-        """Give the node exactly these traits.  Unknown ones that begin with CUSTOM_ are created.
+        """Set the traits of the node.  Unknown traits that begin with CUSTOM_ are created.
 
         Raises:
-            InvalidTrait: A custom trait cannot have such a name.
-            UnknownProviderTraits: There is no such standard trait.
+            InvalidTrait: A custom trait has an invalid name.
+            UnknownProviderTraits: A standard trait does not exist.
         """
         names = set(names)
-        # In this transaction, so that a refused request leaves none.
+        # In this transaction, so that a refused request creates none.
         for name in sorted(name for name in Trait.unknown(self._db, names) if name.startswith("CUSTOM_")):
             Trait.check_name(name)
             Trait.create(self._db, name)
         self.provider.replace_traits(names)
 
     def delete(self) -> None:
-        """Delete the node with its provider; the holder, if there was one, has been released before.
+        """Delete the node with its provider.  The holder must already have been released.
 
         Raises:
             ProviderHasChildren, ProviderHasAllocations: A Placement client uses the provider.
@@ -187,30 +187,35 @@ class LockedNode:
     # --- the unit ---
 
     def align(self, *, reserved: bool | None = None) -> None:
-        """Write the inventory of the unit: reserved as stated, or without that if the node is not available.
+        """Write the inventory of the unit.
 
-        A class that does not exist is created, in this transaction, so that a refused request leaves none.
+        A missing class is created in this transaction, so that a refused request creates none.
+
+        Args:
+            reserved: Whether the unit is reserved; by default, if the node is unavailable.
         """
         wanted = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
         ResourceClass.create(self._db, wanted.resource_class)
         self.provider.replace_inventories([wanted], keep_others=True)
 
     def remove_unit(self, inventory_class: str) -> None:
-        """Remove the inventory of a class that the node had; a missing one is no error.
+        """Remove the inventory of a former class of the node, if it exists.
 
         Raises:
-            InventoryNotDeletable: It is allocated.
+            InventoryNotDeletable: The inventory is allocated.
         """
         if self.has_unit(inventory_class):
             self.provider.remove_inventory(inventory_class)
 
     def has_unit(self, inventory_class: str | None = None) -> bool:
-        """Return whether the provider has inventory of a class; None for that of the node."""
+        """Return whether the provider has inventory of a class, by default the class of the node."""
         wanted = inventory_class or self.node.inventory_class
-        return any(one.resource_class == wanted for one in Inventory.of_provider(self._db, self.provider.record))
+        return any(
+            inventory.resource_class == wanted for inventory in Inventory.of_provider(self._db, self.provider.record)
+        )
 
     def claimed(self, instance_uuid: str | None) -> None:
-        """Note that the transaction has changed the holder, which has moved the provider's generation."""
+        """Take over a new holder after a claim, which has advanced the provider's generation."""
         self._provider = None
         allocation = self.node.allocation_uuid if instance_uuid == self.node.instance_uuid else None
         self.node = replace(self.node, instance_uuid=instance_uuid, allocation_uuid=allocation)
@@ -222,15 +227,15 @@ def _check_name(db: Transaction, name: str) -> None:
         raise failures.NodeNameTaken(name=name)
 
 
-def _note(db: Transaction, was: Node | None, becomes: Node | None) -> None:
-    """Note for the history what changes of a node."""
-    changes: dict[Path, Pair] = {(name,): (getattr(was, name, None), getattr(becomes, name, None)) for name in _NOTED}
-    before, after = was.details if was else {}, becomes.details if becomes else {}
+def _note(db: Transaction, old: Node | None, new: Node | None) -> None:
+    """Record the change of a node in the history."""
+    changes: dict[Path, Pair] = {(name,): (getattr(old, name, None), getattr(new, name, None)) for name in _NOTED}
+    before, after = old.details if old else {}, new.details if new else {}
     for name in sorted({*before, *after}):
-        if differ(before.get(name), after.get(name)):
-            new = (_CHANGED if name in before else _PRESENT) if name in after else None
-            changes["details", name] = _PRESENT if name in before else None, new
-    uuid = (was or becomes).uuid  # type: ignore[union-attr]
+        if json_differs(before.get(name), after.get(name)):
+            mark = (_CHANGED if name in before else _PRESENT) if name in after else None
+            changes["details", name] = _PRESENT if name in before else None, mark
+    uuid = (old or new).uuid  # type: ignore[union-attr]
     db.note(_KIND, uuid, changes)
 
 

@@ -1,4 +1,4 @@
-"""Nodes as they are read: the row, and what the provider of the same uuid says."""
+"""Nodes as read from the database: the row, and the data of the provider of the same uuid."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from placement.extensions.baremetal.objects import states
 from placement.extensions.baremetal.tables import baremetal_allocations, baremetal_nodes
 from placement.uuids import canonical
 
-#: The class of the unit of a node that has no resource class.
+#: The class of the unit of a node without a resource class.
 UNCLASSIFIED = "CUSTOM_BAREMETAL_UNCLASSIFIED"
 
 
 def inventory_class(resource_class: str | None) -> str:
-    """Return the resource class of Placement that stands for a node's class (docs: baremetal-nodes)."""
+    """Return the Placement resource class for the class of a node (docs: baremetal-nodes)."""
     return os_resource_classes.normalize_name(resource_class) if resource_class else UNCLASSIFIED
 
 
-def differ(one: Any, other: Any) -> bool:
-    """Whether the JSON texts differ: to Python, 1 and true are equal."""
-    return json.dumps(one, sort_keys=True) != json.dumps(other, sort_keys=True)
+def json_differs(left: Any, right: Any) -> bool:
+    """Whether two values differ as JSON; in Python, 1 equals True."""
+    return json.dumps(left, sort_keys=True) != json.dumps(right, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node as one read found it.  Dates are naive, UTC."""
+    """A node as read from the database.  Dates are naive, UTC."""
 
     id: int
     uuid: str
@@ -54,16 +54,16 @@ class Node:
     maintenance: bool
     created_at: datetime.datetime
     updated_at: datetime.datetime | None
-    #: Everything that only describes the node (properties, extra, driver_info, instance_info, ...), by name.
+    #: Descriptive fields (properties, extra, driver_info, instance_info, ...), by name.
     details: Mapping[str, Any] = field(default_factory=dict)
-    #: The consumer that has allocations on the node's provider; None if it is free.
+    #: The consumer with allocations of the node's provider; None if the node is free.
     instance_uuid: str | None = None
-    #: The uuid of the allocation record of the holder; None if the holder has none.
+    #: The uuid of the holder's allocation record, if any.
     allocation_uuid: str | None = None
 
     @property
     def available(self) -> bool:
-        """Whether the node could be given away, if it is free: then nothing of its inventory is reserved."""
+        """Whether the node could be allocated if free; its unit is then not reserved."""
         return states.is_available(self.provision_state, self.power_state, self.maintenance, self.parent_node)
 
     @property
@@ -73,11 +73,11 @@ class Node:
 
     @classmethod
     def find(cls, db: Reading, ident: str) -> Self | None:
-        """Return the node with this uuid or, if it does not look like one, with this name; None if there is none."""
+        """Return the node with this uuid, or with this name if ``ident`` is not a uuid; None if not found."""
         uuid = canonical(ident)
         statement, wanted = (_BY_NAME, ident) if uuid is None else (_BY_UUID, uuid)
         for row in db.execute(statement, {"ident": wanted}):
-            if wanted in (row.uuid, row.name):  # some collations find it in another case, too
+            if wanted in (row.uuid, row.name):  # some collations ignore case
                 return cls(*row)
         return None
 
@@ -86,32 +86,32 @@ class Node:
         """Return the node with this uuid or name.
 
         Raises:
-            missing: There is none.
+            missing: No such node exists.
         """
-        found = cls.find(db, ident)
-        if found is None:
+        node = cls.find(db, ident)
+        if node is None:
             raise missing(node=ident)
-        return found
+        return node
 
     @classmethod
     def of_uuids(cls, db: Reading, uuids: Collection[str]) -> dict[str, Self]:
-        """Return those of the nodes that exist, by uuid."""
+        """Return the existing nodes among these, by uuid."""
         return {row.uuid: cls(*row) for row in batches.rows(db, _BY_UUIDS, "uuids", uuids)}
 
 
 def traits_of(db: Reading, uuids: Collection[str]) -> dict[str, list[str]]:
-    """Return the sorted traits of nodes, by uuid; a node without traits has an empty list."""
-    found: dict[str, list[str]] = {uuid: [] for uuid in uuids}
+    """Return the sorted traits of nodes, by uuid; an empty list for a node without traits."""
+    names_of: dict[str, list[str]] = {uuid: [] for uuid in uuids}
     for uuid, name in batches.rows(db, _TRAITS, "uuids", uuids):
-        found[uuid].append(name)
-    return {uuid: sorted(names) for uuid, names in found.items()}
+        names_of[uuid].append(name)
+    return {uuid: sorted(names) for uuid, names in names_of.items()}
 
 
 _N, _P, _A, _R = baremetal_nodes.c, resource_providers.c, allocations.c, baremetal_allocations.c
 _ON_PROVIDER = allocations.join(resource_providers, _P.id == _A.resource_provider_id)
-#: The holder of a node.  Of several consumers the one with the lowest allocation id holds it: a Placement client may
-#: have raised the total.  The sum keeps databases from reading allocations in the order of their ids until they find
-#: one of the provider.  Scalar subqueries are for the rows of a page alone; PostgreSQL makes joins before LIMIT.
+#: The holder of a node: the consumer with the lowest allocation id, as there may be several if a Placement client has
+#: raised the total.  ``+ 0`` keeps databases from scanning allocations by id for the first of the provider.  Scalar
+#: subqueries run only for the rows of a page, whereas PostgreSQL evaluates joins before LIMIT.
 INSTANCE_UUID: sa.ColumnElement[str | None] = (
     sa.select(_A.consumer_id)
     .select_from(_ON_PROVIDER)
@@ -121,14 +121,14 @@ INSTANCE_UUID: sa.ColumnElement[str | None] = (
     .correlate(baremetal_nodes)
     .scalar_subquery()
 )
-#: The record of the holder.
+#: The allocation record of the holder.
 ALLOCATION_UUID: sa.ColumnElement[str | None] = (
     sa.select(_R.uuid)
     .where(_R.node_uuid == _N.uuid, _R.uuid == INSTANCE_UUID)
     .correlate(baremetal_nodes)
     .scalar_subquery()
 )
-#: Selects what ``Node(*row)`` takes.
+#: Selects the columns of ``Node(*row)``.
 SELECT = sa.select(
     *(_N.id, _N.uuid, _N.name, _N.driver, _N.resource_class, _N.owner, _N.lessee, _N.parent_node),
     *(_N.provision_state, _N.target_provision_state, _N.provision_updated_at),
@@ -150,8 +150,8 @@ _TRAITS = (
 
 
 def instance_name(details: Mapping[str, Any]) -> str | None:
-    """Return the name of the instance: that which a client has set, or else what nova calls it, if it is a text."""
-    found = details.get("instance_name")
-    if found is None:
-        found = details.get("instance_info", {}).get("display_name")
-    return found if isinstance(found, str) else None
+    """Return the name of the instance: the one set by a client, else nova's display name; None unless a string."""
+    name = details.get("instance_name")
+    if name is None:
+        name = details.get("instance_info", {}).get("display_name")
+    return name if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""A page of the list of nodes: conditions, an order, and the columns that are shown, in one statement."""
+"""A page of the list of nodes: filters, order and columns in one statement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.uuids import canonical
 
 _N = baremetal_nodes.c
-#: What a page can show and be sorted by; the rest of a node is in ``details``.
+#: Columns that a page can show and sort by; other fields of a node are in ``details``.
 COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     **{column.name: column for column in baremetal_nodes.columns},
     "instance_uuid": INSTANCE_UUID,
@@ -31,51 +31,51 @@ COLUMNS: dict[str, sa.ColumnElement[Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFilter:
-    """Which nodes a client asks for; None is no condition, and the empty text matches nothing that is not set."""
+    """The filter of a list of nodes.  None means no condition; an empty string does not match unset values."""
 
     #: Values by column.
     columns: dict[str, Any] = field(default_factory=dict)
-    #: Values by name in ``details``; several are alternatives, and None among them stands for a name that is not set.
+    #: Alternative values by name in ``details``; None matches a name that is not set.
     details: dict[str, Sequence[str | None]] = field(default_factory=dict)
-    #: By name in ``details``, whether it is set to something else than false.
+    #: By name in ``details``, whether the value is set and not false.
     set: dict[str, bool] = field(default_factory=dict)
     instance_uuid: str | None = None
     associated: bool | None = None
     description_contains: str | None = None
-    #: A project that owns or leases them.
+    #: Projects, each of which must own or lease the nodes.
     projects: Sequence[str] = ()
-    #: Whether nodes with a parent are there.
+    #: Whether to include nodes with a parent.
     children: bool = False
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
-        """Return what to give to WHERE."""
-        found = [_N[name] == value for name, value in self.columns.items()]
-        found += [_any_of(detail(name), values) for name, values in self.details.items()]
+        """Return the conditions for WHERE."""
+        conditions = [_N[name] == value for name, value in self.columns.items()]
+        conditions += [_any_of(detail(name), values) for name, values in self.details.items()]
         for name, is_set in self.set.items():
             value = detail(name)
-            found.append(_is_set(value) if is_set else ~_is_set(value))
+            conditions.append(_is_set(value) if is_set else ~_is_set(value))
         if self.instance_uuid is not None:
-            # The first condition finds the few nodes of which the second looks at the holder.
-            found += [_N.uuid.in_(_held_by(self.instance_uuid)), self.instance_uuid == INSTANCE_UUID]
+            # The first condition selects few nodes, so that the holder of only these is looked up.
+            conditions += [_N.uuid.in_(_held_by(self.instance_uuid)), self.instance_uuid == INSTANCE_UUID]
         if self.associated is not None:
-            # No EXISTS, which PostgreSQL joins for all nodes before it counts those of the page.
-            found.append(INSTANCE_UUID.is_not(None) if self.associated else INSTANCE_UUID.is_(None))
+            # Not EXISTS, which PostgreSQL turns into a join of all nodes before LIMIT.
+            conditions.append(INSTANCE_UUID.is_not(None) if self.associated else INSTANCE_UUID.is_(None))
         if self.description_contains is not None:
-            found.append(detail("description").icontains(self.description_contains, autoescape=True))
-        found += self.of_projects()
+            conditions.append(detail("description").icontains(self.description_contains, autoescape=True))
+        conditions += self.of_projects()
         if not self.children:
-            found.append(_N.parent_node.is_(None))
-        return found
+            conditions.append(_N.parent_node.is_(None))
+        return conditions
 
     def of_projects(self) -> list[sa.ColumnElement[bool]]:
-        """Return the conditions about who owns or leases a node."""
-        # Measured with 50,000 nodes: databases merge both indexes for a project with few, and read in the order of the
-        # page for one with many, where a UNION in a subquery is up to 100 times slower.
+        """Return the conditions on the owner or lessee of a node."""
+        # Measured with 50,000 nodes: databases merge both indexes for a project with few nodes and read in the order of
+        # the page for one with many, for which a UNION in a subquery is up to 100 times slower.
         return [sa.or_(_N.owner == project, _N.lessee == project) for project in self.projects]
 
 
 def detail(name: str) -> sa.ColumnElement[Any]:
-    """Return an entry of ``details`` as text; null if it is not there.  See ``node.instance_name`` for that name."""
+    """Return an entry of ``details`` as text; null if missing.  See ``node.instance_name`` for that name."""
     entry: sa.ColumnElement[Any] = _N.details[name].as_string()
     if name == "instance_name":
         return sa.func.coalesce(entry, _N.details[("instance_info", "display_name")].as_string())
@@ -83,52 +83,52 @@ def detail(name: str) -> sa.ColumnElement[Any]:
 
 
 def _decoded(details: Any) -> Any:
-    """Return the value of a JSON text; PostgreSQL's driver returns the value."""
+    """Return the value of a JSON text; PostgreSQL's driver has already decoded it."""
     return orjson.loads(details) if isinstance(details, str | bytes) else details
 
 
 def _held_by(consumer: str) -> sa.Select[tuple[str]]:
-    """Return the query for the uuids of the providers on which a consumer holds something."""
+    """Return the query for the uuids of the providers with allocations of a consumer."""
     provider, held = resource_providers.alias(), allocations.alias()
-    found = sa.select(provider.c.uuid).join(held, held.c.resource_provider_id == provider.c.id)
-    return found.where(held.c.consumer_id == consumer)
+    query = sa.select(provider.c.uuid).join(held, held.c.resource_provider_id == provider.c.id)
+    return query.where(held.c.consumer_id == consumer)
 
 
 def _is_set(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    # SQLite has 1 and 0 where others have the texts of JSON.
+    # SQLite returns 1 and 0 where others return the JSON text.
     return sa.func.coalesce(value, "").not_in(["", "false", "0"])
 
 
 def _any_of(value: sa.ColumnElement[Any], wanted: Sequence[str | None]) -> sa.ColumnElement[bool]:
     texts = [text for text in wanted if text is not None]
-    among = value.in_(texts)
-    return among if len(texts) == len(wanted) else sa.or_(among, value.is_(None))
+    matches = value.in_(texts)
+    return matches if len(texts) == len(wanted) else sa.or_(matches, value.is_(None))
 
 
-def read(db: Reading, paging: Paging, names: Sequence[str], wanted: NodeFilter) -> list[dict[str, Any]]:
-    """Return columns of the nodes that a client asks for, by name.
+def read(db: Reading, paging: Paging, names: Sequence[str], node_filter: NodeFilter) -> list[dict[str, Any]]:
+    """Return columns of the nodes on a page, by name.
 
     Args:
-        paging: Its sort key is a column, or a name in ``details``.
-        names: Those of the columns.
+        paging: The sort key is a column or a name in ``details``.
+        names: The columns to return.
 
     Raises:
-        NodeNotFound: The projects have no node with the uuid of the marker.
+        NodeNotFound: The marker is not a node of the projects in the filter.
     """
     key = COLUMNS.get(paging.sort_key, detail(paging.sort_key))
     after = None
     if paging.marker is not None:
-        # Of the filter the projects alone: the node may have changed since its page was shown, but a comparison with a
-        # node that the caller may not see would disclose its values.
+        # Only the projects of the filter apply: the node may have changed since its page was shown, but comparing with
+        # a node that the caller may not see would disclose its values.
         marker = canonical(paging.marker)
-        row = db.execute(sa.select(_N.id, key).where(_N.uuid == marker, *wanted.of_projects())).first()
+        row = db.execute(sa.select(_N.id, key).where(_N.uuid == marker, *node_filter.of_projects())).first()
         if row is None:
             raise NodeNotFound(node=marker)
         after = (row[0], row[1])
     columns = [COLUMNS[name].label(name) for name in names]
-    found = keyset.read(db, paging, columns, wanted.conditions(), _N.id, key, after)
-    rows = [dict(zip(names, row, strict=True)) for row in found]
+    rows = keyset.read(db, paging, columns, node_filter.conditions(), _N.id, key, after)
+    nodes = [dict(zip(names, row, strict=True)) for row in rows]
     if "details" in names:
-        for shown in rows:
-            shown["details"] = _decoded(shown["details"])
-    return rows
+        for node in nodes:
+            node["details"] = _decoded(node["details"])
+    return nodes

@@ -1,4 +1,4 @@
-"""Changes of nodes that clients ask for by their new values: creation, PATCH, verbs and deletion, with their rules."""
+"""Changes of nodes requested by clients: creation, PATCH, provision verbs and deletion, with their rules."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.tables import baremetal_nodes
 from placement.objects.consumer import Owner
 
-#: New values by name of the field; None in ``details`` for the default.
+#: New values by field; None resets a field in ``details`` to its default.
 Values = Mapping[str, Any]
 Check = Callable[[Node], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a change depends on of the one who asks for it."""
+    """The rights and the owner of consumers of a caller."""
 
     #: Returns whether the caller may see a node.
     may_see: Callable[[Node], bool]
-    #: Returns who owns a consumer that the caller makes, for a node of this owner.
+    #: Returns the owner of a consumer created by the caller for a node with this owner.
     consumer_owner: Callable[[str | None], Owner]
-    #: Whether an existing consumer may be of another project than one that the caller makes.
+    #: Whether an existing consumer may belong to another project than one created by the caller.
     any_consumer: bool = False
 
 
 _COLUMNS = {column.name for column in baremetal_nodes.columns} - {"details"}
-#: What the holding of the node follows, so that a lock of the node alone does not do.
+#: Fields that affect the holder's allocation: the consumer must be locked before the node.
 _HOLDING = {"instance_uuid", "resource_class"}
 
 
 def create(db: Transaction, uuid: str, values: Values, caller: Caller) -> LockedNode:
-    """Insert a node, held by the consumer ``instance_uuid`` if the values have one.
+    """Insert a node, allocated to the consumer ``instance_uuid`` if given.
 
     Raises:
-        NodeUuidTaken, NodeNameTaken, NodeTaken, ConsumerHoldsElsewhere: Something is taken.
+        NodeUuidTaken, NodeNameTaken: Another node has the uuid or name.
+        NodeTaken, ConsumerHoldsElsewhere: The node cannot be allocated to the consumer.
         UnknownParent: The parent does not exist, or the caller may not see it.
     """
     values = _with_parent(db, values, uuid, caller)
@@ -69,12 +70,12 @@ def create(db: Transaction, uuid: str, values: Values, caller: Caller) -> Locked
 
 
 def change(db: Transaction, node: Node, changes_of: Callable[[Node], Values], caller: Caller) -> LockedNode:
-    """Give a node new values, and return it locked.
+    """Change fields of a node, and return it locked.
 
     Args:
-        node: As this attempt has read it without a lock.
-        changes_of: Returns what is to change of a node as it is; it is asked again once the node is locked, if the node
-            has changed since it was read.
+        node: The node read by this attempt without a lock.
+        changes_of: Returns the new values for a node; called again under the lock if the node has changed since it was
+            read.
 
     Raises:
         Failure: The state of the node does not allow the change, or a name or a consumer is taken.
@@ -94,14 +95,14 @@ def change(db: Transaction, node: Node, changes_of: Callable[[Node], Values], ca
 
 
 def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -> LockedNode:
-    """Bring the node to the state that the verb leads to; undeployment ends its holder.
+    """Move the node to the target state of the verb; undeployment releases the holder's allocation.
 
     Args:
-        node: As this attempt has read it without a lock.
+        node: The node read by this attempt without a lock.
         permit: Called with the locked node; raises a Failure unless the caller may do this.
 
     Raises:
-        VerbNotPossible: Not in this state.
+        VerbNotPossible: The verb is not allowed in the state of the node.
         NodeInMaintenance, NodeRetired, NodeProtected, InstanceTraitsMissing: The node does not allow it.
     """
     verb = states.ALIASES.get(verb, verb)
@@ -109,11 +110,11 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
     def move(locked: LockedNode) -> None:
         present = locked.node
         permit(present)
-        state = states.after(verb, present.provision_state)
+        state = states.target(verb, present.provision_state)
         if state is None:
             raise failures.VerbNotPossible(verb=verb, node=present.uuid, state=present.provision_state)
         _check_verb(db, present, verb)
-        # With everything that an action which failed has left behind.
+        # Clear the traces of a failed action as well.
         details: dict[str, Any] = {"last_error": None}
         if verb == "deleted":
             details["instance_info"] = None
@@ -129,15 +130,15 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
 
 
 def delete(db: Transaction, node: Node, permit: Check) -> None:
-    """Delete the node with its provider, and end its holder.
+    """Delete the node with its provider, and release the holder's allocation.
 
     Args:
-        node: As this attempt has read it without a lock.
+        node: The node read by this attempt without a lock.
         permit: As for ``set_provision_state``.
 
     Raises:
         NodeProtected, NodeTaken, NodeNotDeletable: The node does not allow it.
-        ProviderHasChildren, ProviderHasAllocations: A Placement client needs the provider.
+        ProviderHasChildren, ProviderHasAllocations: A Placement client uses the provider.
     """
 
     def check(locked: LockedNode) -> None:
@@ -153,7 +154,7 @@ def delete(db: Transaction, node: Node, permit: Check) -> None:
 
 
 def missing_traits(db: Reading, node: Node) -> list[str]:
-    """Return the traits that the instance was given the node for, and that the node does not have."""
+    """Return the traits required by the instance that the node does not have."""
     wanted = node.details.get("instance_info", {}).get("traits")
     if not isinstance(wanted, list) or not wanted:
         return []
@@ -179,11 +180,11 @@ def _check_unprotected(node: Node) -> None:
 
 
 def _change_holding(db: Transaction, node: Node, values: Values, caller: Caller) -> LockedNode:
-    """Write class and holder of the node: the consumer is locked before the node."""
+    """Change the class and the holder of the node, locking the consumer before the node."""
     instance = values.get("instance_uuid", node.instance_uuid)
 
     def check(locked: LockedNode) -> None:
-        # The values were made for the node as it was read.
+        # The values were computed for the node as read.
         if locked.node != node:
             raise Collision
         _check(node, values)
@@ -214,7 +215,7 @@ def _change_holding(db: Transaction, node: Node, values: Values, caller: Caller)
 
 
 def _delete_ended(db: Transaction, node: Node, consumer: str) -> None:
-    """Delete the row of a record of the consumer that has ended, which would be shown again."""
+    """Delete the ended record of a new holder, which would otherwise become active again."""
     if node.instance_uuid != consumer:
         Record.delete_of_consumer(db, consumer)
 
@@ -233,10 +234,10 @@ def _write(locked: LockedNode, values: Values) -> None:
 
 
 def _check(node: Node, values: Values) -> None:
-    """Check what the state of the node allows.
+    """Check that the state of the node allows the new values.
 
     Raises:
-        Failure: It does not allow one of the values.
+        Failure: The state does not allow one of the values.
     """
     state = node.provision_state
     if "resource_class" in values and state not in states.CHANGEABLE:
@@ -257,14 +258,14 @@ def _with_parent(db: Transaction, values: Values, uuid: str, caller: Caller) -> 
     parent = values.get("parent_node")
     if parent is None:
         return values
-    found = Node.find(db, parent)
-    if found is None or found.uuid == uuid or not caller.may_see(found):
+    node = Node.find(db, parent)
+    if node is None or node.uuid == uuid or not caller.may_see(node):
         raise failures.UnknownParent(parent=parent)
-    return {**values, "parent_node": found.uuid}
+    return {**values, "parent_node": node.uuid}
 
 
 def _split(values: Values) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the columns and the entries of ``details``; the rest is the provider's."""
+    """Return the values for columns and for ``details``; ``instance_uuid`` is neither."""
     columns = {name: value for name, value in values.items() if name in _COLUMNS - {"uuid"}}
     details = {name: value for name, value in values.items() if name not in _COLUMNS and name != "instance_uuid"}
     return columns, details

@@ -1,9 +1,9 @@
-"""The start and end of allocations: a request for any node that fits, a record of a node in use, a record deleted.
+"""The start and end of allocations: requests for any node that fits, records for nodes in use, deletion of records.
 
-A node is chosen in the index, outside of the transaction, so the choice may be out of date.  The transaction places a
-claim, which locks the node, and then verifies that the node still fits the request.  If it does not, another node is
-chosen in a newer snapshot.  So a request ends in error only if at some moment no node fitted it, and no record stays
-between the two states.
+A node is chosen from the index outside the transaction, so the choice may be stale.  The transaction places a claim,
+which locks the node, and then verifies that the node still fits the request.  If not, another node is chosen from a
+newer snapshot.  A request therefore fails only if no node fitted it at some point in time, and a record is either
+active or in error, never in between.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _NO_TRAITS = "no suitable nodes have the requested traits %(traits)s"
 _FAILED = "Failed to process allocation %(uuid)s: %(reason)s."
 _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 
-#: Seconds: how old the snapshot of a first guess may be.
-GUESS_AGE = 1.0
+#: Seconds: the largest age of the snapshot for the first, optimistic choice.
+MAX_SNAPSHOT_AGE = 1.0
 
-#: Most requests that lose a node get one in the next round, or the one after it; pauses spread out the others.
+#: Rounds before the first pause.  Most requests that lose a node get another within two rounds; pauses spread the rest.
 _ROUNDS_WITHOUT_PAUSE = 3
 
-#: Failures of a claim on a node that was deleted, taken or made unavailable after the choice.
-_GONE = (
+#: Failures of a claim if the node was deleted, taken or made unavailable after the choice.
+_NODE_CHANGED = (
     errors.NoInventoryToAllocate,
     errors.AmountAgainstConstraints,
     errors.CapacityExceeded,
@@ -60,33 +60,33 @@ _GONE = (
 
 
 class _Lost(Exception):
-    """The candidate does not fit any more."""
+    """The candidate no longer fits."""
 
 
 # --- any node that fits ----------------------------------------------------------------------------------------------
 
 
-class Allocating:
-    """A request on its way to a node."""
+class NodeRequest:
+    """A request for any node that fits."""
 
     def __init__(self, database: Database, index: LiveIndex, wanted: Record, owner: Owner, *, attempts: int) -> None:
-        """Take what is needed.
+        """Prepare the request.
 
         Args:
-            wanted: The request, validated.
-            owner: That of the consumer that will hold the node.
-            attempts: The largest number of attempts at one claim.
+            wanted: The validated request.
+            owner: The owner of the consumer that will hold the node.
+            attempts: Maximum number of attempts at one claim.
         """
         self._database, self._index, self._wanted, self._owner = database, index, wanted, owner
         self._attempts = attempts
         self._refused: set[CandidateNode] = set()
 
     def place(self) -> None:
-        """Give the request a node that fits it, and record that; record an error if no node fits.
+        """Allocate a node that fits and record it; record an error if no node fits.
 
         Raises:
-            RecordUuidTaken, RecordNameTaken: Another record has it.
-            AllocationsChanged: A claim collided too often, or other claims took each chosen node until the deadline.
+            RecordUuidTaken, RecordNameTaken: Another record has the uuid or name.
+            AllocationsChanged: A claim collided too often, or other claims took every chosen node until the deadline.
         """
         try:
             outcome = self._outcome()
@@ -97,10 +97,10 @@ class Allocating:
 
     def _outcome(self) -> signals.NodeOutcome:
         deadline = retry.new_deadline()
-        candidate = self._guess()
-        number = 0
+        candidate = self._optimistic_candidate()
+        rounds = 0
         while True:
-            number += 1
+            rounds += 1
             if candidate is None:
                 choice = Choice(self._index.current(), self._wanted, self._refused)
                 candidate = self._database.read(choice.candidate)
@@ -110,27 +110,28 @@ class Allocating:
                 return outcome
             if retry.is_over(deadline):
                 raise errors.AllocationsChanged()
-            if number >= _ROUNDS_WITHOUT_PAUSE:
-                retry.pause(number)
+            if rounds >= _ROUNDS_WITHOUT_PAUSE:
+                retry.pause(rounds)
             candidate = None
 
-    def _guess(self) -> CandidateNode | None:
-        """Return a candidate without a refresh of the index, which takes more statements than the rest of the choice.
+    def _optimistic_candidate(self) -> CandidateNode | None:
+        """Return a candidate from a snapshot that may be stale.
 
-        Most nodes that were free a moment ago still are, and the rows are read in any case.  A request with a name has
-        no guess: the node of that name may be free, and not in this snapshot yet.
+        This saves the refresh of the index, which takes more statements than the rest of the choice.  Most nodes free
+        in a recent snapshot are still free, and the rows are read in any case.  None for a request with a name: the
+        node of that name may have become free since.
         """
         if self._wanted.name is not None:
             return None
-        return self._database.read(Choice(self._index.recent(GUESS_AGE), self._wanted).guess)
+        return self._database.read(Choice(self._index.recent(MAX_SNAPSHOT_AGE), self._wanted).sampled_candidate)
 
     def _claimed(self, candidate: CandidateNode) -> signals.NodeOutcome | None:
-        """Claim the node and record it; if it does not fit any more, refuse it, and return None."""
+        """Claim the node and record it; return None and refuse the node if it no longer fits."""
         try:
             self._database.write(
                 lambda db: self._claim(db, candidate), attempts=self._attempts, exhausted=errors.AllocationsChanged
             )
-        except (_Lost, *_GONE):
+        except (_Lost, *_NODE_CHANGED):
             self._refused.add(candidate)
             return None
         except errors.ConsumerGenerationConflict:
@@ -141,10 +142,10 @@ class Allocating:
     def _claim(self, db: Transaction, candidate: CandidateNode) -> None:
         wanted = self._wanted
         unit = {candidate.uuid: {inventory_class(wanted.resource_class): 1}}
-        # After a collision the id is read: a provider that was deleted and made again has another one.
+        # Read the id after a collision: a recreated provider has another.
         ids = {candidate.uuid: candidate.provider_id} if db.attempt == 1 else None
         ClaimSet(db, [Claim(wanted.uuid, unit, self._owner, generation=None)]).place(ids)
-        # The claim has locked the provider: what is read now does not change any more.
+        # The claim has locked the provider, so the node cannot change.
         locked = LockedNode.of_claim(db, candidate.uuid)
         fitting = locked.node.instance_uuid == wanted.uuid and fits(wanted, locked.node)
         if not fitting or (wanted.traits and not _has_traits(db, locked.node, wanted)):
@@ -154,7 +155,7 @@ class Allocating:
         try:
             record.insert(db)
         except RecordUuidTaken:
-            # The consumer is new, so a record of it with a node has ended.  If kept, it would count as active now.
+            # The consumer is new, so its record with a node has ended; kept, it would become active again.
             Record.delete_of_consumer(db, wanted.uuid)
             record.insert(db)
 
@@ -165,8 +166,8 @@ class Allocating:
         template = _NO_REQUESTED_NODES if wanted.candidate_nodes else _NO_NODES
         if wanted.traits and self._database.read(choice.without_traits().candidate) is not None:
             outcome, template = "no_traits", _NO_TRAITS
-        facts = {"resource_class": wanted.resource_class, "traits": ", ".join(sorted(set(wanted.traits)))}
-        return self._failed(outcome, _FAILED % {"uuid": wanted.uuid, "reason": template % facts})
+        details = {"resource_class": wanted.resource_class, "traits": ", ".join(sorted(set(wanted.traits)))}
+        return self._failed(outcome, _FAILED % {"uuid": wanted.uuid, "reason": template % details})
 
     def _failed(self, outcome: signals.NodeOutcome, error: str) -> signals.NodeOutcome:
         record = replace(self._wanted, last_error=error, updated_at=utcnow())
@@ -179,7 +180,7 @@ def _has_traits(db: Transaction, node: Node, wanted: Record) -> bool:
 
 
 def _note_traits(locked: LockedNode, wanted: Record) -> None:
-    """Write the requested traits to ``instance_info`` of the node, where deployment tools read them."""
+    """Write the requested traits to ``instance_info`` of the node for deployment tools."""
     information = locked.node.details.get("instance_info") or {}
     locked.update(details={"instance_info": {**information, "traits": list(wanted.traits)}})
 
@@ -190,29 +191,29 @@ def _note_traits(locked: LockedNode, wanted: Record) -> None:
 def backfill(
     db: Transaction, node: Node, wanted: Record, owner: Owner, *, keep_holder: bool, any_project: bool = False
 ) -> Record:
-    """Record that a node in use is allocated, and return the record.
+    """Add the allocation record of a node in use, and return the record.
 
-    A node without holder is given to a new consumer.  One that has a holder keeps it.
+    A node without a holder is allocated to a new consumer.
 
     Args:
-        node: As this attempt has read it.
-        wanted: The request.  An empty class means that of the node.
-        owner: That of a new consumer.
-        keep_holder: Whether the record gets the uuid of the node's holder, if it has one, and not that of the request.
-        any_project: Whether an existing consumer of the request's uuid may be of another project than the request's.
+        node: The node read by this attempt.
+        wanted: The request.  An empty class means the class of the node.
+        owner: The owner of a new consumer.
+        keep_holder: Whether the record gets the uuid of the node's holder, if any, instead of that in the request.
+        any_project: Whether an existing consumer with the uuid of the request may belong to another project.
 
     Raises:
-        BackfillRefused: The node is not in use, or does not match the request.
+        BackfillRefused: The node is not in use or does not match the request.
         NodeTaken: Another consumer holds the node.
-        ConsumerHoldsElsewhere: The consumer holds another node, or is of another project.
-        RecordUuidTaken, RecordNameTaken: Another record has it.
+        ConsumerHoldsElsewhere: The consumer holds another node or belongs to another project.
+        RecordUuidTaken, RecordNameTaken: Another record has the uuid or name.
     """
     if keep_holder and node.instance_uuid is not None:
         wanted = replace(wanted, uuid=node.instance_uuid)
 
     def insert(locked: LockedNode) -> None:
         if (locked.node.owner, locked.node.lessee) != (node.owner, node.lessee):
-            raise Collision  # the caller may have no right to it any more
+            raise Collision  # the caller may have lost access
         resource_class = wanted.resource_class or locked.node.resource_class
         replace(wanted, node_uuid=node.uuid, resource_class=resource_class, updated_at=utcnow()).insert(db)
         _check_backfill(locked.node, traits_of(db, [node.uuid])[node.uuid], wanted)
@@ -228,7 +229,7 @@ def backfill(
         holding.assign(db, uuid, unit, wanted.uuid, owner, any_project=any_project, unavailable=True, check=insert)
     record = Record.find(db, wanted.uuid)
     if record is None:
-        # The kept holder has ended since it was read: that takes no lock of the node.
+        # The kept holder has released the node since the read, which needs no lock of the node.
         raise Collision
     return record
 
@@ -254,10 +255,10 @@ def _check_backfill(node: Node, traits: Sequence[str], wanted: Record) -> None:
 
 
 def end(db: Transaction, record: Record) -> None:
-    """Delete the record; the node of an active one is free from then on.
+    """Delete a record, and release the node of an active one.
 
     Args:
-        record: As this attempt has read it.
+        record: The record read by this attempt.
 
     Raises:
         AllocationNeeded: The state of the node does not allow it.
@@ -272,6 +273,6 @@ def end(db: Transaction, record: Record) -> None:
         if not states.may_lose_allocation(present.provision_state, target, present.maintenance):
             raise AllocationNeeded(allocation=record.uuid, node=present.uuid, state=present.provision_state)
         if not record.delete(db):
-            raise Collision  # the uuid may be that of another project's allocation by now
+            raise Collision  # the uuid may have been reused by another project
 
     holding.end(db, record.node_uuid, record.uuid, check)

@@ -1,8 +1,8 @@
-"""Allocation records: what is requested, and the node it becomes.
+"""Allocation records: requests for nodes, and the nodes allocated.
 
-A record with a node is active as long as the consumer of its uuid holds something on that node's provider.  Once a
-Placement client has ended or moved the consumer, the record has ended: nothing shows it, and its row is deleted by the
-next write that needs its name, its uuid or its node.
+A record with a node is active as long as the consumer of its uuid has an allocation of the node's provider.  When a
+Placement client deletes or moves that allocation, the record ends: it is no longer shown, and the next write that needs
+its name, uuid or node deletes the row.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ALLOCATING, ACTIVE, ERROR = "allocating", "active", "error"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An allocation record: as one read found it, or a request that is not recorded yet.  Dates are naive, UTC."""
+    """An allocation record as read from the database, or a request not yet recorded.  Dates are naive, UTC."""
 
     uuid: str
     name: str | None
     resource_class: str | None
     owner: str | None
     traits: Sequence[str]
-    #: The uuids of the nodes that the request is limited to; empty for no limit.
+    #: Uuids of the nodes to choose from; empty for any node.
     candidate_nodes: Sequence[str]
     extra: Mapping[str, Any]
     created_at: datetime.datetime
@@ -59,24 +59,24 @@ class Record:
 
     @classmethod
     def find(cls, db: Reading, ident: str) -> Self | None:
-        """Return the record with this uuid or, if it does not look like one, with this name; None if there is none."""
-        return cls._found(db, _SELECT, ident)
+        """Return the record with this uuid, or with this name if ``ident`` is not a uuid; None if not found."""
+        return cls._find(db, _SELECT, ident)
 
     @classmethod
     def get(cls, db: Reading, ident: str) -> Self:
-        """Return the record that ``find`` does; raises RecordNotFound."""
-        found = cls.find(db, ident)
-        if found is None:
+        """Return the record with this uuid or name; raises RecordNotFound."""
+        record = cls.find(db, ident)
+        if record is None:
             raise RecordNotFound(allocation=ident)
-        return found
+        return record
 
     @classmethod
     def lock(cls, db: Transaction, ident: str) -> Self:
-        """Return the record that ``find`` does, its row locked until the transaction ends; raises RecordNotFound."""
-        found = cls._found(db, _LOCK, ident)
-        if found is None:
+        """Return the record with this uuid or name, locked until the transaction ends; raises RecordNotFound."""
+        record = cls._find(db, _LOCK, ident)
+        if record is None:
             raise RecordNotFound(allocation=ident)
-        return found
+        return record
 
     @classmethod
     def of_node(cls, db: Reading, node_uuid: str) -> Self:
@@ -87,7 +87,7 @@ class Record:
         return cls(*row)
 
     @classmethod
-    def _found(cls, db: Reading, select: sa.Select[Any], ident: str) -> Self | None:
+    def _find(cls, db: Reading, select: sa.Select[Any], ident: str) -> Self | None:
         uuid = canonical(ident)
         column, key = (_R.name, ident) if uuid is None else (_R.uuid, uuid)
         row = db.execute(select.where(column == sa.bindparam("key")), {"key": key}).first()
@@ -96,10 +96,10 @@ class Record:
     # --- writing ---
 
     def insert(self, db: Transaction) -> None:
-        """Insert the row of a request, after deleting rows of ended records that have its name, uuid or node.
+        """Insert the row of a request after deleting ended records with its name, uuid or node.
 
         Raises:
-            RecordUuidTaken, RecordNameTaken: Another record has it.
+            RecordUuidTaken, RecordNameTaken: Another record has the uuid or name.
             NodeTaken: Another record is active on the node.
         """
         _vacate(db, uuid=self.uuid, name=self.name, node_uuid=self.node_uuid)
@@ -107,7 +107,7 @@ class Record:
         db.execute(sa.insert(baremetal_allocations), columns)
 
     def update(self, db: Transaction, *, name: str | None, extra: Mapping[str, Any]) -> Self:
-        """Write the row of a locked record, and return the record as it is then; raises RecordNameTaken."""
+        """Write the row of a locked record, and return the updated record; raises RecordNameTaken."""
         if name is not None and name != self.name:
             _vacate(db, name=name)
         now = utcnow()
@@ -115,23 +115,23 @@ class Record:
         return replace(self, name=name, extra=extra, updated_at=now)
 
     def delete(self, db: Transaction) -> bool:
-        """Delete the row, whether or not the record has ended meanwhile; return whether it was there."""
+        """Delete the row, even of an ended record; return whether it existed."""
         return db.execute(_DELETE, {"ids": [self.id]}).rowcount == 1
 
     @classmethod
     def delete_of_consumer(cls, db: Transaction, consumer: str) -> None:
-        """Delete the record of a consumer that ends, if it has one and the record is not in error."""
+        """Delete the record of a consumer, unless the record is in error."""
         db.execute(_DELETE_OF_CONSUMER, {"uuid": consumer})
 
 
-def _vacate(db: Transaction, **wanted: str | None) -> None:
-    """Delete the rows of ended records that have one of these unique values, by column.
+def _vacate(db: Transaction, **values: str | None) -> None:
+    """Delete ended records that have one of these values of unique columns.
 
     Raises:
-        RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has it.
+        RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has one of the values.
     """
-    taken = {column: value for column, value in wanted.items() if value is not None}
-    # That of the uuid first: of several failures a client is told that one, on every database.
+    taken = {column: value for column, value in values.items() if value is not None}
+    # The row with the uuid first, so that every database reports the same one of several conflicts.
     rows = sorted(db.execute(_conflicting(tuple(taken)), taken), key=lambda row: row.uuid != taken.get("uuid"))
     for row in rows:
         if not row.ended:
@@ -149,7 +149,7 @@ def _refuse(row: Any, taken: Mapping[str, str]) -> None:
 
 
 _R = baremetal_allocations.c
-#: Selects what ``Record(*row)`` takes.
+#: Selects the columns of ``Record(*row)``.
 _SELECT = sa.select(
     *(_R.uuid, _R.name, _R.resource_class, _R.owner, _R.traits, _R.candidate_nodes, _R.extra, _R.created_at),
     *(_R.node_uuid, _R.last_error, _R.updated_at, _R.id),
@@ -170,6 +170,6 @@ _DELETE_OF_CONSUMER = sa.delete(baremetal_allocations).where(_R.uuid == sa.bindp
 
 @functools.lru_cache
 def _conflicting(columns: tuple[str, ...]) -> sa.Select[Any]:
-    """Return the query for the rows that have one of these unique values, and whether their records have ended."""
+    """Return the query for records with one of these values of unique columns, and whether each has ended."""
     same = [_R[column] == sa.bindparam(column) for column in columns]
     return sa.select(_R.id, _R.uuid, _R.name, _R.node_uuid, sa.not_(RECORD_IS_LIVE).label("ended")).where(sa.or_(*same))

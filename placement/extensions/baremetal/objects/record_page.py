@@ -1,4 +1,4 @@
-"""A page of the list of allocation records: conditions, an order, and the record that it begins after."""
+"""A page of the list of allocation records: filters, order and columns in one statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placement.extensions.baremetal.tables import RECORD_IS_LIVE, baremetal_allo
 
 _R = baremetal_allocations.c
 _IN_ERROR = _R.node_uuid.is_(None)
-#: What records can be sorted by.
+#: Columns by which records can be sorted.
 SORT_KEYS: dict[str, sa.ColumnElement[Any]] = {
     "state": sa.case((_IN_ERROR, ERROR), else_=ACTIVE),
     **{
@@ -24,7 +24,7 @@ SORT_KEYS: dict[str, sa.ColumnElement[Any]] = {
         for name in ("id", "uuid", "name", "resource_class", "owner", "last_error", "created_at", "updated_at")
     },
 }
-#: What a page can show.
+#: Columns that a page can show.
 COLUMNS: dict[str, sa.ColumnElement[Any]] = {**{column.name: column for column in _R}, **SORT_KEYS}
 
 
@@ -37,12 +37,12 @@ def read(
     after: Record | Row[Any] | None = None,
     **values: str | None,
 ) -> Sequence[Row[Any]]:
-    """Return columns of the records that a client asks for; None is no condition.
+    """Return columns of the records on a page; None means no condition.
 
     Args:
-        columns: Names in COLUMNS: traits, candidates and ``extra`` of a page can take much memory.
-        after: The last record of the page before.
-        values: By column.
+        columns: Names in COLUMNS; traits, candidates and ``extra`` of a page can take much memory.
+        after: The last record of the previous page.
+        values: Required values by column.
     """
     if state not in (None, ACTIVE, ERROR):
         return []

@@ -1,7 +1,7 @@
-"""Provision states of nodes: which one a verb leads to, and what may happen to a node in each.
+"""Provision states of nodes: the transitions by verb, and the actions allowed in each state.
 
-No hardware is driven, so a verb leads to its last state at once.  The states in between exist only on nodes that were
-imported from a service that does drive hardware (docs: baremetal-nodes).
+No hardware is controlled, so a verb leads to its final state at once.  Intermediate states occur only on nodes imported
+from a service that controls hardware (docs: baremetal-nodes).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ ENROLL = "enroll"
 MANAGEABLE = "manageable"
 AVAILABLE = "available"
 ACTIVE = "active"
-#: States that a node has because an action on it failed.
+#: States after a failed action.
 _FAILED = {
     *("adopt failed", "clean failed", "deploy failed", "error", "inspect failed", "rescue failed", "unrescue failed"),
 }
 _SERVICE = {"servicing", "service wait", "service failed", "service hold"}
 
-#: Every state that a node may have, of this service or of one that it was imported from.
+#: All states, of this service and of services from which nodes are imported.
 ALL = {
     *(ENROLL, MANAGEABLE, AVAILABLE, ACTIVE, *_FAILED, *_SERVICE, "adopting", "cleaning", "clean wait", "clean hold"),
     *("deleted", "deleting", "deploying", "deploy hold", "deploy wait", "inspecting", "inspect wait", "rebuild"),
@@ -26,7 +26,7 @@ ALL = {
 }
 FAULTS = ("power failure", "clean failure", "rescue abort failure", "service failure")
 
-#: The states that each verb leads to, by the states in which it is possible.
+#: Target states by verb and current state.
 VERBS: Mapping[str, Mapping[str, str]] = {
     "manage": dict.fromkeys((ENROLL, AVAILABLE, *sorted(_FAILED - {"error", "deploy failed"})), MANAGEABLE),
     "provide": {MANAGEABLE: AVAILABLE},
@@ -39,7 +39,7 @@ VERBS: Mapping[str, Mapping[str, str]] = {
 #: Other names of verbs.
 ALIASES: Mapping[str, str] = {"deploy": "active", "undeploy": "deleted"}
 
-#: Power states by the target that is asked for.
+#: Power states by requested target.
 POWER: Mapping[str, str] = {
     "power on": "power on",
     "power off": "power off",
@@ -50,19 +50,19 @@ POWER: Mapping[str, str] = {
 POWER_ERROR = "error"
 
 _DELETABLE = {ENROLL, MANAGEABLE, AVAILABLE, "adopt failed"}
-#: States in which the class of a node may change, and its allocation may end with its instance_uuid.
+#: States in which the class of a node may change, and ``instance_uuid`` may be removed with its allocation.
 CHANGEABLE = (ENROLL, "inspecting", "inspect wait", MANAGEABLE, AVAILABLE)
-#: States of a node with a target in which its allocation may be deleted all the same.
+#: States in which the allocation may be deleted even if the node has a target state.
 _UNLOCKED = {*_FAILED, *_SERVICE, "inspecting", "inspect wait", "verifying"}
 
 
-def after(verb: str, state: str) -> str | None:
-    """Return the state that the verb leads to from ``state``; None if it is not possible there."""
+def target(verb: str, state: str) -> str | None:
+    """Return the target state of the verb from ``state``; None if the verb is not allowed there."""
     return VERBS.get(ALIASES.get(verb, verb), {}).get(state)
 
 
 def is_available(provision_state: str, power_state: str | None, maintenance: bool, parent_node: str | None) -> bool:
-    """Whether a node could be given away, if it is free."""
+    """Whether a node could be allocated if free."""
     powered = power_state is not None and power_state != POWER_ERROR
     return provision_state == AVAILABLE and powered and not maintenance and parent_node is None
 
@@ -77,8 +77,8 @@ def may_lose_instance(state: str, maintenance: bool) -> bool:
     return maintenance or state in CHANGEABLE
 
 
-def may_lose_allocation(state: str, target: str | None, maintenance: bool) -> bool:
+def may_lose_allocation(state: str, target_state: str | None, maintenance: bool) -> bool:
     """Whether a client may delete the allocation of the node."""
     if maintenance:
         return True
-    return state != ACTIVE and (target is None or state in _UNLOCKED)
+    return state != ACTIVE and (target_state is None or state in _UNLOCKED)

@@ -1,1 +1,1 @@
-"""Documents and queries, as clients send them."""
+"""Schemas of documents and queries, and the presentation of objects."""

@@ -15,7 +15,7 @@ from placement.extensions.baremetal import versions
 from placement.extensions.baremetal.objects.record import Record
 from placement.extensions.baremetal.schemas import json_patch
 from placement.extensions.baremetal.schemas.name import is_name
-from placement.extensions.baremetal.schemas.node import MOST_TRAITS
+from placement.extensions.baremetal.schemas.node import MAX_TRAITS
 from placement.extensions.baremetal.schemas.query import PAGING
 from placement.extensions.baremetal.schemas.reply import Links, date
 from placement.extensions.baremetal.versions import Version
@@ -26,7 +26,7 @@ from placement.uuids import is_uuid
 
 _STANDARD_TRAITS = frozenset(os_traits.get_traits())
 _CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]+")
-#: The most nodes that a request can be limited to.
+#: Candidate nodes in a request, at most.
 MAX_CANDIDATES = 1000
 
 FIELDS = (
@@ -55,16 +55,16 @@ class UnusableTrait(errors.BadRequest):
 
 
 class TooMany(errors.BadRequest):
-    template = "An allocation has at most %(most)d %(name)s: %(count)d are given"
+    template = "An allocation has at most %(maximum)d %(name)s: got %(count)d"
 
 
 class InvalidExtra(errors.BadRequest):
-    template = "extra is no object"
+    template = "extra must be an object"
 
 
 @dataclass(frozen=True)
 class _OrNull:
-    """Values of one type, and null."""
+    """A type that also allows null."""
 
     inner: SchemaType
 
@@ -75,7 +75,7 @@ class _OrNull:
 
 @dataclass(frozen=True)
 class _PatchValue:
-    """What an operation of a patch may set: no list, and no number with a fraction."""
+    """Values of a patch operation: neither lists nor numbers with a fraction."""
 
     def render(self, _version: Version, /) -> JSONSchema:
         return {"type": ["string", "object", "null", "integer", "boolean"]}
@@ -87,7 +87,7 @@ CREATE = Body(
         Field("extra", _OrNull(Object(additional=ANYTHING))),
         Field("name", nullable(string())),
         Field("node", nullable(string()), since=versions.BACKFILL),
-        # Before its version the handler refuses it, with 406.
+        # The handler refuses it in older versions, with 406.
         Field("owner", nullable(string(maxLength=255))),
         Field("resource_class", nullable(string(maxLength=80))),
         Field("traits", _OrNull(Array(string(maxLength=255)))),
@@ -98,50 +98,50 @@ UPDATE = json_patch.body(_PatchValue())
 
 
 def check_ident(ident: str) -> None:
-    """Raise InvalidIdent unless this can be the uuid or the name of a node or an allocation."""
+    """Raise InvalidIdent unless this is a valid uuid or name of a node or an allocation."""
     if not is_name(ident) and not is_uuid(ident):
         raise InvalidIdent(ident=ident)
 
 
 def check_traits(traits: Collection[str]) -> None:
-    """Raise TooMany, or UnusableTrait for the first of the traits that no node can have."""
-    check_count("traits", len(traits), MOST_TRAITS)
+    """Raise TooMany, or UnusableTrait for the first invalid trait."""
+    check_count("traits", len(traits), MAX_TRAITS)
     for name in traits:
         if name not in _STANDARD_TRAITS and not _CUSTOM_TRAIT.fullmatch(name):
             raise UnusableTrait(trait=name)
 
 
-def check_count(name: str, count: int, most: int) -> None:
-    """Raise TooMany if there are more values than an allocation keeps; a page of a list has 1000 allocations."""
-    if count > most:
-        raise TooMany(name=name, count=count, most=most)
+def check_count(name: str, count: int, maximum: int) -> None:
+    """Raise TooMany if there are more values than an allocation may have."""
+    if count > maximum:
+        raise TooMany(name=name, count=count, maximum=maximum)
 
 
 def fields(version: Version) -> tuple[str, ...]:
-    """Return the names of the fields that a document of this version has."""
+    """Return the names of the fields in this version."""
     return tuple(name for name in FIELDS if name != "owner" or version >= versions.ALLOCATION_OWNER)
 
 
 class Presentation:
-    """Makes the documents of allocations for one request."""
+    """Builds the documents of allocations for one request."""
 
     def __init__(self, req: Request, wanted: tuple[str, ...] | None = None) -> None:
-        """Take what the client asks for.
+        """Select the fields.
 
         Args:
-            wanted: The names of the fields, or None for all of the version.  Links always come along.
+            wanted: Names of fields; None for all fields of the version.  Links are always included.
         """
         self._links = Links(req, "allocations")
         self._names = fields(req.version) if wanted is None else (*wanted, "links")
 
     @property
     def columns(self) -> set[str]:
-        """The names of the columns of a record that a document needs."""
+        """The columns of a record needed for the document."""
         return {"uuid", *self._names} - {"links"}
 
-    def __call__(self, record: Record | Row[Any], **instead: Any) -> dict[str, Any]:
-        """Return the document of a record; ``instead`` has values that it shows in place of the record's."""
-        return {name: instead[name] if name in instead else self._shown(record, name) for name in self._names}
+    def __call__(self, record: Record | Row[Any], **overrides: Any) -> dict[str, Any]:
+        """Return the document of a record; ``overrides`` replace values of the record."""
+        return {name: overrides[name] if name in overrides else self._shown(record, name) for name in self._names}
 
     def _shown(self, record: Record | Row[Any], name: str) -> Any:
         if name == "links":

@@ -1,4 +1,4 @@
-"""Values that clients fill as they like: what cannot be stored as JSON, or not be read again, is refused."""
+"""Checks of free-form JSON values: refuses values that a database cannot store or return."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any
 
 from placement import errors
 
-#: How deeply lists and objects may be nested.  MariaDB's JSON functions, with which it checks what it stores, refuse
-#: 32 levels; the column of a node's ``details`` is one around the values in it.
-_DEEPEST = 30
-#: Bytes of a key in UTF-8: MySQL stores their number in 16 bits.
-_LONGEST_KEY = 2**16 - 1
-#: Bytes of a value as JSON, and of all values of a node, which are in one column.  A page of a list has up to 1000
-#: nodes in memory, and a statement of more than 16 MB, by default, costs the connection to MySQL.
-_LARGEST = 2**18
-#: MySQL and orjson keep integers of 64 bits exactly.
-_LEAST, _MOST = -(2**63), 2**64 - 1
+#: Nesting depth of lists and objects.  MariaDB's JSON functions, with which it validates stored values, refuse 32
+#: levels; the column ``details`` of a node adds one around its values.
+_MAX_DEPTH = 30
+#: Bytes of a key in UTF-8: MySQL stores the length in 16 bits.
+_MAX_KEY_BYTES = 2**16 - 1
+#: Bytes of a value as JSON, and of all values of a node, which share a column.  A page of a list holds up to 1000 nodes
+#: in memory, and MySQL by default closes the connection on a statement of more than 16 MB.
+_MAX_BYTES = 2**18
+#: MySQL and orjson represent 64-bit integers exactly.
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1
 
 
 class NestedTooDeeply(errors.BadRequest):
-    template = "%(name)s is nested too deeply: at most %(most)s levels are stored"
+    template = "%(name)s is nested too deeply: at most %(maximum)s levels are allowed"
 
 
 class KeyTooLong(errors.BadRequest):
-    template = "%(name)s has a key of more than %(most)s bytes"
+    template = "%(name)s contains a key of more than %(maximum)s bytes"
 
 
 class NodeTooLarge(errors.BadRequest):
-    template = "The free values of a node take more than %(most)s bytes as JSON in sum"
+    template = "The free-form values of a node exceed %(maximum)s bytes as JSON"
 
 
 class NumberTooLarge(errors.BadRequest):
-    template = "%(name)s holds a number that is too large to be stored"
+    template = "%(name)s contains a number that is too large"
 
 
 class ValueTooLarge(errors.BadRequest):
-    template = "%(name)s takes more than %(most)s bytes as JSON"
+    template = "%(name)s exceeds %(maximum)s bytes as JSON"
 
 
 def check(name: str, value: Any) -> None:
-    """Check a value of any form, without recursion.
+    """Check a free-form value, without recursion.
 
     Args:
-        name: Of the property, for the failure.
+        name: The property, for failures.
 
     Raises:
         NestedTooDeeply, KeyTooLong, NumberTooLarge, ValueTooLarge: The value cannot be stored.
@@ -54,34 +54,34 @@ def check(name: str, value: Any) -> None:
     while waiting:
         item, depth = waiting.pop()
         if isinstance(item, (dict, list)):
-            if depth > _DEEPEST:
-                raise NestedTooDeeply(name=name, most=_DEEPEST)
+            if depth > _MAX_DEPTH:
+                raise NestedTooDeeply(name=name, maximum=_MAX_DEPTH)
             if isinstance(item, dict):
                 _check_keys(name, item)
             inner = item.values() if isinstance(item, dict) else item
-            waiting.extend((each, depth + 1) for each in inner)
+            waiting.extend((child, depth + 1) for child in inner)
         elif isinstance(item, float):
             _check(name, math.isfinite(item))
         elif isinstance(item, int):
-            _check(name, _LEAST <= item <= _MOST)
-    if size(value) > _LARGEST:
-        raise ValueTooLarge(name=name, most=_LARGEST)
+            _check(name, _MIN_INTEGER <= item <= _MAX_INTEGER)
+    if size(value) > _MAX_BYTES:
+        raise ValueTooLarge(name=name, maximum=_MAX_BYTES)
 
 
 def check_details(details: Mapping[str, Any]) -> None:
-    """Raise NodeTooLarge for values, each of which is valid, that are too much for one node."""
-    if size(details) > _LARGEST:
-        raise NodeTooLarge(most=_LARGEST)
+    """Raise NodeTooLarge if values, even if each is valid, are together too large for one node."""
+    if size(details) > _MAX_BYTES:
+        raise NodeTooLarge(maximum=_MAX_BYTES)
 
 
 def size(value: Any) -> int:
-    """Return the bytes of the value as JSON."""
+    """Return the size of the value as JSON, in bytes."""
     return len(json.dumps(value))
 
 
 def _check_keys(name: str, keys: Iterable[str]) -> None:
-    if any(len(key.encode(errors="surrogatepass")) > _LONGEST_KEY for key in keys):
-        raise KeyTooLong(name=name, most=_LONGEST_KEY)
+    if any(len(key.encode(errors="surrogatepass")) > _MAX_KEY_BYTES for key in keys):
+        raise KeyTooLong(name=name, maximum=_MAX_KEY_BYTES)
 
 
 def _check(name: str, storable: bool) -> None:

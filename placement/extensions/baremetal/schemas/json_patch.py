@@ -1,4 +1,4 @@
-"""Documents changed by a JSON patch (RFC 6902), of which clients may use ``add``, ``replace`` and ``remove``."""
+"""JSON patches (RFC 6902) with the operations ``add``, ``replace`` and ``remove``."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from placement.schemas.document import Body
 
 Operation = Mapping[str, Any]
 
-#: Operations of one patch.  A client sends one for each value that it changes, tens of them at most.
-MOST_OPERATIONS = 1000
-#: Bytes of their values as JSON, in sum; a node stores a quarter of this.
-_LARGEST = 2**20
-#: Names in a path.  Nothing is stored so deep.
-_DEEPEST = 40
+#: Operations in a patch.  Clients send one per changed value, at most tens.
+MAX_OPERATIONS = 1000
+#: Total bytes of the values as JSON; a node stores at most a quarter of this.
+_MAX_BYTES = 2**20
+#: Names in a path, more than any stored value is deep.
+_MAX_DEPTH = 40
 
 
 class TooManyOperations(errors.BadRequest):
-    template = "A patch may have %(most)d operations at most: %(count)d are given"
+    template = "A patch has at most %(maximum)d operations: got %(count)d"
 
 
 class PatchTooLarge(errors.BadRequest):
-    template = "The values of a patch take more than %(most)d bytes as JSON"
+    template = "The values of a patch exceed %(maximum)d bytes as JSON"
 
 
 class PathTooDeep(errors.BadRequest):
-    template = "A path of a patch may have %(most)d names at most"
+    template = "A path of a patch has at most %(maximum)d names"
 
 
 class PatchNotApplied(errors.BadRequest):
@@ -55,47 +55,46 @@ def body(value: SchemaType) -> Body:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Operations that are applied one after another, with the limits that keep the time of that small.
+    """Operations applied one after another, limited so that applying them takes little time.
 
-    It is applied while a transaction is open and others wait for it, so what needs no document is checked before.
-
-    Values are checked when the patch is made, since a copy is made by recursion, and again where they have changed:
-    operations can put their values into each other.
+    A patch is applied in an open transaction for which others wait, so everything independent of the document is
+    checked beforehand.  Values are checked on construction, as copying recurses, and again if they have changed:
+    operations can nest values in each other.
 
     Args:
-        operations: Valid by ``body``: they have an ``op`` of the three, and a ``path``.
-        updatable: The names at the top that may be changed, or have changes below them.
+        operations: Valid according to ``body``.
+        updatable: Top-level names that may be changed, at any depth.
 
     Raises:
-        TooManyOperations, PatchTooLarge, PathTooDeep: The patch is larger than any that could be applied.
-        BadRequest: A value cannot be stored (``free_form.check``); by ``apply``, too.
+        TooManyOperations, PatchTooLarge, PathTooDeep: The patch exceeds a limit.
+        BadRequest: A value cannot be stored (``free_form.check``); also raised by ``apply``.
     """
 
     operations: Sequence[Operation]
     updatable: Collection[str]
 
     def __post_init__(self) -> None:
-        if len(self.operations) > MOST_OPERATIONS:
-            raise TooManyOperations(most=MOST_OPERATIONS, count=len(self.operations))
+        if len(self.operations) > MAX_OPERATIONS:
+            raise TooManyOperations(maximum=MAX_OPERATIONS, count=len(self.operations))
         size = 0
         for operation in self.operations:
-            if operation["path"].count("/") > _DEEPEST:
-                raise PathTooDeep(most=_DEEPEST)
+            if operation["path"].count("/") > _MAX_DEPTH:
+                raise PathTooDeep(maximum=_MAX_DEPTH)
             value = operation.get("value")
             free_form.check("value", value)
             size += free_form.size(value)
-            if size > _LARGEST:
-                raise PatchTooLarge(most=_LARGEST)
+            if size > _MAX_BYTES:
+                raise PatchTooLarge(maximum=_MAX_BYTES)
 
     def apply(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return a copy of the document with the operations applied.
 
         Args:
-            document: Not changed.  A value that can be removed although it is not set is there as None.
+            document: Contains None for unset values that may be removed.
 
         Raises:
-            NotUpdatable: An operation is about something else.  It is found before any is applied.
-            PatchNotApplied: A path is no JSON pointer, or nothing is where it points to.
+            NotUpdatable: An operation changes another name; raised before any operation is applied.
+            PatchNotApplied: A path is not a JSON pointer or does not exist in the document.
         """
         names = {_name(operation, self.updatable) for operation in self.operations}
         changed: dict[str, Any] = copy.deepcopy(dict(document))
@@ -110,7 +109,7 @@ class Patch:
 
 
 def _name(operation: Operation, updatable: Collection[str]) -> str:
-    """Return the name at the top that a valid operation is about."""
+    """Return the top-level name that a valid operation changes."""
     try:
         parts = JsonPointer(operation["path"]).parts
     except JsonPointerException as error:

@@ -8,5 +8,5 @@ _NAME = re.compile(r"[A-Za-z0-9._~-]{1,255}")
 
 
 def is_name(text: str) -> bool:
-    """Whether a node or an allocation can have this name, but for what is reserved or spells a uuid."""
+    """Whether this is a valid name of a node or an allocation, apart from reserved names and uuids."""
     return _NAME.fullmatch(text) is not None

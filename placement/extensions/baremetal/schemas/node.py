@@ -1,4 +1,4 @@
-"""/v1/nodes, /v1/nodes/{node}, /v1/nodes/{node}/traits: what clients write."""
+"""/v1/nodes, /v1/nodes/{node}, /v1/nodes/{node}/traits: documents written by clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oslo_utils import strutils
 
 from placement import errors
 from placement.extensions.baremetal.failures import NotInThisVersion
-from placement.extensions.baremetal.objects.node import Node, differ
+from placement.extensions.baremetal.objects.node import Node, json_differs
 from placement.extensions.baremetal.schemas import free_form, json_patch
 from placement.extensions.baremetal.schemas.name import is_name
 from placement.extensions.baremetal.schemas.node_fields import FIELDS, UPDATABLE
@@ -45,7 +45,7 @@ class InvalidNodeValue(errors.BadRequest):
 
 
 class NoChassis(errors.BadRequest):
-    template = "There is no chassis %(uuid)s, since this service has none."
+    template = "Chassis %(uuid)s does not exist: this service does not support chassis."
 
 
 _WRITABLE = [Field(field.name, field.type) for field in FIELDS.values() if field.type is not None]
@@ -56,27 +56,27 @@ CREATE = Body(
 )
 PATCH = json_patch.body(ANYTHING)
 TRAITS = Body(Object(required(Field("traits", Array(string())))))
-#: One trait is added without a body.
+#: Adding one trait needs no body.
 ONE_TRAIT = Body(Object())
-#: How many traits a node can have.
-MOST_TRAITS = 50
+#: Traits of a node, at most.
+MAX_TRAITS = 50
 _UPDATED = Body(Object(*(field for field in _WRITABLE if FIELDS[field.name].update)))
 
 
 def check_ident(_req: Any, node: str, **_more: str) -> None:
-    """Raise NeitherUuidNorName for a path that can name no node."""
+    """Raise NeitherUuidNorName if the path is neither a valid uuid nor a valid name."""
     if canonical(node) is None and not is_name(node):
         raise NeitherUuidNorName(ident=node)
 
 
 def check_visible(names: Collection[str], version: Version) -> None:
-    """Raise NotInThisVersion if a field came with a later version."""
+    """Raise NotInThisVersion if one of the fields was added in a later version."""
     if any(name in FIELDS and FIELDS[name].since > version for name in names):
         raise NotInThisVersion()
 
 
 def written(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a request in the form in which they are stored; those that have a type are valid by it.
+    """Return the values of a request in the stored form.  Their types have already been validated.
 
     Raises:
         BadRequest: A value is invalid in another way.
@@ -103,7 +103,7 @@ def written(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with None for each that is in ``details`` and need not be, since it is the default."""
+    """Return the values with None for defaults in ``details``, which are not stored."""
     return {
         name: None if FIELDS[name].detail and value == FIELDS[name].default else value for name, value in values.items()
     }
@@ -123,11 +123,11 @@ def _check_name(name: str) -> None:
 
 
 def changes(operations: Sequence[json_patch.Operation], version: Version) -> Callable[[Node], dict[str, Any]]:
-    """Return a function that returns what the operations change of a node: new values by name of the field.
+    """Return a function that applies the operations to a node and returns the new values by field.
 
     Raises:
-        NotInThisVersion: An operation is about a field that came with a later version.
-        BadRequest: By the function, too; see ``json_patch.Patch`` and ``written``.
+        NotInThisVersion: An operation changes a field added in a later version.
+        BadRequest: The patch or a value is invalid (``json_patch.Patch``, ``written``); also raised by the function.
     """
     patch = json_patch.Patch(operations, UPDATABLE)
     for operation in operations:
@@ -137,24 +137,24 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
         present = {name: _value(node, name) for name in UPDATABLE}
         patched = patch.apply(present)
         changed: dict[str, Any] = {}
-        for name, was in present.items():
+        for name, old in present.items():
             value = patched.get(name, FIELDS[name].default)
-            if differ(value, was):
+            if json_differs(value, old):
                 changed[name] = FIELDS[name].default if value is None else value
         if "name" in changed and "name" in patched and patched["name"] is None:
             raise InvalidNodeName(name=None)
         if changed.get("maintenance") is False and patched.get("maintenance", False) is None:
             raise InvalidNodeValue(name="maintenance", reason="it cannot be null")
         _UPDATED.validate(changed, version)
-        found = stored({name: value for name, value in written(changed).items() if differ(value, present[name])})
-        _check_details(node, found)
-        return found
+        new = stored({name: value for name, value in written(changed).items() if json_differs(value, present[name])})
+        _check_details(node, new)
+        return new
 
     return changes_of
 
 
 def _check_details(node: Node, changed: Mapping[str, Any]) -> None:
-    """Raise NodeTooLarge if the details become too much; if they are already, they may become less."""
+    """Raise NodeTooLarge if the details grow beyond the limit; details already beyond it may shrink."""
     details = {name: value for name, value in changed.items() if FIELDS[name].detail}
     merged = {name: value for name, value in {**node.details, **details}.items() if value is not None}
     if details and free_form.size(merged) > free_form.size(node.details):
@@ -167,7 +167,7 @@ def _value(node: Node, name: str) -> Any:
 
 
 def truth(name: str, value: object) -> bool:
-    """Return what a word such as ``True`` or ``no`` means; raises InvalidNodeValue."""
+    """Return the boolean meant by a word such as ``True`` or ``no``; raises InvalidNodeValue."""
     try:
         return bool(strutils.bool_from_string(value, strict=True))
     except ValueError as error:
@@ -175,8 +175,8 @@ def truth(name: str, value: object) -> bool:
 
 
 def uuid_of(name: str, value: str) -> str:
-    """Return the uuid that the text spells; raises NotUuid."""
-    found = canonical(value)
-    if found is None:
+    """Return the canonical uuid of a text; raises NotUuid."""
+    uuid = canonical(value)
+    if uuid is None:
         raise NotUuid(name=name, value=value)
-    return found
+    return uuid

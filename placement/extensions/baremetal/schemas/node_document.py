@@ -1,4 +1,4 @@
-"""The document of a node."""
+"""Documents of nodes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from placement.extensions.baremetal.schemas.reply import Links, date
 from placement.http.request import Request
 
 _MASK = "******"
-#: Names of secrets, beside those that oslo.utils knows; it hides only texts.
+#: Names of secrets besides those known to oslo.utils, which masks only strings.
 _SECRET = re.compile(
     r"password|community|(auth|priv|private|kg)_key$|key_contents$|passphrase|secret|token|credential", re.IGNORECASE
 )
 
 
 class NodePresentation:
-    """Makes the documents of nodes for one request."""
+    """Builds the documents of nodes for one request."""
 
     def __init__(self, req: Request, names: Sequence[str]) -> None:
-        """Prepare for documents with these fields, and the links."""
+        """Prepare documents with these fields and the links."""
         self._names = dict.fromkeys(names)
         self._defaults = {name: FIELDS[name].default for name in names if FIELDS[name].detail}
         self._dates = [name for name in names if not FIELDS[name].detail and name.endswith("_at")]
@@ -46,7 +46,7 @@ class NodePresentation:
         return self({**columns, "uuid": node.uuid, "details": node.details}, traits)
 
     def __call__(self, columns: dict[str, Any], traits: Sequence[str]) -> dict[str, Any]:
-        """Return the document of a row of a ``NodePage``, which is changed."""
+        """Return the document of a row of ``node_page.read``; modifies the row."""
         details, uuid = columns.pop("details", None), columns["uuid"]
         if "uuid" not in self._names:
             del columns["uuid"]
@@ -71,7 +71,7 @@ class NodePresentation:
 
 
 def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document with asterisks in the place of passwords and other secrets, also of a configdrive."""
+    """Return the document with passwords, other secrets and the configdrive masked."""
     if not info:
         return info
     hidden: dict[str, Any] = _hidden(strutils.mask_dict_password(info, _MASK))
@@ -79,9 +79,9 @@ def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _hidden(value: Any) -> Any:
-    """Return the value without secrets at any depth, also in lists, which oslo.utils leaves as they are."""
+    """Return the value with secrets masked at any depth, even in lists, which oslo.utils skips."""
     if isinstance(value, list):
-        return [_hidden(strutils.mask_dict_password(each, _MASK) if isinstance(each, dict) else each) for each in value]
+        return [_hidden(strutils.mask_dict_password(item, _MASK) if isinstance(item, dict) else item) for item in value]
     if isinstance(value, dict):
-        return {name: _MASK if each and _SECRET.search(name) else _hidden(each) for name, each in value.items()}
+        return {name: _MASK if item and _SECRET.search(name) else _hidden(item) for name, item in value.items()}
     return value

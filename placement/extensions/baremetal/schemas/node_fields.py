@@ -1,4 +1,4 @@
-"""The fields of a node: the first version of each, where its value is, what clients may write, and of which type."""
+"""The fields of a node: first version, place of the value, type, and whether clients may write it."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ BOOLEAN = Scalar("boolean", {}, nullable=True)
 
 @dataclass(frozen=True, slots=True)
 class NodeField:
-    """One field of the document of a node."""
+    """A field in the document of a node."""
 
     name: str
     since: Version = v.INITIAL
-    #: The type of its value in a request; None for a field that only the service writes.
+    #: Type in a request; None for a field written only by the service.
     type: SchemaType | None = None
-    #: Its value if none is known.
+    #: The value if none is stored.
     default: Any = None
-    #: Whether POST and PATCH may write it, if it has a type.
+    #: Whether POST and PATCH may write a field with a type.
     create: bool = True
     update: bool = True
-    #: Whether its value is in ``details``, and not a column or the provider's.
+    #: Whether the value is in ``details`` and not in a column or the provider.
     detail: bool = True
-    #: Whether it is true or false, which requests may state by a word.
+    #: Whether the value is a boolean, which requests may state as a word.
     boolean: bool = False
 
 
@@ -113,14 +113,14 @@ _ALL = (
     _column("links"),
 )
 FIELDS: Mapping[str, NodeField] = {field.name: field for field in _ALL}
-#: What a list shows of each node unless the client asks for something else, beside the links.
+#: Fields in a list by default, besides the links.
 SHORT = ("uuid", "name", "instance_uuid", "maintenance", "power_state", "provision_state")
-#: What PATCH can write.
+#: Fields that PATCH can write.
 UPDATABLE = tuple(field.name for field in _ALL if field.type is not None and field.update)
-#: What every reply has.
+#: The field in every document.
 LINKS = "links"
 
 
 def visible(version: Version) -> list[str]:
-    """Return the names of the fields that this version has."""
+    """Return the names of the fields in this version."""
     return [field.name for field in _ALL if field.since <= version]

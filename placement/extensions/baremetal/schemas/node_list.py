@@ -1,4 +1,4 @@
-"""/v1/nodes, /v1/nodes/detail: the queries of lists, and of what is shown of a node."""
+"""/v1/nodes, /v1/nodes/detail: queries of lists, and the selection of fields."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SORTABLE = {
     *("description", "fault", "conductor_group", "shard", "instance_name", "last_error", "maintenance_reason"),
     *("automated_clean", "protected", "retired", "reservation"),
 }
-#: The parameters that limit a list, and the first version of each.
+#: Filters of a list, and the first version of each.
 FILTERS = {
     "instance_uuid": versions.INITIAL,
     "associated": versions.INITIAL,
@@ -61,16 +61,16 @@ FILTERS = {
 LIST_DETAIL = (*FILTERS, *(name for name in PAGING if name != "fields"))
 LIST = (*FILTERS, *PAGING, "detail")
 SHOW = ("fields",)
-#: The parameters that the link to the next page repeats as they are.
+#: Parameters repeated unchanged in the link to the next page.
 REPEATED = (*FILTERS, "detail")
 
 
 def shown_fields(arguments: Arguments, version: Version, default: Sequence[str]) -> Sequence[str]:
-    """Return the names of the fields to show: those of the query, or else those of ``default`` in this version.
+    """Return the names of the fields to show: those in the query, else those in ``default`` that the version supports.
 
     Raises:
-        NotInThisVersion: The query asks for a field that came with a later version.
-        InvalidFields: It asks for one that does not exist.
+        NotInThisVersion: The query names a field added in a later version.
+        InvalidFields: The query names an unknown field.
     """
     if "fields" in arguments and version < versions.FIELDS:
         raise NotInThisVersion()
@@ -82,10 +82,10 @@ def shown_fields(arguments: Arguments, version: Version, default: Sequence[str])
 
 
 def listed_fields(arguments: Arguments, version: Version) -> Sequence[str]:
-    """Return the names of the fields that a list shows.
+    """Return the names of the fields in a list.
 
     Raises:
-        BadRequest: The query asks for fields in two ways, or for unknown ones.
+        BadRequest: The query selects fields in two ways, or unknown fields.
     """
     if "detail" in arguments and truth("detail", arguments.get("detail")):
         if version < versions.DETAIL:
@@ -97,29 +97,29 @@ def listed_fields(arguments: Arguments, version: Version) -> Sequence[str]:
 
 
 def paging(arguments: Arguments, version: Version) -> Paging:
-    """Return which part of the list a query asks for.
+    """Return the page that a query requests.
 
     Raises:
-        NotInThisVersion: By a filter or an order that came with a later version.
+        NotInThisVersion: A filter or sort key was added in a later version.
     """
     if any(version < FILTERS[name] for name in arguments.given(FILTERS)):
         raise NotInThisVersion()
-    wanted = arguments.paging(_SORTABLE)
-    check_visible([wanted.sort_key], version)
-    return wanted
+    page = arguments.paging(_SORTABLE)
+    check_visible([page.sort_key], version)
+    return page
 
 
 def columns_of(names: Sequence[str]) -> list[str]:
-    """Return the columns of a page that shows these fields."""
+    """Return the columns needed for these fields."""
     details = ["details"] if any(FIELDS[name].detail for name in names) else []
     return [*dict.fromkeys(("uuid", *(name for name in names if name in COLUMNS), *details))]
 
 
-def filtered(arguments: Arguments, project: str | None) -> NodeFilter:
-    """Return which nodes a query asks for.
+def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
+    """Return the filter in a query.
 
     Args:
-        project: The project to whose nodes the caller is limited; None for no limit.
+        project: The project to whose nodes the caller is limited, if any.
     """
 
     def given(name: str, convert: Callable[[str, str], Any]) -> Any:
@@ -142,23 +142,23 @@ def filtered(arguments: Arguments, project: str | None) -> NodeFilter:
         instance_uuid=given("instance_uuid", uuid_of),
         associated=given("associated", truth),
         description_contains=arguments.get("description_contains"),
-        projects=[each for each in (project, arguments.get("project")) if each is not None],
+        projects=[name for name in (project, arguments.get("project")) if name is not None],
         children="parent_node" in arguments or bool(given("include_children", truth)),
     )
 
 
 _OF_COLUMNS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
-#: What must be set, or not, by parameter.
+#: Names in ``details`` that must be set or unset, by parameter.
 _SET = {"retired": "retired", "sharded": "shard"}
 
 
 def _details(arguments: Arguments) -> dict[str, Sequence[str | None]]:
-    """Return the filters about values in ``details``; a node without a conductor group has the one named ""."""
-    found: dict[str, Sequence[str | None]] = {
+    """Return the filters of values in ``details``; a node without a conductor group is in the group ""."""
+    filters: dict[str, Sequence[str | None]] = {
         name: [value] for name, value in arguments.given(("fault", "conductor", "instance_name")).items()
     }
     if (group := arguments.get("conductor_group")) is not None:
-        found["conductor_group"] = [group.lower()] if group else [group, None]
+        filters["conductor_group"] = [group.lower()] if group else [group, None]
     if (shards := arguments.get("shard")) is not None:
-        found["shard"] = shards.split(",")
-    return found
+        filters["shard"] = shards.split(",")
+    return filters

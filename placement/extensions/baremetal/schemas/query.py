@@ -1,4 +1,4 @@
-"""Queries: a route knows its parameters, and each is there once; only ``fields`` may be repeated."""
+"""Query parameters: each may be given once, except ``fields``; unknown ones are refused."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from placement import errors
 from placement.extensions.baremetal.objects.keyset import Paging
 from placement.uuids import is_uuid
 
-#: The most items of one page, and their number where the client states none.
+#: Items on a page: the maximum and the default.
 MAX_LIMIT = 1000
-#: The parameters of every list that has pages.
+#: Parameters of every paged list.
 PAGING = ("fields", "limit", "marker", "sort_key", "sort_dir")
-_LONGEST_LIMIT = 18
+#: Digits of a limit, within the integers of databases.
+_MAX_DIGITS = 18
 
 
 class UnexpectedArguments(errors.BadRequest):
@@ -51,14 +52,14 @@ class Arguments:
     """The parameters of one request."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]], known: Collection[str] = ()) -> None:
-        """Take the query apart.
+        """Group the values by name.
 
         Args:
             pairs: Names and values, in order.
-            known: The names of the parameters that the route has.
+            known: Names of the parameters of the route.
 
         Raises:
-            UnexpectedArguments, RepeatedArgument: The query is not one of the route.
+            UnexpectedArguments, RepeatedArgument: A parameter is unknown or repeated.
         """
         self._values: dict[str, list[str]] = {}
         for name, value in pairs:
@@ -74,21 +75,21 @@ class Arguments:
         return name in self._values
 
     def get(self, name: str) -> str | None:
-        """Return the value of a parameter; None if it is not there."""
+        """Return the value of a parameter; None if it is missing."""
         values = self._values.get(name)
         return None if values is None else values[0]
 
     def given(self, names: Iterable[str]) -> dict[str, str]:
-        """Return those of the parameters that are there."""
+        """Return the given parameters among these, by name."""
         return {name: self._values[name][0] for name in names if name in self._values}
 
     def fields(self, known: Collection[str]) -> tuple[str, ...] | None:
-        """Return the names of the fields that are asked for, each once; None for all.
+        """Return the names of the requested fields without duplicates; None for all fields.
 
-        Blanks around names are ignored, and so are empty names.
+        Spaces around names and empty names are ignored.
 
         Raises:
-            InvalidFields: Some are of no field.
+            InvalidFields: A name is not a field.
         """
         if "fields" not in self._values:
             return None
@@ -100,13 +101,13 @@ class Arguments:
         return tuple(names)
 
     def paging(self, sort_keys: Collection[str]) -> Paging:
-        """Return which part of the list is asked for.
+        """Return the requested page.
 
         Args:
-            sort_keys: What the list can be sorted by; ``id`` is the order of creation, and the default.
+            sort_keys: Keys by which the list can be sorted; the default is ``id``, the order of creation.
 
         Raises:
-            BadRequest: A value is not of its type.
+            BadRequest: A value is invalid.
         """
         marker, direction = self.get("marker"), self.get("sort_dir") if "sort_dir" in self else "asc"
         if marker is not None and not is_uuid(marker):
@@ -123,7 +124,7 @@ class Arguments:
         if limit is None:
             return MAX_LIMIT
         digits = limit.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_LIMIT):
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
             raise InvalidLimit(limit=limit)
         if int(limit) <= 0:
             raise LimitNotPositive()

@@ -1,4 +1,4 @@
-"""What the documents of nodes and allocations have in common: dates, links, and the link to the next page."""
+"""Parts shared by the documents of nodes and allocations: dates, links, and the link to the next page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from placement.extensions.baremetal.objects.keyset import Paging
 from placement.http.request import Request
 
 
-def date(moment: datetime.datetime | None) -> str | None:
-    """Return a date (naive, UTC) with microseconds and the offset, as ``2026-11-20T08:11:35.396209+00:00``."""
-    return None if moment is None else f"{moment.isoformat(timespec='microseconds')}+00:00"
+def date(timestamp: datetime.datetime | None) -> str | None:
+    """Return a timestamp (naive, UTC) with microseconds and offset, such as ``2026-11-20T08:11:35.396209+00:00``."""
+    return None if timestamp is None else f"{timestamp.isoformat(timespec='microseconds')}+00:00"
 
 
 class Links:
-    """Makes the links of the items of a collection, for one request."""
+    """Builds the links of the items of a collection for one request."""
 
     def __init__(self, req: Request, collection: str) -> None:
         self._self = req.absolute_url(f"/v1/{collection}/")
@@ -37,13 +37,13 @@ def next_page(
     fields: Sequence[str] | None = None,
     filters: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the link to the page that follows.
+    """Return the link to the next page.
 
     Args:
-        path: That of the collection.
-        last: The uuid of the last item of this page.
-        fields: Those that the client asked for.
-        filters: The other parameters of the query, which are repeated.
+        path: The path of the collection.
+        last: The uuid of the last item on this page.
+        fields: The fields that the client selected.
+        filters: Other parameters of the query to repeat.
     """
     query: dict[str, Any] = {"sort_key": paging.sort_key, "sort_dir": "desc" if paging.descending else "asc"}
     if fields:

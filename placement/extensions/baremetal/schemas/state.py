@@ -1,4 +1,4 @@
-"""/v1/nodes/{node}/states, /validate, /maintenance: their bodies and documents."""
+"""/v1/nodes/{node}/states, /validate, /maintenance: bodies and documents."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from placement.schemas.declarations import ANYTHING, Field, Object, integer, nul
 from placement.schemas.document import Body
 
 _TARGET = required(Field("target", nullable(string())))
-#: What else clients send with a verb concerns the hardware, and is ignored.
+#: Other fields of a provision request concern hardware and are ignored.
 _IGNORED = (
     *("configdrive", "clean_steps", "deploy_steps", "service_steps", "rescue_password", "disable_ramdisk", "runbook"),
 )
 PROVISION = Body(Object(_TARGET, *(Field(name, ANYTHING) for name in _IGNORED)))
 POWER = Body(Object(_TARGET, Field("timeout", nullable(integer(minimum=1)))))
 MAINTENANCE = Body(Object(Field("reason", nullable(string(maxLength=4096)))))
-#: The reason may be in the query instead.
+#: The reason may be in the query string instead.
 MAINTENANCE_QUERY = ("reason",)
 
 _SHOWN = (
@@ -41,7 +41,7 @@ _SOFT = ("soft rebooting", "soft power off")
 
 
 def verb(document: Mapping[str, Any], version: Version) -> str:
-    """Return the target of a request about the provision state; raises NotInThisVersion."""
+    """Return the verb of a provision request; raises NotInThisVersion."""
     target = str(document["target"])
     if target == "deploy" and version < versions.DEPLOY:
         raise NotInThisVersion()
@@ -49,11 +49,11 @@ def verb(document: Mapping[str, Any], version: Version) -> str:
 
 
 def power(document: Mapping[str, Any], version: Version, node: Node) -> str:
-    """Return the power state that a request leads to.
+    """Return the power state after a power request.
 
     Raises:
-        NotInThisVersion: The version has no such target, or no timeouts.
-        VerbNotPossible: There is no such target.
+        NotInThisVersion: The version does not support the target or timeouts.
+        VerbNotPossible: The target does not exist.
     """
     target = str(document["target"])
     if version < versions.SOFT_POWER and (target in _SOFT or document.get("timeout") is not None):
@@ -72,7 +72,7 @@ def present_states(req: Request, node: Node) -> dict[str, Any]:
 
 
 def present_validation(failure: errors.Failure | None) -> dict[str, Any]:
-    """Return the results for all interfaces of a node, of which deployment is all that can fail."""
+    """Return the results for all interfaces of a node; only deployment can fail."""
     results: dict[str, Any] = {interface: {"result": True} for interface in _INTERFACES}
     if failure is not None:
         results["deploy"] = {"result": False, "reason": failure.sentence}

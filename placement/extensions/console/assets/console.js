@@ -1,6 +1,5 @@
-// Progressive enhancement of the pages: the theme, sign-in by token, the heat map, the form of a query, and events that
-// are followed.
-// Without a token links and forms work as the browser has them.  With one, each page is fetched with it.
+// Progressive enhancement of the pages: the theme, sign-in by token, the heat map, the query form, and following events.
+// Without a token the browser handles links and forms.  With one, each page is fetched with the token.
 
 import { forget, keep, load, token } from "./session.js";
 
@@ -8,7 +7,7 @@ const base = document.documentElement.dataset.base;
 const main = document.getElementById("main");
 const say = (text) => (document.querySelector("[data-status]").textContent = text);
 
-/** Start what the content of the page asks for. */
+/** Start the modules that the content of the page needs. */
 function enhance() {
   for (const element of main.querySelectorAll("[data-heat]")) {
     import("./heat.js").then((module) => module.start(element)).catch(console.error);
@@ -26,14 +25,14 @@ function enhance() {
     import("./suggest.js").then((module) => module.start(element)).catch(console.error);
   }
   for (const element of main.querySelectorAll("[data-findings]")) complete(element);
-  for (const button of main.querySelectorAll("[data-copy]")) copies(button);
+  for (const button of main.querySelectorAll("[data-copy]")) addCopy(button);
   const form = main.querySelector("[data-token-form]");
   if (form) signIn(form);
   document.querySelector("[data-sign-out]").hidden = !token();
 }
 
-/** Make a button copy the text beside it; browsers allow that on HTTPS and loopback only. */
-function copies(button) {
+/** Make a button copy the text beside it; browsers allow this only on HTTPS and loopback. */
+function addCopy(button) {
   if (!navigator.clipboard) return;
   button.hidden = false;
   button.addEventListener("click", async () => {
@@ -44,13 +43,13 @@ function copies(button) {
   });
 }
 
-/** Load a part of the page that takes long to make, and put it in its place. */
+/** Load a slow fragment of the page into its placeholder. */
 async function complete(element) {
   const reply = await load(element.dataset.findings).catch(() => null);
   if (reply?.ok) element.innerHTML = await reply.text();
 }
 
-/** Show the form for a token, which keeps it for this tab and loads the page again. */
+/** Show the token form; submitting it keeps the token for this tab and reloads the page. */
 function signIn(form) {
   form.hidden = false;
   main.querySelector("[data-without-script]").hidden = true;
@@ -70,18 +69,18 @@ function refused() {
   main.querySelector("#token")?.focus();
 }
 
-/** Fetch a page with the token, and put its content in the place of the present one. */
+/** Fetch a page with the token and replace the content of the current one. */
 async function show(url, { remember = true, fields } = {}) {
   say("Loading");
   let reply;
   try {
     reply = await load(url, { fields });
   } catch {
-    return say("The service does not answer");
+    return say("The service does not respond");
   }
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const content = page.getElementById("main");
-  if (!content) return say("The service sent no page");
+  if (!content) return say("The response is not a page");
   main.replaceChildren(...content.childNodes);
   document.querySelector("header nav").replaceWith(page.querySelector("header nav"));
   document.title = page.title;
@@ -101,7 +100,7 @@ const ours = (url) => url.origin === location.origin && (url.pathname + "/").sta
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href]");
   if (!token() || !link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  // Not link.href, which is an object where the link is in a picture.
+  // link.href is an object if the link is inside an SVG.
   const url = new URL(link.getAttribute("href"), location.href);
   if (!ours(url) || link.getAttribute("href").startsWith("#")) return;
   event.preventDefault();
@@ -119,7 +118,7 @@ document.addEventListener("submit", (event) => {
   show(url.href);
 });
 
-// Only pages that were fetched with a token share a document; a link within a page is no other page.
+// Pages fetched with a token share one document; a link within a page does not change the page.
 const pageOf = (href) => href.split("#")[0];
 let shown = pageOf(location.href);
 
@@ -132,7 +131,7 @@ document.querySelector("[data-sign-out]").addEventListener("click", () => {
   location.assign(base + "/");
 });
 
-// --- theme: the system's, unless the reader has chosen one ---
+// --- theme: the system's unless the user has chosen one ---
 
 const THEME = "placement-theme";
 const THEMES = { auto: "Theme: system", light: "Theme: light", dark: "Theme: dark" };

@@ -1,42 +1,42 @@
-// Events as they happen.  A request waits at the service for the next one, and brings the newest rows, of which those are
-// added that are new; rows also come when nothing has happened for a while, and say anew how long ago each was.
+// Events as they happen.  Each request waits at the service for the next event and returns the newest rows; new ones are
+// added.  After a timeout the rows come back without a new event, with their ages updated.
 
 import { load } from "./session.js";
 
 const LIVE = "Live: events are added as they happen";
 const PAUSE = 5000;
 const SHORT = 1000;
-const MOST = 500; // entries that a page keeps
-const rest = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+const MAX_ENTRIES = 500; // kept on the page
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-/** Wait until the reader looks at the page. */
-async function seen() {
+/** Wait until the page is visible. */
+async function visible() {
   while (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
 }
 
-/** Add the entries that are new, and bring the ages of the others up to date; return how many were added. */
+/** Add new entries and update the ages of the others; return the number added. */
 function merge(list, fresh) {
   const known = new Map([...list.children].map((entry) => [entry.dataset.key, entry]));
   let added = 0;
-  if (![...fresh.children].some((entry) => known.has(entry.dataset.key))) list.replaceChildren(); // some were missed
+  if (![...fresh.children].some((entry) => known.has(entry.dataset.key))) list.replaceChildren(); // entries in between were missed
   for (const entry of [...fresh.children].reverse()) {
     const present = known.get(entry.dataset.key);
     if (present?.dataset.events === entry.dataset.events) present.querySelector(".ago").replaceWith(entry.querySelector(".ago"));
-    else if (present) present.replaceWith(entry); // its request has done more
+    else if (present) present.replaceWith(entry); // the request has added events
     else {
       entry.classList.add("fresh");
       list.prepend(entry);
       added++;
     }
   }
-  while (list.children.length > MOST) list.lastElementChild.remove();
+  while (list.children.length > MAX_ENTRIES) list.lastElementChild.remove();
   return added;
 }
 
 export function start(element) {
   const button = element.querySelector("[data-follow-button]");
   const status = element.querySelector("[data-follow-status]");
-  let turn = 0; // of the loop that runs; any other one ends
+  let turn = 0; // number of the running loop; older loops end
   let added = 0;
 
   function stop(text) {
@@ -49,14 +49,14 @@ export function start(element) {
     const mine = ++turn;
     const runs = () => mine === turn && element.isConnected;
     while (runs()) {
-      await seen();
+      await visible();
       const began = Date.now();
       const rows = element.querySelector("[data-rows]");
       const separator = element.dataset.follow.endsWith("?") ? "" : "&";
       const url = `${element.dataset.follow}${separator}position=${rows.dataset.position}`;
       const reply = await load(url).catch(() => null);
       if (!runs()) return;
-      if (reply && !reply.ok) return stop(`Nothing more can be followed (${reply.status}). Load the page again.`);
+      if (reply && !reply.ok) return stop(`Events can no longer be followed (${reply.status}). Reload the page.`);
       const page = reply && new DOMParser().parseFromString(await reply.text(), "text/html");
       const fresh = page?.querySelector("[data-rows]");
       if (!runs()) return;
@@ -66,15 +66,15 @@ export function start(element) {
         rows.dataset.position = fresh.dataset.position;
         if (list && others) added += merge(list, others);
         else if (others) rows.replaceChildren(...fresh.childNodes);
-        status.textContent = added ? `Live: ${added} since you began to follow` : LIVE;
+        status.textContent = added ? `Live: ${added} added since you started following` : LIVE;
       }
-      if (!fresh || (!news && Date.now() - began < SHORT)) await rest(PAUSE);
+      if (!fresh || (!news && Date.now() - began < SHORT)) await sleep(PAUSE);
     }
   }
 
   button.hidden = false;
   button.addEventListener("click", () => {
-    if (button.getAttribute("aria-pressed") === "true") return stop("New events are not followed.");
+    if (button.getAttribute("aria-pressed") === "true") return stop("Not following new events.");
     button.setAttribute("aria-pressed", "true");
     status.textContent = LIVE;
     added = 0;

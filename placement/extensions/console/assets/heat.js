@@ -1,18 +1,18 @@
-// The heat map: a canvas that fills its place, with a cell for each host.  A change of the size or of the theme draws all
-// cells; a change of the chosen cell draws two of them, so that 10,000 cells follow the pointer.
+// The heat map: a canvas that fills its container, with one cell per host.  A change of size or theme redraws all cells; a
+// change of the selected cell redraws only two, so that 10,000 cells keep up with the pointer.
 
 import { load } from "./session.js";
 
 const STEPS = 11;
-const GAPPED = 6; // pixels of a cell from which on there is a gap after it
-// Sizes are of a text of 15 pixels, and grow with it.
+const GAPPED = 6; // pixels of the smallest cell followed by a gap
+// Sizes are for a font of 15 pixels and scale with it.
 const REM = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
-const TALLEST = 56 * REM; // pixels of a cell
-const TWO_LINES = 40 * REM; // pixels of a cell that has room for the level below the name
-const LABELLED = { width: 58 * REM, height: 20 * REM }; // of a cell that has room for a name
-const MOST_TITLES = 40; // groups whose names are drawn
+const TALLEST = 56 * REM; // pixels: largest height of a cell
+const TWO_LINES = 40 * REM; // pixels: least height of a cell for a level below the name
+const LABELLED = { width: 58 * REM, height: 20 * REM }; // least size of a cell for a name
+const MAX_GROUPS = 40; // groups drawn with a title
 
-/** Return the step of the scale, 0 to 9 for tenths, 10 for more than the capacity. */
+/** Return the step of the scale: 0 to 9 for tenths of the capacity, 10 for over-committed. */
 const step = (used, capacity) => (used > capacity ? 10 : Math.min(Math.floor((10 * used) / Math.max(capacity, 1)), 9));
 
 export async function start(element) {
@@ -26,13 +26,13 @@ export async function start(element) {
   const pen = canvas.getContext("2d");
   const tip = element.querySelector("[data-tip]");
   const steps = hosts.used.map((used, host) => step(used, hosts.capacity[host]));
-  // More groups have neither titles nor rows of their own; their hosts stand one after the other.
-  const groups = hosts.groups.length <= MOST_TITLES ? hosts.groups : [["", count]];
+  // More groups are drawn as one, without titles.
+  const groups = hosts.groups.length <= MAX_GROUPS ? hosts.groups : [["", count]];
   const title = groups.length > 1 ? 18 * REM : 0;
   const left = new AbortController();
   let places = [], cell = [1, 1], gap = 0, chosen = -1, columns = 1, colours = [], inks = [], ink = "", line = "";
 
-  /** Choose the size of the cells: as large as all groups together fit into the height, over the whole width. */
+  /** Choose the largest cells with which all groups fit into the height, over the whole width. */
   function arrange(width) {
     const height = Math.max(140, Math.max(140, Math.min(width * 0.45, 460 * REM)) - groups.length * title);
     const rows = (per) => groups.reduce((sum, [, size]) => sum + Math.ceil(size / per), 0);
@@ -79,7 +79,7 @@ export async function start(element) {
   function write(text, x, y, width, fill) {
     pen.font = line;
     pen.fillStyle = fill;
-    // Names of hosts differ at their ends.
+    // Cut at the start: names of hosts differ at their ends.
     let shown = text;
     for (let cut = 1; cut < text.length && pen.measureText(shown).width > width; cut++) shown = `…${text.slice(cut)}`;
     pen.fillText(shown, x, y);
@@ -88,7 +88,7 @@ export async function start(element) {
   function fill(host) {
     const [x, y] = places[host], [width, height] = cell;
     pen.fillStyle = colours[steps[host]];
-    // At whole pixels, so that no ground is seen between cells without a gap.
+    // At whole pixels, so that the background does not show between cells without a gap.
     const [left, top] = [Math.round(x), Math.round(y)];
     pen.fillRect(left, top, Math.round(x + width) - left - gap, Math.round(y + height) - top - gap);
     if (hosts.disabled[host]) hatch(x, y, width - gap, height - gap);
@@ -123,7 +123,7 @@ export async function start(element) {
     const [x, y] = places[host];
     pen.strokeStyle = colour;
     pen.lineWidth = thick;
-    pen.strokeRect(x + thick / 2, y + thick / 2, cell[0] - gap - thick, cell[1] - gap - thick); // inside of the cell
+    pen.strokeRect(x + thick / 2, y + thick / 2, cell[0] - gap - thick, cell[1] - gap - thick); // inside the cell
   }
 
   function mark(host) {
@@ -178,12 +178,12 @@ function readable(colour) {
   return (0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05) ** 2 > 0.05 * 1.05 ? "#000000" : "#ffffff";
 }
 
-/** Return the colour of a step as the style sheet has it in the present theme. */
+/** Return the colour of a step from the style sheet, in the current theme. */
 function colour(element, at) {
   const sample = document.createElement("span");
   sample.className = `heat-${at}`;
   element.append(sample);
-  const found = getComputedStyle(sample).backgroundColor;
+  const background = getComputedStyle(sample).backgroundColor;
   sample.remove();
-  return found;
+  return background;
 }

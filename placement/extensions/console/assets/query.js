@@ -1,5 +1,4 @@
-// The form and the text of a query follow each other.  The service makes the form of a text, so only it knows how to
-// take a query apart.
+// Keeps the form and the text of a query in sync.  The service renders the form of a text, so the parser exists only once.
 
 import { load } from "./session.js";
 

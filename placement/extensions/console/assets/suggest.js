@@ -1,4 +1,4 @@
-// Suggestions for the last name in a field; commas, colons and exclamation marks separate names.
+// Suggestions for the last name in a field; names are separated by commas, colons and exclamation marks.
 
 import { load } from "./session.js";
 
@@ -32,5 +32,5 @@ async function suggest(address, field) {
     field.after(list);
     field.setAttribute("list", list.id);
   }
-  list.replaceChildren(...names.map((each) => new Option(each, before + each)));
+  list.replaceChildren(...names.map((suggestion) => new Option(suggestion, before + suggestion)));
 }

@@ -23,23 +23,23 @@ class Asset(NamedTuple):
 
 
 def _read() -> dict[str, Asset]:
-    """Return the files of the package by name."""
-    found = {}
+    """Return the assets in the package, by file name."""
+    assets = {}
     for file in resources.files("placement.extensions.console").joinpath("assets").iterdir():
         content = file.read_bytes()
-        found[file.name] = Asset(
+        assets[file.name] = Asset(
             _TYPES[file.name.rpartition(".")[2]], content, hashlib.sha256(content).hexdigest()[:32]
         )
-    return found
+    return assets
 
 
-#: They are small, and read once.
+#: All assets, read once; they are small.
 ASSETS = _read()
 
 
 @endpoint(negotiates=False)
 def show(_req: Request, name: str) -> Reply:
-    """Show a file; a browser asks again each time, and gets 304 while it has not changed."""
+    """Return a file.  Browsers revalidate it each time and get 304 while it is unchanged."""
     asset = ASSETS.get(name)
     if asset is None:
         raise NoSuchRoute()

@@ -27,25 +27,26 @@ from placement.uuids import canonical, spellings
 from placement.version_history import OLDEST
 
 _RULE = "placement:v1:consumers:list"
+#: Consumers on a page.
 _ROWS = 50
-#: The filters of the form: parameter, label, hint.
+#: Filters of the form: parameter, label, hint.
 _FILTERS = (
     ("project", "Project", ""),
     ("user", "User", ""),
     ("type", "Type", "INSTANCE"),
     ("provider", "On provider", "name or uuid"),
-    ("class", "Of class", "resource class"),
+    ("class", "Resource class", ""),
     ("older_than", "Older than", "30d or 12h"),
     ("newer_than", "Newer than", "1h"),
-    ("ends_within", "Lease ends within", "1h"),
+    ("ends_within", "Lease expires within", "1h"),
 )
 
 
 @endpoint(negotiates=False)
 def list_consumers(req: Request) -> Reply:
-    """List the consumers that meet every condition, with all that they hold.
+    """List the consumers that match every filter, with their allocations.
 
-    Where the policy lets readers see the consumers of their own project, one who names no project sees these.
+    A caller who may see only their own project's consumers sees these if the query names no project.
     """
     given = dict(without_blanks(req.pairs()))
     _authorize(req, given)
@@ -55,45 +56,47 @@ def list_consumers(req: Request) -> Reply:
         "classes": class_names(req.index.current()),
     }
     try:
-        wanted = schema.consumer_filter(req, _valid(given))
-    except errors.BadRequest as refused:
-        return pages.show(req, "consumers.html", 400, sentence=refused.line, found=[], next="", **shown)
-    found = req.read(lambda db: consumer_pages.page(db, wanted, _ROWS, int(given.get("after", 0))))
-    following = "" if found.next is None else urlencode({**given, "after": found.next})
-    shown |= {"found": found.holders, "names": _names(req, found.holders), "next": following}
+        consumer_filter = schema.consumer_filter(req, _valid(given))
+    except errors.BadRequest as failure:
+        return pages.show(req, "consumers.html", 400, sentence=failure.line, consumers=[], next="", **shown)
+    page = req.read(lambda db: consumer_pages.page(db, consumer_filter, _ROWS, int(given.get("after", 0))))
+    following = "" if page.next is None else urlencode({**given, "after": page.next})
+    shown |= {"consumers": page.holders, "names": _names(req, page.holders), "next": following}
     return pages.show(req, "consumers.html", sentence="", **shown)
 
 
 @endpoint(policy="placement:v1:claims:show", query=timeline.QUERY, negotiates=False)
 def show(req: Request, consumer: str) -> Reply:
-    """Show a consumer: what it holds on which providers, until when, and its history; also one that is gone."""
-    named = canonical(consumer)
-    if named is None:
+    """Show a consumer with its allocations, expiry and history; of a deleted one only the history."""
+    uuid = canonical(consumer)
+    if uuid is None:
         raise NothingKnown(object=consumer)
     held = req.read(lambda db: held_claim(db, consumer))
-    told = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
+    events = timeline.of(req, EventFilter(uuids=spellings(consumer), kinds=(CONSUMER,)))
     if held is not None:
         names = _names(req, [held])
-        return pages.show(req, "consumer.html", page="consumers", held=held, names=names, timeline=told)
-    if told is None or told.is_empty:
+        return pages.show(req, "consumer.html", page="consumers", held=held, names=names, timeline=events)
+    if events is None or events.is_empty:
         raise NothingKnown(object=consumer)
-    return pages.show(req, "gone.html", page="consumers", what="consumer", uuid=named, name=named, timeline=told)
+    return pages.show(req, "gone.html", page="consumers", kind="consumer", uuid=uuid, name=uuid, timeline=events)
 
 
 def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
-    """Return the names of the providers on which consumers hold something, by uuid; that of its node for a node."""
-    named = {held.provider: held.name for holder in holders for held in holder.held.values()}
-    known = nodes.names_of_providers(req.database, named.items())
-    if known:
-        known = nodes.unambiguous(known, req.index.current())
-    return {uuid: name or uuid for uuid, name in {**named, **known}.items()}
+    """Return the names of the providers with allocations of these consumers, by uuid; of a node, the node's name."""
+    names = {held.provider: held.name for holder in holders for held in holder.held.values()}
+    node_names = nodes.names_of_providers(req.database, names.items())
+    if node_names:
+        node_names = nodes.unambiguous(node_names, req.index.current())
+    return {uuid: name or uuid for uuid, name in {**names, **node_names}.items()}
 
 
 def _authorize(req: Request, given: dict[str, str]) -> None:
-    """Check whether the caller may see the consumers of the project; without one, of all, or else of the caller's own.
+    """Check that the caller may see the consumers of the project in the query.
+
+    Without one, a caller who may not see all consumers is limited to their own project.
 
     Raises:
-        errors.Forbidden: The policy says no.
+        errors.Forbidden: The policy does not allow it.
     """
     try:
         req.authorize(_RULE, {"project_id": given.get("project")})
@@ -106,5 +109,5 @@ def _authorize(req: Request, given: dict[str, str]) -> None:
 
 
 def _valid(given: dict[str, str]) -> Parameters:
-    """Return the filters as the API has them; raises errors.InvalidQuery."""
+    """Return the filters, validated by the schema of the API; raises errors.InvalidQuery."""
     return schema.LIST.validate(given.items(), OLDEST)

@@ -9,7 +9,7 @@ from placement import errors
 from placement.extensions.console import pages
 from placement.extensions.console.machine_names import trees_of
 from placement.extensions.console.views.query_form import without_blanks
-from placement.extensions.console.views.story import complete, stories
+from placement.extensions.console.views.request_summary import summaries, whole_requests
 from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.history.event import KINDS, MARK, EventFilter
 from placement.extensions.v1.schemas import event as schema
@@ -21,10 +21,11 @@ from placement.schemas.document import Query
 from placement.schemas.validator import LENIENT
 from placement.version_history import OLDEST
 
+#: Events on a page.
 ROWS = 50
-#: Seconds that a page which follows waits for an event; then it asks again.
+#: Seconds that a request of a following page waits for an event; the page then sends another.
 _WAIT = 25
-#: The filters of the form besides the kind: parameter, label, hint.
+#: Text filters: parameter, label, hint.
 _FILTERS = (
     ("provider", "Provider", "name or uuid"),
     ("consumer", "Consumer", "uuid"),
@@ -45,7 +46,7 @@ _LIST = Query(
 
 
 def _project(req: Request) -> dict[str, Any]:
-    """Return what the rule is asked about: the project whose events are listed."""
+    """Return the target of the rule: the project whose events are listed."""
     try:
         return {"project_id": _given(req).get("project")}
     except errors.InvalidQuery:
@@ -53,13 +54,13 @@ def _project(req: Request) -> dict[str, Any]:
 
 
 def _given(req: Request) -> dict[str, str]:
-    """Return the conditions; raises InvalidQuery."""
+    """Return the parameters of the query that are not empty; raises InvalidQuery."""
     return dict(without_blanks(req.pairs()))
 
 
 @endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def list_events(req: Request) -> Reply:
-    """List the events that meet every condition, the newest first."""
+    """List the events that match every filter, newest first."""
     given = _given(req)
     shown: dict[str, Any] = {
         "page": "events",
@@ -68,41 +69,41 @@ def list_events(req: Request) -> Reply:
         "filters": [(name, label, hint, given.get(name, "")) for name, label, hint in _FILTERS],
     }
     try:
-        wanted = _wanted(req, given)
-    except errors.BadRequest as refused:
-        return pages.show(req, "events.html", 400, sentence=refused.line, **shown)
-    return pages.show(req, "events.html", sentence="", **_newest(req, wanted, given), **shown)
+        event_filter = _filter(req, given)
+    except errors.BadRequest as failure:
+        return pages.show(req, "events.html", 400, sentence=failure.line, **shown)
+    return pages.show(req, "events.html", sentence="", **_rows(req, event_filter, given), **shown)
 
 
 @endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def follow(req: Request) -> Reply:
-    """Wait for an event after a position, if there is a place among those that wait; show the newest events."""
+    """Show the newest events after waiting for one later than a position, unless too many requests wait already."""
     given = _given(req)
-    wanted = _wanted(req, given)
-    EventReader(req.database, req.index, wanted, 1).wait(given.pop("position", None), _WAIT)
-    return pages.show(req, "event_rows.html", **_newest(req, wanted, given))
+    event_filter = _filter(req, given)
+    EventReader(req.database, req.index, event_filter, 1).wait(given.pop("position", None), _WAIT)
+    return pages.show(req, "event_rows.html", **_rows(req, event_filter, given))
 
 
-def _wanted(req: Request, given: dict[str, str]) -> EventFilter:
-    """Return which events a query asks for.
+def _filter(req: Request, given: dict[str, str]) -> EventFilter:
+    """Return the filter in a query.
 
     Raises:
-        InvalidQuery, InvalidField, UnknownProvider: It makes no sense.
+        InvalidQuery, InvalidField, UnknownProvider: The query is invalid.
     """
     return schema.event_filter(req, _LIST.validate(given.items(), OLDEST))
 
 
-def _newest(req: Request, wanted: EventFilter, given: dict[str, str]) -> dict[str, Any]:
-    """Return what the rows of events show: those before a mark, or the newest."""
-    reader = EventReader(req.database, req.index, wanted, ROWS)
-    # First the position, so that what happens meanwhile is waited for in vain at most.
-    position = reader.start(schema.NOW)
+def _rows(req: Request, event_filter: EventFilter, given: dict[str, str]) -> dict[str, Any]:
+    """Return the template variables of the event list: the events before the mark in the query, or the newest."""
+    following = EventReader(req.database, req.index, event_filter, ROWS)
+    # Read before the events: an event in between causes a redundant refresh, and none is missed.
+    position = following.start(schema.NOW)
     after = given.get("after")
-    page = reader.page(after, newest_first=True)
-    events, mark = complete(page)
+    page = following.page(after, newest_first=True)
+    events, mark = whole_requests(page)
     filters = {name: value for name, value in given.items() if name not in ("after", "position")}
     return {
-        "stories": stories(events, page.names, trees_of(req), req.now()),
+        "summaries": summaries(events, page.names, trees_of(req), req.now()),
         "position": position,
         "next": urlencode({**filters, "after": mark}) if page.more else "",
         "newest": urlencode(filters),

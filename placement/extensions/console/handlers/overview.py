@@ -9,7 +9,7 @@ from placement.checks.finding import Severity
 from placement.extensions.console import pages, past
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import cloud
-from placement.extensions.console.views.story import Story, complete, stories
+from placement.extensions.console.views.request_summary import RequestSummary, summaries, whole_requests
 from placement.extensions.console.views.usage_chart import UsageChart
 from placement.extensions.v1.event_reader import EventReader
 from placement.extensions.v1.history.event import EventFilter
@@ -24,19 +24,20 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: The class that is shown first, where it exists.
-_FIRST = "VCPU"
+#: The class shown by default if it exists.
+_DEFAULT_CLASS = "VCPU"
+#: Hosts in a table; requests among the latest changes.
 _ROWS, _CHANGES = 6, 8
-#: Events read for the last changes: a claim has several, a call for many consumers some hundred.
+#: Events read for the latest changes: a claim has several, a request for many consumers hundreds.
 _EVENTS = 300
-#: Providers named in the line that says what needs action.
-_NAMED = 3
-#: Seconds within which leases end that the line counts.
+#: Providers named for each problem that needs action.
+_EXAMPLES = 3
+#: Seconds until expiry of the leases counted as expiring soon.
 _SOON = 3600
-#: Seconds for which what the doctor has found is shown again: its checks read the whole database.
-_FRESH = 60
+#: Seconds for which the doctor's findings are reused: its checks read the whole database.
+_FINDINGS_AGE = 60
 _DAY = datetime.timedelta(days=1)
-#: Points of the line of a class over its last day.
+#: Points in the chart of a class over the last day.
 _POINTS = 72
 _TENTHS = (
     "under 10 %",
@@ -56,8 +57,8 @@ _BY_CLASS = Query(
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def show(req: Request) -> Reply:
-    """Show the cloud, now or then: what needs action, sums by class, how full hosts are, what changed last."""
-    at = past.moment_of(req)
+    """Show the cloud, now or in the past: problems, totals by class, usage of hosts, and the latest changes."""
+    at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     totals = cloud.by_pressure(cloud.totals(snapshot))
     chosen = _chosen(req, [level.resource_class for level in totals])
@@ -78,9 +79,9 @@ def show(req: Request) -> Reply:
         tenths=_tenths(levels.histogram()),
         fullest=levels.fullest(_ROWS),
         emptiest=levels.emptiest(_ROWS),
-        over=cloud.over_committed(snapshot, _NAMED),
-        disabled=cloud.disabled_in_use(snapshot, _NAMED),
-        ending=_ending(req) if at is None else 0,
+        over=cloud.over_committed(snapshot, _EXAMPLES),
+        disabled=cloud.disabled_in_use(snapshot, _EXAMPLES),
+        expiring=_expiring(req) if at is None else 0,
         may_examine=at is None and req.may("placement:v1:doctor"),
         changes=_changes(req) if at is None else None,
     )
@@ -88,8 +89,8 @@ def show(req: Request) -> Reply:
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def list_hosts(req: Request) -> Reply:
-    """List all hosts that have a class by group and name, with capacity and usage in parallel lists: the heat map."""
-    at = past.moment_of(req)
+    """Return the hosts of the heat map: those with inventory of a class, by group and name, as parallel lists."""
+    at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     grouping = req.parameters.get("group", "")
     levels = cloud.host_levels(snapshot, _chosen(req, cloud.class_names(snapshot)), grouping)
@@ -107,41 +108,42 @@ def list_hosts(req: Request) -> Reply:
 
 @endpoint(policy="placement:v1:doctor", negotiates=False)
 def show_findings(req: Request) -> Reply:
-    """Show how many errors the doctor finds: a part of the page, which asks for it once it is there."""
-    errors = [finding for _, finding in recent_examination(req, _FRESH).findings if finding.severity is Severity.ERROR]
-    return pages.show(req, "findings.html", found=len(errors))
+    """Show the number of errors that the doctor finds: a fragment that the page loads after itself."""
+    errors = [
+        finding for _, finding in recent_examination(req, _FINDINGS_AGE).findings if finding.severity is Severity.ERROR
+    ]
+    return pages.show(req, "findings.html", count=len(errors))
 
 
 def _chosen(req: Request, known: list[str]) -> str:
-    """Return the class that the request names; without one, the usual class, or the first that there is."""
-    named: str | None = req.parameters.get("class")
-    return named or (_FIRST if _FIRST in known or not known else known[0])
+    """Return the class in the query; without one the default class, or the first if that does not exist."""
+    name: str | None = req.parameters.get("class")
+    return name or (_DEFAULT_CLASS if _DEFAULT_CLASS in known or not known else known[0])
 
 
 def _tenths(counts: list[int]) -> list[tuple[str, int, float]]:
-    """Return label, count and width in percent of each row of the histogram."""
-    most = max(*counts, 1)
-    return [(label, count, round(100 * count / most, 1)) for label, count in zip(_TENTHS, counts, strict=True)]
+    """Return label, number of hosts and bar width (percent) of each row of the histogram."""
+    highest = max(*counts, 1)
+    return [(label, count, round(100 * count / highest, 1)) for label, count in zip(_TENTHS, counts, strict=True)]
 
 
 def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
-    """Return the last day of each class until a moment or now, by name; nothing for those who may not see it."""
+    """Return the charts of the day before ``at`` or now, by class; empty if the caller may not see usage history."""
     if not req.may("placement:v1:usage:show"):
         return {}
     end = at or req.now()
-    found = usage_history.over_time(req, end - _DAY, end, _POINTS, present=at is None)
-    return {name: UsageChart(name, samples, end - _DAY, end) for name, samples in found.items() if len(samples) > 1}
+    samples = usage_history.over_time(req, end - _DAY, end, _POINTS, present=at is None)
+    return {name: UsageChart(name, series, end - _DAY, end) for name, series in samples.items() if len(series) > 1}
 
 
-def _ending(req: Request) -> int:
-    """Return how many leases end soon."""
+def _expiring(req: Request) -> int:
+    """Return the number of leases that expire soon; 0 if the caller may not see consumers."""
     return req.read(lambda db: leases.count_expiring(db, _SOON)) if req.may("placement:v1:consumers:list", {}) else 0
 
 
-def _changes(req: Request) -> list[Story] | None:
-    """Return what changed last; None for those who may not see it."""
-    # Those of all projects.
+def _changes(req: Request) -> list[RequestSummary] | None:
+    """Return the latest changes; None if the caller may not see the events of all projects."""
     if not req.may(event_schema.RULE, {}):
         return None
     page = EventReader(req.database, req.index, EventFilter(), _EVENTS).page(None, newest_first=True)
-    return stories(complete(page)[0], page.names, named_snapshot(req), req.now())[:_CHANGES]
+    return summaries(whole_requests(page)[0], page.names, named_snapshot(req), req.now())[:_CHANGES]

@@ -15,8 +15,8 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.console import dry_runs, pages, past, timeline
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import search, tree
-from placement.extensions.console.views.cloud import class_names, named, of_tree
-from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.cloud import class_names, of_tree, provider_name
+from placement.extensions.console.views.dry_run import DryRunResult
 from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import NoSuchProvider
 from placement.extensions.v1.history import subject
@@ -35,12 +35,12 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: Providers on one page of the list, and names that a field suggests.
+#: Providers on a page of the list; traits suggested by the filter.
 ROWS, _SUGGESTIONS = 50, 500
-#: The columns that the list can be sorted by, each with its orders: the first, and the other way round.
+#: Sortable columns of the list, each with its default order and the reverse.
 _COLUMNS = (("Provider", ("name", "-name")), ("Tree", ("tree", "-tree")), ("Used", ("-used", "used")))
-#: Consumers, and sharing relations, on the page of a provider.
-_HOLDERS, _NAMED = 50, 20
+#: Consumers and sharing providers on the page of a provider.
+_HOLDERS, _SHARING = 50, 20
 
 _TEXT = string(maxLength=255)
 _LIST = Query(
@@ -57,13 +57,13 @@ _LIST = Query(
 
 @endpoint(policy="placement:v1:overview:show", query=_LIST, negotiates=False)
 def list_providers(req: Request) -> Reply:
-    """List the providers that match, in pages, by name or in another order."""
+    """List the matching providers, sorted and page by page."""
     given = {name: value.strip() for name, value in req.parameters.items() if name != "page"}
-    wanted = search.Wanted(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
+    criteria = search.Criteria(*(given.get(name, "") for name in ("name", "class", "trait", "aggregate")))
     number = int(req.parameters.get("page", 1))
     snapshot = named_snapshot(req)
     order = given.pop("sort", search.ORDERS[0])
-    slots = search.ordered(search.find_slots(wanted, snapshot), snapshot, order, wanted.resource_class)
+    slots = search.ordered(search.find_slots(criteria, snapshot), snapshot, order, criteria.resource_class)
     last_page = max(1, -(-len(slots) // ROWS))
     first = (number - 1) * ROWS
     shown = slots[first : first + ROWS]
@@ -71,7 +71,7 @@ def list_providers(req: Request) -> Reply:
         req,
         "providers.html",
         page="providers",
-        wanted=wanted,
+        criteria=criteria,
         classes=class_names(snapshot),
         traits=sorted(snapshot.traits)[:_SUGGESTIONS],
         count=len(slots),
@@ -79,7 +79,7 @@ def list_providers(req: Request) -> Reply:
         last=first + len(shown),
         rows=[search.row(snapshot, slot) for slot in shown],
         order=order,
-        columns=[(label, *_order(given, order, ways)) for label, ways in _COLUMNS],
+        columns=[(label, *_header(given, order, orders)) for label, orders in _COLUMNS],
         previous=_address(given, sort=order, page=min(number - 1, last_page)) if number > 1 else "",
         next=_address(given, sort=order, page=number + 1) if number < last_page else "",
     )
@@ -87,12 +87,12 @@ def list_providers(req: Request) -> Reply:
 
 @endpoint(policy="placement:v1:providers:show", query=Query(Object(timeline.AFTER, past.AT)), negotiates=False)
 def show(req: Request, ident: str) -> Reply:
-    """Show a provider: its tree, traits, aggregates, what it shares with whom, who holds what in the tree, its history.
+    """Show a provider: tree, traits, aggregates, sharing, consumers in the tree, and history.
 
-    Of one that is gone its history is shown, to those who may see that.  Of a past time its tree, traits and aggregates
-    are shown, to those who may see the overview of that time.
+    Of a deleted provider only the history is shown, if the caller may see it.  At a time in the past, tree, traits and
+    aggregates are shown, if the caller may see the overview.
     """
-    at = past.moment_of(req)
+    at = past.requested_time(req)
     if at is not None:
         return _page_of_past(req, ident, at)
     if lookup.find(named_snapshot(req), ident) is None:
@@ -102,7 +102,7 @@ def show(req: Request, ident: str) -> Reply:
 
 @endpoint(policy="placement:v1:providers:show", negotiates=False)
 def try_inventory(req: Request, ident: str) -> Reply:
-    """Show a provider, and what the service would answer to a change of one of its inventories."""
+    """Show a provider, and the result of changing one of its inventories in a dry run."""
     snapshot = named_snapshot(req)
     uuid = snapshot.provider(lookup.of_path(snapshot, req.database, ident)).uuid
     form = dry_runs.form_of(req)
@@ -111,7 +111,7 @@ def try_inventory(req: Request, ident: str) -> Reply:
 
 
 def _number(text: str) -> int | float | str:
-    """Return the number that was typed; the text if it is none, which the schema then refuses."""
+    """Return the typed number; the text itself if it is not a number, which the schema then refuses."""
     with contextlib.suppress(orjson.JSONDecodeError):
         value = orjson.loads(text)
         if type(value) in (int, float):
@@ -119,38 +119,38 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _page_of(req: Request, ident: str, tried: DryRunAnswer | None = None) -> Reply:
+def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Reply:
     snapshot = named_snapshot(req)
     slot = lookup.of_path(snapshot, req.database, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
-    below = tuple(snapshot.provider(each).uuid for each in depth_first(snapshot, slot))
+    subtree = tuple(snapshot.provider(below).uuid for below in depth_first(snapshot, slot))
     drawn = tree.draw(snapshot, slot)
-    members = {snapshot.provider(each).id: snapshot.provider(each).uuid for each in snapshot.forest.tree(root)}
+    members = {snapshot.provider(member).id: snapshot.provider(member).uuid for member in snapshot.forest.tree(root)}
 
     def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
-        counts, in_tree = usage.count_by_provider(db, [*members]), usage.count_distinct(db, [*members])
-        return counts, in_tree, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), _HOLDERS)
+        counts, total = usage.count_by_provider(db, [*members]), usage.count_distinct(db, [*members])
+        return counts, total, consumer_pages.page(db, ConsumerFilter(providers=members.keys()), _HOLDERS)
 
-    counts, in_all, held = req.read(work)
+    counts, consumers_in_tree, page = req.read(work)
     may_try = req.may("placement:resource_providers:inventories:update")
     serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
     return pages.show(
         req,
         "provider.html",
         page="providers",
-        provider=next(each for each in drawn.providers if each.uuid == uuid),
+        provider=next(drawn_provider for drawn_provider in drawn.providers if drawn_provider.uuid == uuid),
         generation=int(snapshot.generations[slot]),
-        ancestors=[named(snapshot, each) for each in reversed(snapshot.ancestry(slot)[1:])],
+        ancestors=[provider_name(snapshot, ancestor) for ancestor in reversed(snapshot.ancestry(slot)[1:])],
         drawn=drawn,
         in_tree=of_tree(snapshot, root),
         consumers={members[provider_id]: count for provider_id, count in counts.items()},
-        held=_by_provider(held.holders),
-        serving=[named(snapshot, each) for each in serving[:_NAMED]],
-        served=[named(snapshot, each) for each in served[:_NAMED]],
+        held=_by_provider(page.holders),
+        serving=[provider_name(snapshot, sharing) for sharing in serving[:_SHARING]],
+        served=[provider_name(snapshot, root) for root in served[:_SHARING]],
         inventories=_inventories(req, uuid) if may_try else [],
         tried=tried,
-        timeline=timeline.of(req, _told_of(below)),
-        consumers_in_tree=in_all,
+        timeline=timeline.of(req, _events_of(subtree)),
+        consumers_in_tree=consumers_in_tree,
         root=drawn.root.name,
         serving_count=len(serving),
         served_count=len(served),
@@ -163,45 +163,46 @@ def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
     slot = lookup.of_path(state.snapshot, req.database, ident)
     drawn = tree.draw(state.snapshot, slot)
     uuid = state.snapshot.provider(slot).uuid
-    members = [state.snapshot.provider(each) for each in state.snapshot.forest.tree(state.snapshot.provider(slot).root)]
+    root = state.snapshot.provider(slot).root
+    members = [state.snapshot.provider(member) for member in state.snapshot.forest.tree(root)]
     return pages.show(
         req,
         "provider_then.html",
         page="providers",
         at=at,
-        provider=next(each for each in drawn.providers if each.uuid == uuid),
+        provider=next(drawn_provider for drawn_provider in drawn.providers if drawn_provider.uuid == uuid),
         drawn=drawn,
-        in_tree=of_tree(state.snapshot, state.snapshot.provider(slot).root),
+        in_tree=of_tree(state.snapshot, root),
         consumers={member.uuid: state.consumers[member.id] for member in members},
     )
 
 
 def _page_of_history(req: Request, ident: str) -> Reply:
-    """Return the page of a provider that is gone, or of a node without a provider; raises NoSuchProvider."""
+    """Return the page of a deleted provider, or of a node without a provider; raises NoSuchProvider."""
     uuid = subject.find(req.database, named_snapshot(req), ident)
-    told = None if uuid is None else timeline.of(req, _told_of((uuid,)))
-    if uuid is None or told is None or told.is_empty:
+    events = None if uuid is None else timeline.of(req, _events_of((uuid,)))
+    if uuid is None or events is None or events.is_empty:
         raise NoSuchProvider(provider=ident)
-    name = next((each.name for story in told.stories for each in story.entries if each.name), uuid)
-    return pages.show(req, "gone.html", page="providers", what="provider", uuid=uuid, name=name, timeline=told)
+    name = next((entry.name for summary in events.summaries for entry in summary.entries if entry.name), uuid)
+    return pages.show(req, "gone.html", page="providers", kind="provider", uuid=uuid, name=name, timeline=events)
 
 
 def _by_provider(holders: Iterable[Holding]) -> dict[str, list[Holding]]:
-    """Return the consumers that hold something on each provider, by its uuid."""
-    found: defaultdict[str, list[Holding]] = defaultdict(list)
+    """Return the consumers with allocations of each provider, by uuid of the provider."""
+    by_provider: defaultdict[str, list[Holding]] = defaultdict(list)
     for holder in holders:
         for uuid in holder.held:
-            found[uuid].append(holder)
-    return found
+            by_provider[uuid].append(holder)
+    return by_provider
 
 
-def _told_of(uuids: tuple[str, ...]) -> EventFilter:
-    """Return what the history of providers has: also what happened to their nodes."""
+def _events_of(uuids: tuple[str, ...]) -> EventFilter:
+    """Return the filter for the events of providers and their nodes."""
     return EventFilter(uuids=uuids, kinds=(PROVIDER, NODE))
 
 
 def _inventories(req: Request, uuid: str) -> list[Inventory]:
-    """Return the inventories of a provider, by class; none if it was deleted meanwhile."""
+    """Return the inventories of a provider, by class; empty if it has just been deleted."""
 
     def work(db: Reading) -> list[Inventory]:
         provider = ResourceProvider.find(db, uuid)
@@ -210,18 +211,21 @@ def _inventories(req: Request, uuid: str) -> list[Inventory]:
     return sorted(req.read(work), key=lambda record: record.resource_class)
 
 
-def _order(given: dict[str, str], present: str, ways: tuple[str, str]) -> tuple[str, str]:
-    """Return the query string of the list in the order of a column, the other way round where it is in that order.
+def _header(given: dict[str, str], current: str, orders: tuple[str, str]) -> tuple[str, str]:
+    """Return the query string that sorts by a column, and its ``aria-sort``, empty if the list is sorted differently.
 
-    The second value says for ARIA how the column is sorted; it is empty if it is not.
+    Args:
+        given: The filters of the list.
+        current: The order of the list.
+        orders: The default order of the column, and the reverse.
     """
-    wanted = ways[1] if present == ways[0] else ways[0]
-    sorted_how = ("descending" if present.startswith("-") else "ascending") if present in ways else ""
-    return _address(given, sort=wanted), sorted_how
+    following = orders[1] if current == orders[0] else orders[0]
+    aria_sort = ("descending" if current.startswith("-") else "ascending") if current in orders else ""
+    return _address(given, sort=following), aria_sort
 
 
 def _address(given: dict[str, str], **more: object) -> str:
-    """Return the query string of the list, but without what need not be said."""
+    """Return the query string of the list without empty values and the default order."""
     if more["sort"] == search.ORDERS[0]:
         del more["sort"]
     return urlencode({name: value for name, value in given.items() if value} | more)

@@ -11,7 +11,7 @@ from placement.extensions.console import dry_runs, pages
 from placement.extensions.console.machine_names import named_snapshot
 from placement.extensions.console.views import candidates, commands, suggestions
 from placement.extensions.console.views.choice_form import ChoiceForm
-from placement.extensions.console.views.dry_run import DryRunAnswer
+from placement.extensions.console.views.dry_run import DryRunResult
 from placement.extensions.console.views.query_form import Pairs, QueryForm, of_search, parse_text, without_blanks
 from placement.extensions.v1 import lookup, query_text, request_query
 from placement.extensions.v1.count.count import count
@@ -34,11 +34,11 @@ from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 from placement.version_history import OLDEST
 
-#: The parameter that has the whole query as text.
+#: The parameter with the whole query as text.
 _RAW = "raw"
-#: Candidates on a page: by default, and at most.
-_SHOWN, _MOST_SHOWN = 12, 60
-#: Trees and aggregates that are named with their counts.
+#: Candidates on a page: default and maximum.
+_CANDIDATES, _MAX_CANDIDATES = 12, 60
+#: Trees and aggregates listed with their counts.
 _PLACES = 8
 
 _QUERY = Query(search.object_of((*search.PARAMETERS, capacity.COUNT)))
@@ -46,16 +46,16 @@ _QUERY = Query(search.object_of((*search.PARAMETERS, capacity.COUNT)))
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show(req: Request) -> Reply:
-    """Show a query as form and text, and its candidates; without a query, an empty form."""
+    """Show a query as form and text with its candidates; without a query, an empty form."""
     return _page(req)
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def try_claim(req: Request) -> Reply:
-    """Show a query with its candidates, and what the service would answer to a claim of one, or of any of them.
+    """Show a query with its candidates, and the result of a claim in a dry run.
 
-    The form of a candidate has the claim itself and not its number: the candidates may be others by now.  The form of
-    a strategy leaves the choice to the service.
+    The form of a candidate contains the claim and not a number, since candidates may have changed.  The form of a
+    strategy lets the service choose.
     """
     form = dry_runs.form_of(req)
     caller, options = req.environ[CONTEXT], req.conf.placement
@@ -70,16 +70,16 @@ def try_claim(req: Request) -> Reply:
         return _page(req, dry_runs.choice(req, choice.claims(_pairs(req), {"consumer": consumer, **owner})), choice)
     claim = parse_json(str(form.get("claim", "")).encode(), req.conf.api.max_request_body_values)
     if not isinstance(claim, dict):
-        raise errors.MalformedJSON(reason="a claim is an object")
+        raise errors.MalformedJSON(reason="a claim must be an object")
     return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))
 
 
-def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | None = None) -> Reply:
+def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | None = None) -> Reply:
     """Return the page of a query.
 
     Args:
-        tried: The answer to the dry run that was asked for.
-        choice: The form of a strategy, if that was sent.
+        tried: The result of the requested dry run.
+        choice: The submitted form of a strategy.
     """
     pairs = _pairs(req)
     shown: dict[str, Any] = {
@@ -91,31 +91,31 @@ def _page(req: Request, tried: DryRunAnswer | None = None, choice: ChoiceForm | 
         "reasons": {"absent": ("has none", "have none"), **PROPERTIES},
     }
     if not pairs:
-        return pages.show(req, "query.html", sentence="", found=None, explained=None, **shown)
+        return pages.show(req, "query.html", sentence="", result=None, explained=None, **shown)
     snapshot, query = named_snapshot(req), None
     try:
         req.parameters = _QUERY.validate(pairs, OLDEST, strict=True)
-        named = lookup.nodes_named(snapshot, req.database, request_query.in_tree_values(pairs))
-        query = request_query.from_parameters(req.parameters, snapshot, named, req.conf)
+        nodes = lookup.nodes_named(snapshot, req.database, request_query.in_tree_values(pairs))
+        query = request_query.from_parameters(req.parameters, snapshot, nodes, req.conf)
         existence.check(query, snapshot, req.database)
-    except errors.BadRequest as refused:
+    except errors.BadRequest as failure:
         explained = None if query is None else _explained(req, query, snapshot)
-        sentence = refused.line
-        return pages.show(req, "query.html", 400, sentence=sentence, found=None, explained=explained, **shown)
-    most, copies = min(query.limit or _SHOWN, _MOST_SHOWN), int(req.parameters.get("count", "1"))
-    found = find(dataclasses.replace(query, limit=most), snapshot, Settings.of(req.conf))
-    req.log_search(len(found.candidates), found.obstacle)
-    counted = _counted(req, query, snapshot, copies) if found.candidates else None
+        sentence = failure.line
+        return pages.show(req, "query.html", 400, sentence=sentence, result=None, explained=explained, **shown)
+    limit, copies = min(query.limit or _CANDIDATES, _MAX_CANDIDATES), int(req.parameters.get("count", "1"))
+    result = find(dataclasses.replace(query, limit=limit), snapshot, Settings.of(req.conf))
+    req.log_search(len(result.candidates), result.obstacle)
+    counted = _counted(req, query, snapshot, copies) if result.candidates else None
     access = dry_runs.access_of(req)
     return pages.show(
         req,
         "query.html",
         sentence="",
-        found=found,
-        cards=[*candidates.cards(snapshot, _in_order(req, query, found, most))],
+        result=result,
+        cards=[*candidates.cards(snapshot, _in_order(req, query, result, limit))],
         counted=counted,
         copies=copies,
-        explained=None if found.candidates else _explained(req, query, snapshot),
+        explained=None if result.candidates else _explained(req, query, snapshot),
         curl=commands.curl(access, _with_uuids(of_search(pairs), query)),
         openstack=commands.openstack(access, query),
         questions=commands.questions(access, pairs),
@@ -137,22 +137,22 @@ _SUGGEST = Query(
 
 @endpoint(policy="placement:v1:overview:show", query=_SUGGEST, negotiates=False)
 def suggest(req: Request) -> Reply:
-    """List names that begin with a text, and then those that have it elsewhere."""
-    names = suggestions.found(req.index.current(), req.parameters.get("of"), req.parameters.get("part"))
+    """List names that contain a text, those that begin with it first."""
+    names = suggestions.suggest(req.index.current(), req.parameters.get("of"), req.parameters.get("part"))
     return ok({"names": names})
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show_form(req: Request) -> Reply:
-    """Show the form that holds a query, for a page whose text was edited."""
+    """Show the form filled with a query, after its text was edited on the page."""
     return pages.show(req, "query_form.html", form=QueryForm.of(_pairs(req)))
 
 
 def _pairs(req: Request) -> Pairs:
-    """Return the parameters of the query, given as the page's own or as one text.
+    """Return the parameters of the query, sent separately or as one text.
 
     Raises:
-        InvalidQuery: They are not UTF-8, or hold NUL.
+        InvalidQuery: The parameters are not UTF-8 or contain NUL.
     """
     pairs = req.pairs()
     text = Parameters(pairs).get(_RAW)
@@ -160,7 +160,7 @@ def _pairs(req: Request) -> Pairs:
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
-    """Return how many jobs with this number of copies fit; None if the caller may not know."""
+    """Return the number of jobs with this many copies that fit; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
@@ -168,7 +168,7 @@ def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) 
 
 
 def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str, Any] | None:
-    """Return why the query has no candidate, and what would be enough; None where the caller may not know."""
+    """Return why the query has no candidates, with relaxations; None if the caller may not see explanations."""
     if not req.may("placement:v1:explain"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
@@ -176,23 +176,23 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
     return explanation.document(explain(query, snapshot, Settings.of(req.conf), unknown))
 
 
-def _in_order(req: Request, query: SearchQuery, found: SearchResult, most: int) -> list[Candidate]:
-    """Return the candidates, one of each tree first, in the order in which a claim would take them.
+def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
+    """Return the candidates in the order in which claims would take them, one per tree first.
 
-    Trees that the service avoids are none that a claim takes: their candidates come last.
+    Claims do not use trees that the service avoids: candidates in these come last.
     """
-    wanted = dataclasses.replace(request_query.with_avoided_traits(query, req.conf), limit=None)
-    picker = Picker(found.snapshot, settings=Settings.of(req.conf), seed=1)
+    unlimited = dataclasses.replace(request_query.with_avoided_traits(query, req.conf), limit=None)
+    picker = Picker(result.snapshot, settings=Settings.of(req.conf), seed=1)
     chosen: tuple[Candidate, ...] = ()
-    trees = most
+    trees = limit
     while trees and not chosen:
-        [pick] = picker.pick([PickRequest(wanted, copies=trees, dry_run=True)])
+        [pick] = picker.pick([PickRequest(unlimited, copies=trees, dry_run=True)])
         chosen = () if pick is None else pick.candidates
         trees //= 2
-    return [*chosen, *(each for each in found.candidates if each not in chosen)][:most]
+    return [*chosen, *(candidate for candidate in result.candidates if candidate not in chosen)][:limit]
 
 
 def _with_uuids(pairs: Pairs, query: SearchQuery) -> Pairs:
-    """Return the parameters as Placement takes them: ``in_tree`` with a uuid, where it has a name."""
+    """Return the parameters as Placement accepts them: ``in_tree`` by uuid instead of name."""
     trees = {f"in_tree{group.suffix}": group.in_tree for group in query.groups}
     return [(name, trees.get(name) or value) for name, value in pairs]

@@ -25,43 +25,43 @@ _OF = Query(
         Field("version", string(maxLength=20), since=OLDEST),
     )
 )
-#: Descriptions that are kept: each version of Placement has one.
-_KEPT = 64
+#: Descriptions in the cache: one for each version of Placement.
+_CACHED = 64
 
 
 @endpoint(query=_OF, negotiates=False)
 def show(req: Request) -> Reply:
-    """Show the reference of an API: its operations with examples, and the versions, from the OpenAPI description."""
+    """Show the reference of an API, made from its OpenAPI document: operations with examples, and versions."""
     changes: tuple[Change, ...] = ()
-    above = req.mount_path.removesuffix("/console")
+    root = req.mount_path.removesuffix("/console")
     if req.parameters.get("of", "v1") == "v1":
-        shown = _operations(V1, OLDEST)
+        described = _operations(V1, OLDEST)
         document, version = "/v1/openapi.json", package.version()
     else:
         chosen = mv.HISTORY.named(req.parameters.get("version") or "latest")
-        shown = _operations(routes.PLACEMENT, chosen)
+        described = _operations(routes.PLACEMENT, chosen)
         changes = tuple(reversed([*mv.HISTORY]))
         document, version = f"/v1/openapi-placement.json?version={chosen}", str(chosen)
     return pages.show(
         req,
         "reference.html",
         page="api",
-        operations=shown,
-        nouns=list(dict.fromkeys(each.noun for each in shown)),
+        operations=described,
+        nouns=list(dict.fromkeys(operation.noun for operation in described)),
         chosen_version=version,
         changes=changes,
-        document=above + document,
+        document=root + document,
     )
 
 
-@functools.lru_cache(_KEPT)
+@functools.lru_cache(_CACHED)
 def _operations(api: Api, version: Version) -> tuple[Operation, ...]:
     first = _first_versions(api, version) if api.versioning.headers(version) else {}
     return tuple(operations(describe(api, version, label=str(version)), api.prefix, first))
 
 
 def _first_versions(api: Api, version: Version) -> dict[tuple[str, str, str], Version]:
-    """Return since when there are the operations of a version of Placement, and the parameters of their queries."""
+    """Return the first version of each operation and query parameter in a version of Placement."""
     first: dict[tuple[str, str, str], Version] = {}
     for past in (change.version for change in mv.HISTORY if change.version <= version):
         for path, methods in api.routes.items():

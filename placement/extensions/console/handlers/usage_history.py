@@ -19,9 +19,9 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: Samples of a picture, and moments of it that lead to the state then: of one class alone, which has all of a day, and
-#: of each of several.
-_ALONE, _AMONG_OTHERS = (150, 24), (72, 12)
+#: Samples in a chart, and times that link to the state at that time: for a single class, enough for all samples of a
+#: day; for each of several classes.
+_SINGLE, _SEVERAL = (150, 24), (72, 12)
 
 _SHOW = Query(
     Object(
@@ -36,7 +36,7 @@ _SHOW = Query(
 
 @endpoint(policy="placement:v1:usage:show", negotiates=False)
 def show(req: Request) -> Reply:
-    """Show the usage of each class, or of one, over a period: in total, by project or by aggregate."""
+    """Show the usage history of one class or all classes: in total, by project or by aggregate."""
     given = dict(without_blanks(req.pairs()))
     choice = UsageChoice.of(given)
     shown: dict[str, Any] = {
@@ -49,15 +49,21 @@ def show(req: Request) -> Reply:
     try:
         _SHOW.validate(given.items(), OLDEST)
         since, until, present = choice.bounds(req.now())
-    except errors.BadRequest as refused:
-        return pages.show(req, "usage.html", 400, sentence=refused.line, charts=[], **shown)
-    named = choice.resource_class or None
-    most, points = _ALONE if named else _AMONG_OTHERS
-    found = usage_history.over_time(req, since, until, most, resource_class=named, present=present)
+    except errors.BadRequest as failure:
+        return pages.show(req, "usage.html", 400, sentence=failure.line, charts=[], **shown)
+    resource_class = choice.resource_class or None
+    max_samples, points = _SINGLE if resource_class else _SEVERAL
+    samples = usage_history.over_time(req, since, until, max_samples, resource_class=resource_class, present=present)
     shares: Shares = {}
     if choice.by:
         shares = usage_history.shares_over_time(
-            req, Dimension(choice.by), since, until, most, classes=len(found), resource_class=named
+            req,
+            Dimension(choice.by),
+            since,
+            until,
+            max_samples,
+            classes=len(samples),
+            resource_class=resource_class,
         )
-    charts = charts_of(found, shares, since, until)
+    charts = charts_of(samples, shares, since, until)
     return pages.show(req, "usage.html", sentence="", charts=charts, points=points, since=since, until=until, **shown)

@@ -1,1 +1,1 @@
-"""What pages show, as frozen values that are made from a snapshot.  They know no HTTP and no HTML."""
+"""View models of the pages: frozen values made from a snapshot, independent of HTTP and HTML."""

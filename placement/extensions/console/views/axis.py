@@ -1,4 +1,4 @@
-"""The axes of a chart: which amounts and moments are marked."""
+"""The axes of a chart: the amounts and times to mark."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from placement.extensions.console.views import units
 
-#: Marks of an axis at most, besides zero.
-_MOST = 5
-_MOMENTS = 8
+#: Marks of the vertical axis besides zero, and of the horizontal axis, at most.
+_MAX_AMOUNTS = 5
+_MAX_TIMES = 8
+#: Distances between marks of the horizontal axis.
 _STEPS = tuple(
     datetime.timedelta(**{unit: number})
     for unit, numbers in (("minutes", (10, 30)), ("hours", (1, 3, 6, 12)), ("days", (1, 2, 5, 10, 30, 100, 400)))
@@ -19,13 +20,18 @@ _STEPS = tuple(
 
 
 def amounts(top: int, resource_class: str) -> list[int]:
-    """Return some amounts from zero to ``top`` that are round in the units in which people read them."""
-    step = next(step for step in _round(*units.scale(resource_class)) if top // step <= _MOST)
+    """Return evenly spaced amounts from zero to ``top``, round in the units in which they are displayed."""
+    step = next(step for step in _round(*units.scale(resource_class)) if top // step <= _MAX_AMOUNTS)
     return [*range(0, top + 1, step)]
 
 
 def _round(count: int, base: int) -> Iterator[int]:
-    """Yield 1, 2 and 5 times each power of ten of each unit, ascending; the last but half of the next unit."""
+    """Yield 1, 2 and 5 times each power of ten of each unit, ascending; half of the next unit replaces 500.
+
+    Args:
+        count: Number of units.
+        base: Amount of one unit that makes the next.
+    """
     for place in range(count):
         is_last = place == count - 1
         for power in itertools.count() if is_last else range(3):
@@ -34,14 +40,14 @@ def _round(count: int, base: int) -> Iterator[int]:
                 yield (base // 2 if is_half else factor * 10**power) * base**place
 
 
-def moments(since: datetime.datetime, until: datetime.datetime) -> list[tuple[datetime.datetime, str]]:
-    """Return some round moments (naive, UTC) of a period with a label for each: the time, or the day at midnight."""
-    step = next((step for step in _STEPS if (until - since) / step <= _MOMENTS), (until - since) / _MOMENTS)
-    beginning = since - (since - datetime.datetime.min) % step
-    found = [beginning + number * step for number in range(1, -((beginning - until) // step))]
-    return [(moment, _label(moment)) for moment in found]
+def times(since: datetime.datetime, until: datetime.datetime) -> list[tuple[datetime.datetime, str]]:
+    """Return round timestamps (naive, UTC) within a period, each with a label: the time, or the day at midnight."""
+    step = next((step for step in _STEPS if (until - since) / step <= _MAX_TIMES), (until - since) / _MAX_TIMES)
+    first = since - (since - datetime.datetime.min) % step
+    marks = [first + number * step for number in range(1, -((first - until) // step))]
+    return [(at, _label(at)) for at in marks]
 
 
-def _label(moment: datetime.datetime) -> str:
-    is_midnight = moment.time() == datetime.time()
-    return f"{moment.day} {moment:%b}" if is_midnight else f"{moment:%H:%M}"
+def _label(at: datetime.datetime) -> str:
+    is_midnight = at.time() == datetime.time()
+    return f"{at.day} {at:%b}" if is_midnight else f"{at:%H:%M}"

@@ -1,4 +1,4 @@
-"""Candidates as they are drawn: the providers that each uses, in their trees."""
+"""Candidates for display: the providers that each one uses, in their trees."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Card:
     """One candidate.
 
     Args:
-        trees: Its own tree first, then those of the sharing providers that it uses.
-        claim: What a claim of it says, without the consumer: ``allocations`` and ``mappings``, as JSON.
+        trees: Its own tree, then the trees of sharing providers.
+        claim: The body of a claim without the consumer: ``allocations`` and ``mappings``, as JSON.
     """
 
     number: int
@@ -25,9 +25,9 @@ class Card:
     claim: str
 
 
-def cards(snapshot: Snapshot, found: Iterable[Candidate]) -> Iterator[Card]:
+def cards(snapshot: Snapshot, candidates: Iterable[Candidate]) -> Iterator[Card]:
     """Yield a card for each candidate, in order."""
-    for number, candidate in enumerate(found, 1):
+    for number, candidate in enumerate(candidates, 1):
         trees = used_trees(snapshot, candidate.amounts, candidate.mappings)
         yield Card(number, trees, _claim(snapshot, candidate))
 
@@ -35,11 +35,11 @@ def cards(snapshot: Snapshot, found: Iterable[Candidate]) -> Iterator[Card]:
 def used_trees(
     snapshot: Snapshot, amounts: Mapping[int, Mapping[str, int]], mappings: Mapping[str, Iterable[int]]
 ) -> tuple[DrawnTree, ...]:
-    """Return the trees of which something is taken: those of sharing providers last.
+    """Return the trees from which a candidate takes resources, trees of sharing providers last.
 
     Args:
-        amounts: What is taken, by slot and class.
-        mappings: The slots that serve each group of the query, by suffix.
+        amounts: Amounts taken, by slot and class.
+        mappings: Slots that serve each group of the query, by suffix.
     """
     groups: dict[int, tuple[str, ...]] = {}
     for suffix, slots in mappings.items():

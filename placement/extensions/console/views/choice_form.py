@@ -1,4 +1,4 @@
-"""The form that lets the service choose a place, and what it sends to POST /v1/claims."""
+"""The form that lets the service choose a place, and the body that it sends to POST /v1/claims."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from placement.extensions.console.views.query_form import Pairs, of_claim
 from placement.extensions.v1 import query_text
 from placement.schemas.document import Parameters
 
-#: Places that a page draws.
-MOST = 60
+#: Places shown on a page.
+MAX_PLACES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,26 +19,26 @@ class ChoiceForm:
     """The fields of the form, as text."""
 
     strategy: str = "spread"
-    #: Goes before the strategy, if it is not empty.
+    #: Takes precedence over the strategy unless empty.
     spread_over: str = ""
     count: str = "1"
 
     @classmethod
     def of(cls, fields: Parameters) -> Self | None:
-        """Return the form that was sent; None if it was another one."""
+        """Return the submitted form; None if another form was submitted."""
         if "strategy" not in fields:
             return None
         count = fields.get("count", "").strip()
-        # Of a number so long that Python does not read it the beginning is too great, too.
-        count = str(min(int(count[:9]), MOST)) if count.isdecimal() else count
+        # Python refuses very long numbers; their first digits exceed the limit as well.
+        count = str(min(int(count[:9]), MAX_PLACES)) if count.isdecimal() else count
         return cls(fields.get("strategy"), fields.get("spread_over", "").strip(), count)
 
     def claims(self, query: Pairs, consumer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of POST /v1/claims; the endpoint refuses it where a field makes no sense.
+        """Return the body of POST /v1/claims.  Fields are not validated here; the endpoint does that.
 
         Args:
-            query: The query of the page, whose limit is for pages.
-            consumer: The members of a request that say who claims.
+            query: The query of the page; its limit is dropped.
+            consumer: The members of a claim that identify the consumer and its owner.
         """
         text = query_text.text(of_claim(query))
         count = int(self.count) if self.count.isdecimal() else self.count

@@ -1,4 +1,4 @@
-"""Commands for a terminal that ask what a page asks."""
+"""Shell commands that send the request of a page."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _VERSION = f"-H 'OpenStack-API-Version: placement {mv.LATEST}'"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a shell reaches the service, so that a command works as it stands.
+    """The address of the service and the authentication of commands, so that they run as displayed.
 
     Args:
-        url: That of the service, without a path of an API.
-        strategy: ``[api]auth_strategy``: with noauth2 every token is an administrator's, with http_basic the shell has
-            the name and the password, and with keystone OpenStack's client gets a token.
+        url: The URL of the service, without the path of an API.
+        strategy: ``[api]auth_strategy``: with noauth2 any token is an administrator's, with http_basic the shell's
+            environment holds name and password, and with keystone the OpenStack client gets a token.
     """
 
     url: str
@@ -31,7 +31,7 @@ class Access:
 
     @property
     def curl(self) -> str:
-        """The options of curl."""
+        """Options for curl."""
         credentials = {
             "noauth2": "-H 'X-Auth-Token: admin'",
             "http_basic": '-u "$OS_USERNAME:$OS_PASSWORD"',
@@ -40,7 +40,7 @@ class Access:
 
     @property
     def openstack(self) -> str:
-        """The beginning of a command of OpenStack's client; with keystone its environment says where the service is."""
+        """The start of an OpenStack client command; with keystone the client finds the service in the catalog."""
         if self.strategy == "keystone":
             return "openstack"
         types = {"noauth2": "none", "http_basic": "http_basic"}
@@ -48,7 +48,7 @@ class Access:
 
     @property
     def ask(self) -> str:
-        """The beginning of a command of placement-ask."""
+        """The start of a placement-ask command."""
         return f"placement-ask --url {shlex.quote(self.url)}"
 
 
@@ -66,30 +66,27 @@ def curl_json(access: Access, method: str, path: str, document: Any) -> str:
 
 
 def questions(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
-    """Return commands that explain and count the query, each after what it is.
-
-    They take the query as it is, and so express each one.
-    """
-    query, counted = (shlex.quote(query_text.text(each)) for each in (of_search(pairs), pairs))
+    """Return label and command pairs that explain and count the query; they take any query unchanged."""
+    query, counted = (shlex.quote(query_text.text(parameters)) for parameters in (of_search(pairs), pairs))
     return [
-        ("Why, with OpenStack's client", f"{access.openstack} allocation candidate explain {query}"),
-        ("How many times, with OpenStack's client", f"{access.openstack} allocation candidate count {counted}"),
-        ("Why, with placement-ask", f"{access.ask} explain {query}"),
-        ("How many times, with placement-ask", f"{access.ask} capacity {counted}"),
+        ("Explanation with the OpenStack client", f"{access.openstack} allocation candidate explain {query}"),
+        ("Count with the OpenStack client", f"{access.openstack} allocation candidate count {counted}"),
+        ("Explanation with placement-ask", f"{access.ask} explain {query}"),
+        ("Count with placement-ask", f"{access.ask} capacity {counted}"),
     ]
 
 
 def claims(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
-    """Return commands that show what a claim of the query would take, each after what it is; a claim has no limit."""
+    """Return label and command pairs that try a claim of the query, without its limit, which a claim does not have."""
     query = shlex.quote(query_text.text(of_claim(pairs)))
     return [
-        ("A claim with OpenStack's client", f"{access.openstack} allocation claim --dry-run {query}"),
-        ("A claim with placement-ask", f"{access.ask} claim --dry-run {query}"),
+        ("Claim with the OpenStack client", f"{access.openstack} allocation claim --dry-run {query}"),
+        ("Claim with placement-ask", f"{access.ask} claim --dry-run {query}"),
     ]
 
 
 def openstack(access: Access, query: SearchQuery) -> str | None:
-    """Return the command of OpenStack's client for the query; None where the client has no option for a part of it."""
+    """Return the OpenStack client command for the query; None if the client has no option for part of it."""
     if query.root_traits.names or query.same_subtrees or any(not _is_expressible(group) for group in query.groups):
         return None
     words = ["--os-placement-api-version", str(mv.LATEST), "allocation", "candidate", "list"]
@@ -112,7 +109,7 @@ def _is_expressible(group: Group) -> bool:
 
 
 def _options(group: Group) -> Iterator[str]:
-    """Yield the options of one group; those of the unsuffixed group follow no ``--group``."""
+    """Yield the options of one group; the unsuffixed group has no ``--group``."""
     if group.suffix != UNSUFFIXED:
         yield from ("--group", group.suffix)
     for name, amount in group.resources.items():

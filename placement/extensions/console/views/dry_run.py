@@ -1,4 +1,4 @@
-"""The answer to a dry run, as a page shows it."""
+"""The result of a dry run for display."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Self
 
 from placement.extensions.console.views.candidates import used_trees
-from placement.extensions.console.views.cloud import Named, named
+from placement.extensions.console.views.cloud import ProviderName, provider_name
 from placement.extensions.console.views.level import ClassLevel
 from placement.extensions.console.views.tree import DrawnTree
 from placement.index.snapshot import Snapshot
@@ -17,22 +17,21 @@ JSONObject = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class DryRunAnswer:
-    """What a write would answer.
+class DryRunResult:
+    """The response that a write would get.
 
     Args:
-        status: The status of its reply.
-        sentence: Why it would be refused; empty if it would not.
-        rooms: The providers that it names or changes, with the room after it; with the present room where it would be
-            refused.  Reserved amounts are not in it.
+        status: The HTTP status.
+        sentence: The reason of a refusal; empty if the write would succeed.
+        capacities: The providers that the write names or changes, with their levels after it; with the current levels
+            if it would be refused.  Reserved amounts are left out.
         command: The command that sends the same dry run.
-        trees: The trees of the places that the service would choose, with what it takes there; empty where the client
-            has chosen.
+        trees: The trees that the service would choose, with the amounts taken; empty if the client chose.
     """
 
     status: HTTPStatus
     sentence: str
-    rooms: tuple[tuple[Named, tuple[ClassLevel, ...]], ...]
+    capacities: tuple[tuple[ProviderName, tuple[ClassLevel, ...]], ...]
     command: str
     trees: tuple[DrawnTree, ...] = ()
 
@@ -43,24 +42,24 @@ class DryRunAnswer:
 
     @classmethod
     def of(cls, document: JSONObject, snapshot: Snapshot, command: str) -> Self:
-        """Return what the document of a dry run says (docs: api-dry-run)."""
+        """Return the result from the document of a dry run (docs: api-dry-run)."""
         reply = document["dry_run"]
-        rooms = ((_named(snapshot, uuid), _levels(room)) for uuid, room in document["room"].items())
-        shown = tuple(sorted(rooms, key=lambda room: room[0].name))
-        return cls(HTTPStatus(reply["status"]), _sentence(reply), shown, command, _trees(reply, snapshot))
+        capacities = ((_name(snapshot, uuid), _levels(room)) for uuid, room in document["room"].items())
+        by_name = tuple(sorted(capacities, key=lambda pair: pair[0].name))
+        return cls(HTTPStatus(reply["status"]), _sentence(reply), by_name, command, _trees(reply, snapshot))
 
 
 def _sentence(reply: JSONObject) -> str:
     if reply["status"] < HTTPStatus.BAD_REQUEST:
         return ""
     detail: str = reply["body"]["errors"][0]["detail"]
-    # In the Placement API, the first paragraph is the same for every error of this status (docs: api-errors).
+    # In the Placement API, the first paragraph only repeats the status (docs: api-errors).
     first, _, others = detail.partition("\n\n")
     return (others or first).strip()
 
 
 def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:
-    """Return the trees of what POST /v1/claims would claim; none for the reply to another write."""
+    """Return the trees that POST /v1/claims would allocate from; empty for any other write."""
     slots = snapshot.by_uuid
     trees: list[DrawnTree] = []
     for result in reply.get("body", {}).get("results", ()):
@@ -74,9 +73,9 @@ def _trees(reply: JSONObject, snapshot: Snapshot) -> tuple[DrawnTree, ...]:
     return tuple(trees)
 
 
-def _named(snapshot: Snapshot, uuid: str) -> Named:
+def _name(snapshot: Snapshot, uuid: str) -> ProviderName:
     slot = snapshot.by_uuid.get(uuid)
-    return Named(uuid, uuid) if slot is None else named(snapshot, slot)
+    return ProviderName(uuid, uuid) if slot is None else provider_name(snapshot, slot)
 
 
 def _levels(room: Mapping[str, Mapping[str, int]]) -> tuple[ClassLevel, ...]:

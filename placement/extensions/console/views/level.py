@@ -1,4 +1,4 @@
-"""How full something is in one resource class."""
+"""Usage of one resource class, and the bar that shows it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from placement.index.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ClassLevel:
-    """The inventory of one provider in a class, or the sum of many, and how much of it is used.
+    """Inventory and usage of a class, of one provider or summed over several.
 
     Args:
-        total: What there is, before the allocation ratio.
-        reserved: What of it is not given away.
-        capacity: What can be given away: (total - reserved) * allocation ratio, rounded down.
-        used: What is given away; more than the capacity if that was lowered.
+        total: The amount before the allocation ratio.
+        reserved: The part of ``total`` that is never allocated.
+        capacity: (total - reserved) * allocation ratio, rounded down.
+        used: The allocated amount; exceeds the capacity if that was lowered.
     """
 
     resource_class: str
@@ -26,36 +26,36 @@ class ClassLevel:
 
     @property
     def free(self) -> int:
-        """What can still be given away."""
+        """Free capacity."""
         return max(self.capacity - self.used, 0)
 
     @property
     def is_over(self) -> bool:
-        """Whether more is used than the capacity allows."""
+        """Whether the class is over-committed."""
         return self.used > self.capacity
 
-    # --- the bar, in percent of its width: used from the left, reserved at the right.  Where more is used than the
-    # --- capacity, the whole bar is what is used, and what is over follows after the capacity. ---
+    # --- the bar, in percent of its width: used at the left, reserved at the right.  If over-committed, the whole bar
+    # --- is the usage: the part within the capacity, then the excess. ---
 
     @property
     def reserved_width(self) -> float:
-        """The part that is reserved, of all that there is."""
+        """Width of the reserved part."""
         return 0.0 if self.is_over else _percent(self.reserved, self.total)
 
     @property
     def used_width(self) -> float:
-        """The part that is used and within the capacity."""
+        """Width of the usage within the capacity."""
         if self.is_over:
             return _percent(self.capacity, self.used)
         return self._width(self.used)
 
     @property
     def over_width(self) -> float:
-        """The part that is used beyond the capacity."""
+        """Width of the usage above the capacity."""
         return round(100 - self.used_width, 2) if self.is_over else 0.0
 
     def taken_width(self, amount: int) -> float:
-        """Return the share of what is free that an amount would take."""
+        """Return the width of an amount taken from the free capacity."""
         return 0.0 if self.is_over else round(min(self._width(amount), 100 - self.reserved_width - self.used_width), 2)
 
     def _width(self, amount: int) -> float:
@@ -63,25 +63,25 @@ class ClassLevel:
 
     @property
     def percent(self) -> int:
-        """How much of the capacity is used, in percent; over 100 where more is used."""
+        """Used share of the capacity in percent; above 100 if over-committed."""
         if self.capacity <= 0:
             return 100 if self.used else 0
         return int(100 * self.used / self.capacity)
 
 
 def levels_of(snapshot: Snapshot, slot: int) -> tuple[ClassLevel, ...]:
-    """Return the levels of one provider, by the name of the class."""
-    found = []
+    """Return the levels of one provider, sorted by class."""
+    levels = []
     for class_id in snapshot.provider(slot).classes:
         name = snapshot.class_names.get(class_id)
         if name is not None:
             amounts = snapshot.columns[class_id].amounts(slot)
-            found.append(ClassLevel(name, amounts.total, amounts.reserved, int(amounts.capacity), int(amounts.used)))
-    return tuple(sorted(found, key=lambda level: level.resource_class))
+            levels.append(ClassLevel(name, amounts.total, amounts.reserved, int(amounts.capacity), int(amounts.used)))
+    return tuple(sorted(levels, key=lambda level: level.resource_class))
 
 
-def _percent(part: float, of: float) -> float:
-    """Return the share in percent, from 0 to 100."""
-    if of <= 0:
+def _percent(part: float, whole: float) -> float:
+    """Return ``part`` in percent of ``whole``, clipped to 0 to 100."""
+    if whole <= 0:
         return 100.0 if part > 0 else 0.0
-    return round(min(max(100 * part / of, 0.0), 100.0), 2)
+    return round(min(max(100 * part / whole, 0.0), 100.0), 2)

@@ -1,4 +1,4 @@
-"""The operations of an OpenAPI document, flat: what a page shows of each."""
+"""The operations of an OpenAPI document, flattened for display."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from placement.extensions.v1 import query_text
 from placement.version_history import Version
 
 JSONObject = Mapping[str, Any]
-#: The first version that has an operation, by path and method, and an empty name; or a parameter of it, by its name.
+#: The first version of each operation, by path, method and an empty name, and of each parameter, by its name instead.
 FirstVersions = Mapping[tuple[str, str, str], Version]
 
-#: Tags that are names.
+#: Tags that are not capitalized like other words.
 _NOUNS = {"openapi": "OpenAPI"}
-#: The keywords of a schema that are shown beside its type.
+#: Keywords of a schema shown beside its type.
 _SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "default")
 
 
 @dataclass(frozen=True, slots=True)
 class OperationParameter:
-    """A parameter: its name, where it is sent, and what its values are, in words.
+    """A parameter of an operation.
 
     Args:
-        since: The first version that has it; None if that is the first of the operation.
+        place: Location in the request, as ``in`` of OpenAPI.
+        values: Type and bounds, in words.
+        since: First version with the parameter; None if the operation always had it.
     """
 
     name: str
@@ -41,7 +43,7 @@ class OperationParameter:
 
 @dataclass(frozen=True, slots=True)
 class OperationReply:
-    """A reply: its status, what it means, and its JSON schema as text, if it has one."""
+    """A response: its status, its meaning, and its JSON schema as text if it has one."""
 
     status: str
     description: str
@@ -50,13 +52,13 @@ class OperationReply:
 
 @dataclass(frozen=True, slots=True)
 class ShownExample:
-    """A request, and the reply to it.
+    """An example of a request and its response.
 
     Args:
         request: The method and the URL.
-        body: The JSON document that is sent, as text; None for none.
-        status: The status of the reply; empty if the example does not show it.
-        reply: The JSON document of the reply, as text; None if the example does not show it.
+        body: The JSON body of the request as text; None without a body.
+        status: The status of the response; empty if not part of the example.
+        reply: The JSON body of the response as text; None if not part of the example.
     """
 
     request: str
@@ -70,11 +72,11 @@ class Operation:
     """A method of a path.
 
     Args:
-        ident: Unlike that of every other operation, and without blanks.
-        noun: What it is about: operations of the same noun belong together.
-        rule: The rule of the policy; empty for none.
-        since: The first version that has it; None in an API without versions.
-        body: The JSON schema of the body as text; None for no body.
+        ident: Unique among the operations; contains no spaces.
+        noun: The kind of object, by which operations are grouped.
+        rule: The policy rule; empty without one.
+        since: The first version with the operation; None in an unversioned API.
+        body: The JSON schema of the body as text; None without a body.
     """
 
     ident: str
@@ -95,8 +97,8 @@ def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Itera
 
     Args:
         document: The document.
-        prefix: What goes before its paths.
-        first: Since when there are the operations and their parameters; empty for an API without versions.
+        prefix: Prefix of the paths.
+        first: First versions of the operations and parameters; empty for an unversioned API.
     """
     for path, methods in _resolved(document, document["paths"]).items():
         for verb, operation in methods.items():
@@ -110,16 +112,17 @@ def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Itera
                 summary=operation["summary"],
                 rule=operation.get("x-policy-rule", ""),
                 since=first.get((path, method, "")),
-                parameters=tuple(_taken(parameter, path, method, first) for parameter in operation["parameters"]),
+                parameters=tuple(_parameter(parameter, path, method, first) for parameter in operation["parameters"]),
                 body=_schema(operation.get("requestBody", {})),
                 replies=tuple(
-                    OperationReply(status, of["description"], _schema(of)) for status, of in responses.items()
+                    OperationReply(status, response["description"], _schema(response))
+                    for status, response in responses.items()
                 ),
                 examples=tuple(_examples(method, prefix + path, operation, responses)),
             )
 
 
-def _taken(parameter: JSONObject, path: str, method: str, first: FirstVersions) -> OperationParameter:
+def _parameter(parameter: JSONObject, path: str, method: str, first: FirstVersions) -> OperationParameter:
     since = first.get((path, method, parameter["name"]))
     return OperationParameter(
         parameter["name"],
@@ -132,9 +135,9 @@ def _taken(parameter: JSONObject, path: str, method: str, first: FirstVersions) 
 
 
 def _resolved(document: JSONObject, part: Any) -> Any:
-    """Return a part of the document, with what each ``$ref`` in it names in place of the reference."""
+    """Return a part of the document with each ``$ref`` replaced by its target."""
     if isinstance(part, list):
-        return [_resolved(document, each) for each in part]
+        return [_resolved(document, item) for item in part]
     if not isinstance(part, Mapping):
         return part
     if "$ref" in part:
@@ -144,14 +147,14 @@ def _resolved(document: JSONObject, part: Any) -> Any:
 
 
 def _schema(holder: JSONObject) -> str | None:
-    """Return the schema of the first content, as text."""
+    """Return the schema of the first content type as text; None without a schema."""
     for content in holder.get("content", {}).values():
         return json.dumps(content["schema"], indent=2) if "schema" in content else None
     return None
 
 
 def _in_words(schema: JSONObject) -> str:
-    """Return the type and the bounds of the values in one line."""
+    """Return type and bounds on one line."""
     kind = schema.get("type", "any")
     words = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
     words += [f"{name} {json.dumps(schema[name])}" for name in _SHOWN if name in schema]
@@ -163,18 +166,18 @@ def _in_words(schema: JSONObject) -> str:
 def _examples(
     method: str, path: str, operation: JSONObject, responses: Mapping[str, JSONObject]
 ) -> Iterator[ShownExample]:
-    """Yield the examples of an operation, those with a reply first; one without a value of the path is left out.
+    """Yield the examples of an operation, those with a response first.
 
-    The document has the parts of an example in different places, under the same name.
+    The parts of an example share a name: parameters, body and response.  Examples that lack a path value are skipped.
 
     Args:
-        method: Its method.
-        path: Its path, as it is sent, with names of values in braces.
-        operation: The operation.
-        responses: Its responses, by status.
+        path: The path with its prefix and names of values in braces.
+        responses: The responses of the operation, by status.
     """
     bodies = _values(operation.get("requestBody", {}))
-    replies = {name: (status, value) for status, of in responses.items() for name, value in _values(of).items()}
+    replies = {
+        name: (status, value) for status, response in responses.items() for name, value in _values(response).items()
+    }
     values = [(parameter, _given(parameter)) for parameter in operation["parameters"]]
     names = dict.fromkeys(name for given in (*(given for _, given in values), bodies, replies) for name in given)
     for name in sorted(names, key=lambda name: name not in replies):
@@ -185,15 +188,16 @@ def _examples(
 
 
 def _values(holder: JSONObject) -> dict[str, Any]:
-    """Return the example values of a body, by name."""
-    return {name: each["value"] for of in holder.get("content", {}).values() for name, each in _named(of)}
+    """Return the example bodies, by name."""
+    contents = holder.get("content", {}).values()
+    return {name: example["value"] for content in contents for name, example in _named_examples(content)}
 
 
 def _given(parameter: JSONObject) -> dict[str, Any]:
-    return {name: each["value"] for name, each in _named(parameter)}
+    return {name: example["value"] for name, example in _named_examples(parameter)}
 
 
-def _named(holder: JSONObject) -> list[tuple[str, JSONObject]]:
+def _named_examples(holder: JSONObject) -> list[tuple[str, JSONObject]]:
     return [*holder.get("examples", {}).items()]
 
 
@@ -208,11 +212,11 @@ def _url(path: str, given: list[tuple[JSONObject, Any]]) -> str:
 
 
 def _pairs(name: str, value: Any) -> list[tuple[str, str]]:
-    """Return a parameter as it is sent: each value of a list by itself, each property of an object as a parameter."""
+    """Return a parameter as query pairs: one per list value, one per property of an object."""
     if isinstance(value, list):
-        return [(name, each) for each in value]
+        return [(name, item) for item in value]
     if isinstance(value, Mapping):
-        return [pair for key, each in value.items() for pair in _pairs(key, each)]
+        return [pair for key, item in value.items() for pair in _pairs(key, item)]
     return [(name, value)]
 
 

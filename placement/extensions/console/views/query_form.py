@@ -1,6 +1,6 @@
-"""A query of /allocation_candidates, and ``count`` of /v1/capacity, as the fields of a form, and as text.
+"""A query of /allocation_candidates, and ``count`` of /v1/capacity, as form fields and as text.
 
-The form holds any query, also one that is not valid: it takes names and values apart, and judges nothing.
+The form accepts any query, even an invalid one: names and values are split but not validated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LABELS = {
     "member_of": ("Aggregates", "in:uuid,uuid or !uuid"),
     "in_tree": ("In the tree of", "name or uuid of a provider"),
 }
-#: What values are made of, by the beginning of the parameter's name.
+#: Kind of names suggested, by prefix of the parameter.
 _SUGGESTS = {
     "resources": "classes",
     "required": "traits",
@@ -32,17 +32,17 @@ _COMMON = {
     "root_required": ("Traits of the root", "COMPUTE_NODE,!COMPUTE_STATUS_DISABLED"),
     "same_subtree": ("Same subtree", "suffixes, such as 1,2"),
     "limit": ("At most", "number of candidates"),
-    "count": ("Copies per job", "each in another tree"),
+    "count": ("Copies per job", "each in a different tree"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """An input for each value of a parameter; one that is empty if there is none.
+    """The inputs of a parameter: one for each value, and an empty one without values.
 
     Args:
-        name: That of the parameter.
-        suggests: What the values are made of: classes, traits, aggregates or providers; empty for anything else.
+        name: The name of the parameter.
+        suggests: Kind of names to suggest: classes, traits, aggregates or providers; empty for no suggestions.
     """
 
     name: str
@@ -57,7 +57,7 @@ class FormGroup:
     """The fields of one group.
 
     Args:
-        is_spare: Whether the query has no such group: the fields are there to add one.
+        is_spare: Whether the fields add a group that the query does not have.
     """
 
     suffix: str
@@ -66,7 +66,7 @@ class FormGroup:
 
     @property
     def summary(self) -> str:
-        """What the group asks for, in a line."""
+        """All values of the group on one line."""
         return " · ".join(value for field in self.fields for value in field.values if value)
 
 
@@ -75,8 +75,8 @@ class QueryForm:
     """A query as a form and as text.
 
     Args:
-        others: Names and values that the form has no field for.
-        text: The query string, readable; its parameters are on lines of their own.
+        others: Names and values without a field.
+        text: The query string in readable form, one parameter per line.
     """
 
     groups: tuple[FormGroup, ...]
@@ -87,7 +87,7 @@ class QueryForm:
 
     @classmethod
     def of(cls, pairs: Pairs) -> QueryForm:
-        """Return the form that holds these parameters."""
+        """Return the form filled with these parameters."""
         values: dict[str, list[str]] = {}
         suffixes = {"": None}
         for name, value in pairs:
@@ -95,7 +95,7 @@ class QueryForm:
             if parameter := GROUP.fullmatch(name):
                 suffixes[parameter[2]] = None
         spare = next(str(number) for number in range(1, len(suffixes) + 1) if str(number) not in suffixes)
-        fields = tuple(_field(name, *about, values) for name, about in _COMMON.items())
+        fields = tuple(_field(name, label, hint, values) for name, (label, hint) in _COMMON.items())
         known = {*_COMMON, "group_policy"}
         return cls(
             groups=(*(_group(suffix, False, values) for suffix in suffixes), _group(spare, True, values)),
@@ -107,34 +107,35 @@ class QueryForm:
 
 
 def parse_text(text: str) -> Pairs:
-    """Return the parameters of a query string that was typed or pasted: lines, a leading ``?`` or a URL do not matter.
+    """Return the parameters of a typed or pasted query string, which may span lines, start with ``?`` or be a URL.
 
     Raises:
-        InvalidQuery: It is not UTF-8 when it is unquoted, or holds NUL.
+        InvalidQuery: The unquoted text is not UTF-8 or contains NUL.
     """
     line = "".join(part.strip() for part in text.splitlines())
     return urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")
 
 
 def of_search(pairs: Pairs) -> Pairs:
-    """Return the parameters that a search takes."""
+    """Return the parameters of a search."""
     return [(name, value) for name, value in pairs if name != "count"]
 
 
 def of_claim(pairs: Pairs) -> Pairs:
-    """Return the parameters that the query of a claim takes: a claim has one place, and a count beside its query."""
+    """Return the parameters of a claim's query: a claim takes no limit, and its count is not part of the query."""
     return [(name, value) for name, value in of_search(pairs) if name != "limit"]
 
 
 def without_blanks(pairs: Iterable[tuple[str, str]]) -> Pairs:
-    """Return the parameters that have a value: a form sends its empty fields, too."""
+    """Return the non-empty parameters, stripped: a form also sends its empty fields."""
     return [(name, value.strip()) for name, value in pairs if value.strip()]
 
 
 def _group(suffix: str, is_spare: bool, values: dict[str, list[str]]) -> FormGroup:
-    return FormGroup(suffix, is_spare, tuple(_field(name + suffix, *about, values) for name, about in _LABELS.items()))
+    fields = tuple(_field(name + suffix, label, hint, values) for name, (label, hint) in _LABELS.items())
+    return FormGroup(suffix, is_spare, fields)
 
 
 def _field(name: str, label: str, hint: str, values: dict[str, list[str]]) -> FormField:
-    suggests = next((what for parameter, what in _SUGGESTS.items() if name.startswith(parameter)), "")
+    suggests = next((kind for parameter, kind in _SUGGESTS.items() if name.startswith(parameter)), "")
     return FormField(name, label, hint, tuple(values.get(name, [""])), suggests)

@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placement.extensions.console.views.cloud import Named, named
+from placement.extensions.console.views.cloud import ProviderName, provider_name
 from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
 
-#: By what the list can be ordered; the first is the default.
+#: Orders of the list; the first is the default.
 ORDERS = ("name", "-name", "tree", "-tree", "-used", "used")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a search asks for; all that is not empty must hold.
+class Criteria:
+    """The conditions of a search; empty ones match every provider.
 
     Args:
-        name: A part of the name, in any case, or the uuid.
-        resource_class: A class of its inventory.
+        name: A part of the name, case-insensitive, or the uuid.
+        resource_class: A class in the provider's inventory.
     """
 
     name: str = ""
@@ -32,42 +32,42 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A provider that was found."""
+    """One provider in the result."""
 
     uuid: str
     name: str
-    root: Named
+    root: ProviderName
     levels: tuple[ClassLevel, ...]
 
 
-def find_slots(wanted: Wanted, snapshot: Snapshot) -> list[int]:
-    """Return the slots of the providers that match."""
-    found = SlotSet.dense(snapshot.forest.alive)
-    if wanted.trait:
-        found &= snapshot.with_trait(wanted.trait)
-    if wanted.aggregate:
-        found &= snapshot.in_aggregate(wanted.aggregate)
-    slots: list[int] = found.slots().tolist()
-    if wanted.resource_class:
-        class_id = snapshot.class_ids.get(wanted.resource_class)
+def find_slots(criteria: Criteria, snapshot: Snapshot) -> list[int]:
+    """Return the slots of the matching providers."""
+    matches = SlotSet.dense(snapshot.forest.alive)
+    if criteria.trait:
+        matches &= snapshot.with_trait(criteria.trait)
+    if criteria.aggregate:
+        matches &= snapshot.in_aggregate(criteria.aggregate)
+    slots: list[int] = matches.slots().tolist()
+    if criteria.resource_class:
+        class_id = snapshot.class_ids.get(criteria.resource_class)
         slots = [slot for slot in slots if class_id in snapshot.provider(slot).classes]
-    if wanted.name:
-        part = wanted.name.casefold()
-        slots = [slot for slot in slots if _matches(part, *named(snapshot, slot))]
+    if criteria.name:
+        part = criteria.name.casefold()
+        slots = [slot for slot in slots if _matches(part, *provider_name(snapshot, slot))]
     return slots
 
 
 def ordered(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) -> list[int]:
-    """Return slots in an order.
+    """Return slots sorted.
 
     Args:
-        by: One of ``ORDERS``: the name, that of the tree, or how full the fullest inventory is; with ``-`` in reverse.
-            Providers that have no name but their uuid come after the others.
-        resource_class: The class by whose inventory it is said how full providers are; empty for any.
+        by: One of ``ORDERS``: name, name of the tree, or used share of the fullest inventory; ``-`` reverses.
+            Providers without a name other than their uuid come last.
+        resource_class: The only class that counts for the used share; empty for all classes.
     """
 
     def name(slot: int) -> tuple[bool, str]:
-        uuid, shown = named(snapshot, slot)
+        uuid, shown = provider_name(snapshot, slot)
         return shown == uuid, shown
 
     in_order = sorted(slots, key=name)
@@ -76,23 +76,26 @@ def ordered(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) 
             return in_order[::-1] if by == "-name" else in_order
         case "tree":
             return sorted(in_order, key=lambda slot: name(snapshot.provider(slot).root), reverse=by == "-tree")
-    parts = _used_parts(snapshot, resource_class)
-    return sorted(in_order, key=lambda slot: parts[slot], reverse=by == "-used")
+    shares = _used_shares(snapshot, resource_class)
+    return sorted(in_order, key=lambda slot: shares[slot], reverse=by == "-used")
 
 
-def _used_parts(snapshot: Snapshot, resource_class: str) -> list[float]:
-    """Return how full the fullest inventory of each provider is, by slot: 1 where all is used, 0 without any."""
-    parts = np.zeros(snapshot.size)
-    named_only = snapshot.column(resource_class) if resource_class else None
-    for column in snapshot.columns.values() if named_only is None else [named_only]:
-        held = column.inventories()
-        parts[held.slots] = np.maximum(parts[held.slots], held.used / np.maximum(held.capacity, 1))
-    return parts.tolist()
+def _used_shares(snapshot: Snapshot, resource_class: str) -> list[float]:
+    """Return the used share of each provider's fullest inventory, by slot: 1 if all is used, 0 without inventory."""
+    shares = np.zeros(snapshot.size)
+    only_column = snapshot.column(resource_class) if resource_class else None
+    for column in snapshot.columns.values() if only_column is None else [only_column]:
+        inventories = column.inventories()
+        used_shares = inventories.used / np.maximum(inventories.capacity, 1)
+        shares[inventories.slots] = np.maximum(shares[inventories.slots], used_shares)
+    return shares.tolist()
 
 
 def row(snapshot: Snapshot, slot: int) -> Row:
-    """Return what the list shows of a provider."""
-    return Row(*named(snapshot, slot), named(snapshot, snapshot.provider(slot).root), levels_of(snapshot, slot))
+    """Return the row of a provider."""
+    return Row(
+        *provider_name(snapshot, slot), provider_name(snapshot, snapshot.provider(slot).root), levels_of(snapshot, slot)
+    )
 
 
 def _matches(part: str, uuid: str, name: str) -> bool:

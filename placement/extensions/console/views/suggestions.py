@@ -1,4 +1,4 @@
-"""Names that a field of a form suggests while somebody types."""
+"""Suggestions for a form field while the user types."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Iterable
 from placement.extensions.console.views.cloud import class_names
 from placement.index.snapshot import Snapshot
 
-#: How many names are suggested.
-_MOST = 20
+#: Names suggested at once.
+_MAX_NAMES = 20
 
 
-def found(snapshot: Snapshot, what: str, part: str) -> list[str]:
-    """Return names that have a text in them, in any case: those that begin with it first, then by name.
+def suggest(snapshot: Snapshot, kind: str, part: str) -> list[str]:
+    """Return names that contain a text, case-insensitive: names that begin with it first, each part by name.
 
     Args:
-        what: ``classes``, ``traits``, ``aggregates`` or ``providers``.
+        kind: ``classes``, ``traits``, ``aggregates`` or ``providers``.
     """
-    wanted = part.casefold()
-    having = (name for name in _names(snapshot, what) if wanted in name.casefold())
-    return heapq.nsmallest(_MOST, having, key=lambda name: (not name.casefold().startswith(wanted), name))
+    folded = part.casefold()
+    matches = (name for name in _names(snapshot, kind) if folded in name.casefold())
+    return heapq.nsmallest(_MAX_NAMES, matches, key=lambda name: (not name.casefold().startswith(folded), name))
 
 
-def _names(snapshot: Snapshot, what: str) -> Iterable[str]:
-    match what:
+def _names(snapshot: Snapshot, kind: str) -> Iterable[str]:
+    match kind:
         case "classes":
             return class_names(snapshot)
         case "traits":

@@ -1,17 +1,17 @@
-"""A tree of providers, ready to be drawn: a line for each provider, depth first, with its depth."""
+"""Provider trees for display: one line per provider, depth first."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from placement.extensions.console.views.cloud import DISABLED, Named, named
+from placement.extensions.console.views.cloud import DISABLED, ProviderName, provider_name
 from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.v1.overview.trees import depth_first
 from placement.index.snapshot import SHARES, Snapshot
 
-#: A greater tree is drawn in part.
-MOST = 200
+#: Providers drawn of a larger tree.
+MAX_PROVIDERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class DrawnProvider:
 
     Args:
         depth: 0 for the root.
-        takes: What a candidate takes of the provider, by class; empty for others.
-        groups: The groups of the query that it serves, by suffix.
+        takes: Amounts that a candidate takes from the provider, by class.
+        groups: Suffixes of the query groups that the provider serves.
     """
 
     uuid: str
@@ -36,29 +36,29 @@ class DrawnProvider:
 
     @property
     def shares(self) -> bool:
-        """Whether its inventory serves other trees, by aggregate."""
+        """Whether the provider shares its inventory with other trees by aggregate."""
         return SHARES in self.traits
 
     @property
     def is_disabled(self) -> bool:
-        """Whether it gets no new servers."""
+        """Whether no new servers are scheduled on the provider."""
         return DISABLED in self.traits
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnTree:
-    """A tree, and how many of its providers are not drawn."""
+    """A tree, and the number of its providers left out."""
 
-    root: Named
+    root: ProviderName
     providers: tuple[DrawnProvider, ...]
     omitted: int
-    #: Whether the root gets no new servers.
+    #: Whether no new servers are scheduled on the root.
     is_disabled: bool
 
 
-def draw(snapshot: Snapshot, slot: int, most: int = MOST) -> DrawnTree:
-    """Return the tree of a provider; the provider and its ancestors are always drawn."""
-    return _drawn(snapshot, snapshot.provider(slot).root, set(snapshot.ancestry(slot)), most)
+def draw(snapshot: Snapshot, slot: int, max_providers: int = MAX_PROVIDERS) -> DrawnTree:
+    """Return the tree of a provider, which always includes the provider and its ancestors."""
+    return _drawn(snapshot, snapshot.provider(slot).root, set(snapshot.ancestry(slot)), max_providers)
 
 
 def draw_used(
@@ -74,22 +74,22 @@ def _drawn(
     snapshot: Snapshot,
     root: int,
     always: Collection[int],
-    most: int,
+    max_providers: int,
     takes: Mapping[int, Mapping[str, int]] | None = None,
     groups: Mapping[int, tuple[str, ...]] | None = None,
 ) -> DrawnTree:
     takes, groups = takes or {}, groups or {}
-    room = most - len(always)
+    optional = max_providers - len(always)
     lines = []
     for slot, depth in _with_depth(snapshot, root):
         if slot not in always:
-            room -= 1
-            if room < 0:
+            optional -= 1
+            if optional < 0:
                 continue
         provider = snapshot.provider(slot)
         lines.append(
             DrawnProvider(
-                *named(snapshot, slot),
+                *provider_name(snapshot, slot),
                 depth=depth,
                 generation=int(snapshot.generations[slot]),
                 levels=levels_of(snapshot, slot),
@@ -100,11 +100,11 @@ def _drawn(
             )
         )
     omitted = len(snapshot.forest.tree(root)) - len(lines)
-    return DrawnTree(named(snapshot, root), tuple(lines), omitted, DISABLED in snapshot.provider(root).traits)
+    return DrawnTree(provider_name(snapshot, root), tuple(lines), omitted, DISABLED in snapshot.provider(root).traits)
 
 
 def _with_depth(snapshot: Snapshot, root: int) -> Iterator[tuple[int, int]]:
-    """Yield each provider of a tree with its depth, depth first."""
+    """Yield the slot and depth of each provider of a tree, depth first."""
     depths = {-1: -1}
     for slot in depth_first(snapshot, root):
         depths[slot] = depths[snapshot.provider(slot).parent] + 1

@@ -1,10 +1,10 @@
-"""Amounts as people read them: 2 859 008 of MEMORY_MB are 2.73 TiB."""
+"""Amounts in human-readable units: 2 859 008 MEMORY_MB is 2.73 TiB."""
 
 from __future__ import annotations
 
 import re
 
-#: The units of classes whose amounts have one, from that of the class on, and how many of one make the next.
+#: Units, smallest first, and the number of one that makes the next; the first is the unit of the resource class.
 _BYTES = ("MiB", "GiB", "TiB", "PiB", "EiB", "ZiB"), 1024
 _BITS = ("kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"), 1000
 _PACKETS = ("kpacket/s", "Mpacket/s", "Gpacket/s"), 1000
@@ -14,20 +14,20 @@ _UNITS = (
     (re.compile(r"NET_BW_.*_KILOBIT_PER_SEC"), _BITS),
     (re.compile(r"NET_PACKET_RATE_.*KILOPACKET_PER_SEC"), _PACKETS),
 )
-#: The word for a class whose unit already says what it counts.
+#: Words for classes whose unit already names the quantity.
 _WORDS = {"MEMORY_MB": "memory", "DISK_GB": "disk"}
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 
 
 def number(amount: int) -> str:
-    """Return a number with its digits in groups of three."""
+    """Return a number with its digits grouped in threes."""
     return f"{amount:,}".replace(",", _SPACE)
 
 
 def scale(resource_class: str) -> tuple[int, int]:
-    """Return how many units the amounts of a class can have, and how many of one make the next; (1, 1) without."""
-    found = _units_of(resource_class)
-    return (1, 1) if found is None else (len(found[0]), found[1])
+    """Return the number of units of a class, and the number of one that makes the next; (1, 1) without units."""
+    units = _units_of(resource_class)
+    return (1, 1) if units is None else (len(units[0]), units[1])
 
 
 def _units_of(resource_class: str) -> tuple[tuple[str, ...], int] | None:
@@ -35,11 +35,11 @@ def _units_of(resource_class: str) -> tuple[tuple[str, ...], int] | None:
 
 
 def in_units(amount: int, resource_class: str) -> str:
-    """Return an amount of a class with its unit, in three digits or more; without a unit where the class has none."""
-    found = _units_of(resource_class)
-    if found is None or not amount:
+    """Return an amount to at least three digits, with the unit if the class has one."""
+    units = _units_of(resource_class)
+    if units is None or not amount:
         return number(amount)
-    names, step = found
+    names, step = units
     value, at = float(amount), 0
     while abs(value) >= step and at < len(names) - 1:
         value, at = value / step, at + 1
@@ -49,5 +49,5 @@ def in_units(amount: int, resource_class: str) -> str:
 
 
 def amount_of(amount: int, resource_class: str) -> str:
-    """Return an amount with its unit and noun, for a sentence: "4 VCPU", "500 GiB disk"."""
+    """Return an amount with unit and noun, for a sentence: "4 VCPU", "500 GiB disk"."""
     return f"{in_units(amount, resource_class)} {_WORDS.get(resource_class, resource_class)}"

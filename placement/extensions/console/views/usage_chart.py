@@ -1,4 +1,4 @@
-"""The usage of a class over time as a picture: an area for what was used, or a line for each project or aggregate."""
+"""Charts of usage history: an area for the total of a class, or a line for each project or aggregate."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from placement.extensions.console.views.units import in_units
 from placement.extensions.v1.history.usage_samples import UsageSample, spread
 from placement.extensions.v1.history.usage_shares import MAX_SHARES, Shares, UsageShare
 
-#: The picture, in units of its own: it is stretched to the place that it has.
+#: Width and height of the view box; the browser stretches the chart to its container.
 WIDTH, HEIGHT = 1000, 200
-#: Lines that a picture has: as many as there are colours that can be told apart.
-MOST_LINES = 8
-#: A capacity this many times the usage is not drawn: all lines would lie at the bottom.
-_FAR = 3
+#: Lines in a chart, limited by the number of distinguishable colours.
+MAX_LINES = 8
+#: A capacity above this multiple of the usage is not drawn: it would flatten all lines.
+_MAX_CAPACITY_RATIO = 3
 
 
 Sample = TypeVar("Sample", UsageSample, UsageShare)
 
 
 class _Sampled(Generic[Sample]):
-    """What is drawn of samples, in the order of time; at least one."""
+    """A series of at least one sample, by time."""
 
     __slots__ = ()
 
@@ -39,23 +39,23 @@ class _Sampled(Generic[Sample]):
         return self.samples[-1]
 
     @property
-    def least(self) -> int:
-        """The least that was used."""
+    def minimum(self) -> int:
+        """The smallest usage."""
         return min(sample.used for sample in self.samples)
 
     @property
-    def most(self) -> int:
-        """The most that was used."""
+    def maximum(self) -> int:
+        """The largest usage."""
         return max(sample.used for sample in self.samples)
 
 
 @dataclass(frozen=True, slots=True)
 class ChartLine(_Sampled[UsageShare]):
-    """What one project or aggregate used.
+    """The usage of one project or aggregate.
 
     Args:
-        colour: The number of its colour.
-        points: As SVG has them.
+        colour: Number of the colour.
+        points: Value of the SVG attribute ``points``.
     """
 
     name: str
@@ -65,35 +65,35 @@ class ChartLine(_Sampled[UsageShare]):
 
     @property
     def by_time(self) -> dict[datetime.datetime, int]:
-        """What was used at each moment."""
+        """The usage at each time."""
         return {sample.at: sample.used for sample in self.samples}
 
 
 @dataclass(frozen=True, slots=True)
 class ChartPoint:
-    """A moment of a picture that leads to the state then; places and widths are in percent of the picture."""
+    """A time in a chart that links to the state at that time; positions and widths are in percent of the chart."""
 
     at: datetime.datetime
     x: float
-    #: Where the band begins that belongs to the moment, and how wide it is.
+    #: Left edge and width of the band in which the pointer selects this time.
     left: float
     width: float
-    #: The colour of each line that has a sample then, and its height from above.
+    #: Colour and distance from the top of each line with a sample at this time.
     marks: list[tuple[int, float]]
-    #: What was used, in words.
+    #: The usage, in words.
     sentence: str
 
 
 @dataclass(frozen=True)
 class UsageChart(_Sampled[UsageSample]):
-    """The picture of one class, and the samples behind it.
+    """The chart of one class.
 
     Args:
-        samples: In the order of time; at least one.
-        since: The left edge (naive, UTC).
-        until: The right edge, later than the left one.
-        shares: What projects or aggregates used, by name, the largest first; each in the order of time.
-        colours: The number of the colour of each name.
+        samples: By time; at least one.
+        since: Left edge (naive, UTC).
+        until: Right edge, after the left one.
+        shares: Samples of projects or aggregates by name, the largest first, each by time.
+        colours: Number of the colour of each name.
     """
 
     resource_class: str
@@ -110,69 +110,72 @@ class UsageChart(_Sampled[UsageSample]):
 
     @property
     def peak(self) -> float:
-        """The height of the most that was used, in units of the picture; at least one."""
-        return round(max(HEIGHT - self._y(self.most), 1.0), 1)
+        """The height of the largest usage, in units of the view box; at least one."""
+        return round(max(HEIGHT - self._y(self.maximum), 1.0), 1)
 
     @property
     def shows_capacity(self) -> bool:
-        """Whether the line of the capacity is drawn."""
-        return not self.shares or self._most_capacity <= _FAR * self._most_drawn
+        """Whether the capacity is drawn."""
+        return not self.shares or self._most_capacity <= _MAX_CAPACITY_RATIO * self._most_drawn
 
     @property
     def is_over(self) -> bool:
-        """Whether more is used than the capacity."""
+        """Whether the class is over-committed in the newest sample."""
         return self.last.used > self.last.capacity
 
     @property
     def percent(self) -> int:
-        """How much of the capacity is used, in percent."""
+        """Used share of the capacity in the newest sample, in percent."""
         return 100 * self.last.used // max(self.last.capacity, 1)
 
     @property
     def used_area(self) -> str:
-        """The points of the area below what was used."""
+        """The points of the area below the usage."""
         ends = [(self._x(self.samples[0].at), HEIGHT), (self._x(self.last.at), HEIGHT)]
-        return _text([ends[0], *((self._x(each.at), self._y(each.used)) for each in self.samples), ends[1]])
+        return _text([ends[0], *((self._x(sample.at), self._y(sample.used)) for sample in self.samples), ends[1]])
 
     @property
     def used_line(self) -> str:
         """The points of the upper edge of that area."""
-        return _text([(self._x(each.at), self._y(each.used)) for each in self.samples])
+        return _text([(self._x(sample.at), self._y(sample.used)) for sample in self.samples])
 
     @property
     def capacity_line(self) -> str:
-        """The points of the line of the capacity."""
-        return _text([(self._x(each.at), self._y(each.capacity)) for each in self.samples])
+        """The points of the capacity line."""
+        return _text([(self._x(sample.at), self._y(sample.capacity)) for sample in self.samples])
 
     @functools.cached_property
     def lines(self) -> list[ChartLine]:
         """The lines of the largest projects or aggregates."""
         return [
             ChartLine(
-                name, self.colours[name], samples, _text([(self._x(each.at), self._y(each.used)) for each in samples])
+                name,
+                self.colours[name],
+                samples,
+                _text([(self._x(sample.at), self._y(sample.used)) for sample in samples]),
             )
             for name, samples in self._drawn.items()
         ]
 
     @property
     def amounts(self) -> list[tuple[str, float]]:
-        """The marks of the vertical axis: label, and height from above in percent."""
-        marked = axis.amounts(self.top, self.resource_class)
-        labels = ["0", *(in_units(each, self.resource_class) for each in marked[1:])]
-        return [(label, 100 * self._y(each) / HEIGHT) for label, each in zip(labels, marked, strict=True)]
+        """The marks of the vertical axis: label, and distance from the top in percent."""
+        marks = axis.amounts(self.top, self.resource_class)
+        labels = ["0", *(in_units(amount, self.resource_class) for amount in marks[1:])]
+        return [(label, 100 * self._y(amount) / HEIGHT) for label, amount in zip(labels, marks, strict=True)]
 
     @property
-    def moments(self) -> list[tuple[str, float]]:
-        """The marks of the horizontal axis: label, and place in percent; none that the edges would cut."""
-        marked = ((label, 100 * self._x(at) / WIDTH) for at, label in axis.moments(self.since, self.until))
-        return [(label, x) for label, x in marked if 3 <= x <= 96]
+    def times(self) -> list[tuple[str, float]]:
+        """The marks of the horizontal axis: label, and position in percent; marks too close to an edge are left out."""
+        marks = ((label, 100 * self._x(at) / WIDTH) for at, label in axis.times(self.since, self.until))
+        return [(label, x) for label, x in marks if 3 <= x <= 96]
 
-    def points(self, most: int) -> list[ChartPoint]:
-        """Return up to ``most`` moments that have a sample, without the present, in order."""
+    def points(self, max_points: int) -> list[ChartPoint]:
+        """Return up to ``max_points`` sampled times before the right edge, in order."""
         times = [sample.at for sample in self.samples if sample.at < self.until]
-        shown = spread(times, self.since, (self.until - self.since) / most)
-        places = [100 * self._x(at) / WIDTH for at in shown]
-        edges = [0.0, *((one + other) / 2 for one, other in itertools.pairwise(places)), 100.0]
+        chosen = spread(times, self.since, (self.until - self.since) / max_points)
+        positions = [100 * self._x(at) / WIDTH for at in chosen]
+        edges = [0.0, *((left + right) / 2 for left, right in itertools.pairwise(positions)), 100.0]
         by_time = {line.name: (line.colour, line.by_time) for line in self.lines}
         if not by_time:
             by_time[""] = 0, {sample.at: sample.used for sample in self.samples}
@@ -180,8 +183,8 @@ class UsageChart(_Sampled[UsageSample]):
             ChartPoint(
                 at,
                 x,
-                edges[place],
-                edges[place + 1] - edges[place],
+                edges[number],
+                edges[number + 1] - edges[number],
                 [(colour, 100 * self._y(used[at]) / HEIGHT) for colour, used in by_time.values() if at in used],
                 ", ".join(
                     f"{name} {in_units(used[at], self.resource_class)}".strip()
@@ -189,24 +192,24 @@ class UsageChart(_Sampled[UsageSample]):
                     if at in used
                 ),
             )
-            for place, (at, x) in enumerate(zip(shown, places, strict=True))
+            for number, (at, x) in enumerate(zip(chosen, positions, strict=True))
         ]
 
     @property
     def _drawn(self) -> dict[str, Sequence[UsageShare]]:
-        return dict([*self.shares.items()][:MOST_LINES])
+        return dict([*self.shares.items()][:MAX_LINES])
 
     @property
     def _most_drawn(self) -> int:
-        return max((share.used for shares in self._drawn.values() for share in shares), default=self.most)
+        return max((share.used for shares in self._drawn.values() for share in shares), default=self.maximum)
 
     @property
     def _most_capacity(self) -> int:
         return max(sample.capacity for sample in self.samples)
 
     def _x(self, at: datetime.datetime) -> float:
-        part = (at - self.since) / (self.until - self.since)
-        return WIDTH * min(max(part, 0.0), 1.0)
+        fraction = (at - self.since) / (self.until - self.since)
+        return WIDTH * min(max(fraction, 0.0), 1.0)
 
     def _y(self, amount: int) -> float:
         return HEIGHT - HEIGHT * max(amount, 0) / self.top
@@ -215,38 +218,38 @@ class UsageChart(_Sampled[UsageSample]):
 def charts_of(
     classes: Mapping[str, Sequence[UsageSample]], shares: Shares, since: datetime.datetime, until: datetime.datetime
 ) -> list[UsageChart]:
-    """Return the charts of a page, the fullest class first.
+    """Return the charts of a page, the class with the highest used share first.
 
-    A name has one colour on the whole page, unless there are more names than colours.
+    A name keeps its colour across the page unless there are more names than colours.
     """
     shares = {name: _with_zeros(shares[name], samples) for name, samples in classes.items() if name in shares}
-    drawn = {resource_class: [*shares.get(resource_class, ())][:MOST_LINES] for resource_class in classes}
+    drawn = {resource_class: [*shares.get(resource_class, ())][:MAX_LINES] for resource_class in classes}
     names = [*dict.fromkeys(itertools.chain.from_iterable(drawn.values()))]
-    found = []
+    charts = []
     for resource_class, samples in classes.items():
-        coloured = names if len(names) <= MOST_LINES else drawn[resource_class]
+        coloured = names if len(names) <= MAX_LINES else drawn[resource_class]
         colours = {name: number for number, name in enumerate(coloured)}
-        found.append(UsageChart(resource_class, samples, since, until, shares.get(resource_class, {}), colours))
-    return sorted(found, key=lambda chart: -chart.percent)
+        charts.append(UsageChart(resource_class, samples, since, until, shares.get(resource_class, {}), colours))
+    return sorted(charts, key=lambda chart: -chart.percent)
 
 
 def _with_zeros(
     shares: Mapping[str, Sequence[UsageShare]], samples: Sequence[UsageSample]
 ) -> dict[str, list[UsageShare]]:
-    """Return shares in which a project that has none at a moment used nothing then, where all that did are known."""
-    if any(share.capacity is not None for found in shares.values() for share in found):
-        return {name: [*found] for name, found in shares.items()}  # of aggregates, which always have one
-    known: Counter[datetime.datetime] = Counter(share.at for found in shares.values() for share in found)
+    """Return shares with zeros for projects that used nothing, at the times at which every project is known."""
+    if any(share.capacity is not None for series in shares.values() for share in series):
+        return {name: [*series] for name, series in shares.items()}  # of aggregates, which always have a sample
+    known: Counter[datetime.datetime] = Counter(share.at for series in shares.values() for share in series)
     complete = {sample.at for sample in samples if 0 < known[sample.at] < MAX_SHARES}
     return {
         name: sorted(
-            [*found, *(UsageShare(name, at, 0) for at in complete - {share.at for share in found})],
+            [*series, *(UsageShare(name, at, 0) for at in complete - {share.at for share in series})],
             key=lambda share: share.at,
         )
-        for name, found in shares.items()
+        for name, series in shares.items()
     }
 
 
 def _text(points: Sequence[tuple[float, float]]) -> str:
-    """Return points as SVG has them."""
+    """Return the SVG attribute ``points``."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)

@@ -1,4 +1,4 @@
-"""What the page of the usage shows: a period, a class, and by what the usage is divided."""
+"""The selection on the usage history page: a period, a class and a breakdown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import urlencode
 from placement.extensions.v1.schemas import usage_history as schema
 from placement.schemas.document import Parameters
 
-#: The periods that can be chosen, with their lengths in days.
+#: Selectable periods, in days.
 PERIODS = {"day": 1, "week": 7, "month": 30}
 
 
 @dataclass(frozen=True, slots=True)
 class UsageChoice:
-    """The query of the page, as text; what is empty was not chosen."""
+    """The query of the page as text; an empty field was not selected."""
 
     period: str = ""
     resource_class: str = ""
@@ -27,15 +27,15 @@ class UsageChoice:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
-        """Return the choice of a query."""
-        named = cls(*(given.get(name, "") for name in ("period", "class", "by", "from", "to")))
-        return named if named.begin or named.end else replace(named, period=named.period or "day")
+        """Return the selection in a query."""
+        choice = cls(*(given.get(name, "") for name in ("period", "class", "by", "from", "to")))
+        return choice if choice.begin or choice.end else replace(choice, period=choice.period or "day")
 
     def bounds(self, now: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime, bool]:
-        """Return beginning and end (naive, UTC), and whether the present is a part of it.
+        """Return start and end (naive, UTC), and whether the period includes the present.
 
         Raises:
-            InvalidField: There is no such date, or the period ends before it begins.
+            InvalidField: A date is invalid, or the period ends before it starts.
         """
         if not self.begin and not self.end:
             return schema.period(Parameters([("from", f"{PERIODS[self.period]}d")]), now)
@@ -43,7 +43,7 @@ class UsageChoice:
         return schema.period(Parameters(pairs), now)
 
     def query(self, **changes: str) -> str:
-        """Return the query of the page with another choice."""
+        """Return the query string of the page with fields changed."""
         chosen = replace(self, **changes)
         fields = {"period": chosen.period, "class": chosen.resource_class, "by": chosen.by}
         fields |= {"from": chosen.begin, "to": chosen.end}

@@ -103,7 +103,7 @@ _STATEMENTS = 12
 
 def test_the_number_of_statements(client, own_insert, monkeypatch):
     """They take a round trip each, and most of the time; see test_statement_budget."""
-    monkeypatch.setattr(placing, "GUESS_AGE", 3600)  # on a slow machine a newer snapshot would be read
+    monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
         client.node()
     client.created()  # from here on the names of project and user have ids

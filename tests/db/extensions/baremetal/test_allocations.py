@@ -44,7 +44,7 @@ def test_the_order_of_candidates_is_no_preference(metal, name):
 @pytest.mark.parametrize("few", [1000, 2])
 def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
     """All of a few free nodes are read; of many, a sample, and those that an indexed query finds."""
-    for name, value in {"SAMPLE": 1, "LARGER_SAMPLE": 2, "FIRST_ROWS": 3, "FEW": few}.items():
+    for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": few}.items():
         monkeypatch.setattr(candidates, name, value)
     for number in range(50):
         metal.node(resource_class="b-m" if number % 2 else "b.m", owner="you")
@@ -57,7 +57,7 @@ def test_nodes_of_other_spellings_and_owners_hide_none(metal, monkeypatch, few):
 @pytest.mark.parametrize("few", [1000, 2])
 def test_nodes_that_the_request_does_not_name_hide_none(metal, monkeypatch, few):
     """The rows that fit are many, too, and the first of them are of nodes that may not be chosen."""
-    for name, value in {"SAMPLE": 1, "LARGER_SAMPLE": 2, "FIRST_ROWS": 3, "FEW": few}.items():
+    for name, value in {"SAMPLE_SIZE": 1, "LARGER_SAMPLE_SIZE": 2, "FIRST_ROWS": 3, "MAX_SAMPLED": few}.items():
         monkeypatch.setattr(candidates, name, value)
     foreign = [metal.node(owner="you") for _ in range(40)]
     mine = [metal.node(owner="me") for _ in range(8)]
@@ -359,7 +359,7 @@ def test_pages_of_every_order_have_each_record_once(metal, sort_key, descending)
 def test_a_request_that_loses_every_race_pauses_and_is_counted(metal, monkeypatch):
     metal.node()
     pauses, received = [], []
-    monkeypatch.setattr(placing.Allocating, "_claimed", lambda *_: None)
+    monkeypatch.setattr(placing.NodeRequest, "_claimed", lambda *_: None)
     monkeypatch.setattr(retry, "pause", pauses.append)
     monkeypatch.setattr(retry, "is_over", lambda _: len(pauses) == 2)
 

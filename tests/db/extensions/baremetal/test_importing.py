@@ -274,7 +274,7 @@ def test_a_holder_is_never_taken_away(database, there):
     made_by_nova(database)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     node = only(run(database, document(instance_uuid=there)))
-    assert node.findings == (f"held here by {ME}, " + (f"in use there by {YOU}" if there else "free there"),)
+    assert node.findings == (f"held here by {ME}, " + (f"in use in Ironic by {YOU}" if there else "free in Ironic"),)
     assert node.unclaimed is None
     assert read(database).instance_uuid == ME
 
@@ -282,12 +282,13 @@ def test_a_holder_is_never_taken_away(database, there):
 def test_an_instance_that_holds_another_node_is_reported(database):
     run(database, document(OTHER, instance_uuid=ME))
     node = run(database, document(OTHER), document(instance_uuid=ME)).nodes[1]
-    assert node.findings == (f"in use there by {ME}, which holds {OTHER} here",)
+    assert node.findings == (f"in use in Ironic by {ME}, which holds {OTHER} here",)
     assert read(database).instance_uuid is None
 
 
 def test_an_instance_that_is_no_uuid_is_reported(database):
-    assert only(run(database, document(instance_uuid="me"))).findings == ("in use there by me, which is no uuid",)
+    node = only(run(database, document(instance_uuid="me")))
+    assert node.findings == ("in use in Ironic by me, which is not a uuid",)
 
 
 def test_a_uuid_is_recognized_in_another_form(database):
@@ -304,7 +305,7 @@ def test_nodes_exchange_their_names(database):
 def test_a_name_of_a_node_that_is_only_here_excludes_the_node(database):
     run(database, document(OTHER, name="a"))
     comparison = run(database, document(name="a"))
-    assert only(comparison).findings == (f"the name is that of another node here, {OTHER}",)
+    assert only(comparison).findings == (f"the name is taken by another node here, {OTHER}",)
     assert only(comparison).excluded
     assert comparison.only_here == 1
     assert read(database) is None
@@ -312,7 +313,7 @@ def test_a_name_of_a_node_that_is_only_here_excludes_the_node(database):
 
 def test_an_unknown_standard_trait_excludes_the_node(database):
     node = only(run(database, document(traits=["HW_OF_THE_FUTURE", "CUSTOM_A"])))
-    assert node.findings == ("there is no trait HW_OF_THE_FUTURE here: os-traits is older",)
+    assert node.findings == ("trait HW_OF_THE_FUTURE is unknown here: upgrade os-traits",)
     assert read(database) is None
 
 

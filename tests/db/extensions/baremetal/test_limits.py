@@ -121,8 +121,8 @@ def test_a_patch_that_takes_long_begins_no_transaction(client, path):
     plan = Plan()
     planted(client.database, plan)
     grows = [operation("/extra" + "/a" * number, {}) for number in range(1, 1500)]
-    refuses(client("PATCH", f"{path}/n0", grows), "1000 operations at most: 1499 are given")
-    refuses(client("PATCH", f"{path}/n0", grows[:500]), "40 names at most")
+    refuses(client("PATCH", f"{path}/n0", grows), "at most 1000 operations: got 1499")
+    refuses(client("PATCH", f"{path}/n0", grows[:500]), "at most 40 names")
     refuses(client("PATCH", f"{path}/n0", [operation("/extra/a", "x" * 200_000)] * 6), "1048576 bytes")
     assert not plan.seen
     assert client("GET", f"{path}/n0").body["extra"] == {}
@@ -134,7 +134,7 @@ def test_how_many_an_allocation_may_have(client, name, most):
     client.node("n0", traits=["CUSTOM_A"])
     assert client("POST", "/allocations", body).status == 201
     body[name].append(body[name][0])
-    refuses(client("POST", "/allocations", body), f"at most {most} {name}: {most + 1}")
+    refuses(client("POST", "/allocations", body), f"at most {most} {name}: got {most + 1}")
     assert json.dumps(client("GET", "/allocations").body).count("CUSTOM_A") <= most
 
 

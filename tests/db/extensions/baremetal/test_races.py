@@ -65,7 +65,7 @@ def requester(wait, threads, url):
         index = LiveIndex(database)
         index.current()
         asked = [request(traits=["CUSTOM_A"]) for _ in range(threads)]
-        works = [placing.Allocating(database, index, one, OWNER, attempts=10).place for one in asked]
+        works = [placing.NodeRequest(database, index, one, OWNER, attempts=10).place for one in asked]
         return [repr(result) for result in together(works, wait) if isinstance(result, Exception)]
 
 
@@ -140,7 +140,7 @@ def test_allocations_end_meanwhile(metal):
 @contextlib.contextmanager
 def after_the_choice(metal, act):
     """Call ``act`` once, with the uuid of the node, between the choice and the claim of the next request."""
-    claimed, acted = placing.Allocating._claimed, []
+    claimed, acted = placing.NodeRequest._claimed, []
 
     def claim(self, candidate):
         if not acted:
@@ -149,7 +149,7 @@ def after_the_choice(metal, act):
         return claimed(self, candidate)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placing.Allocating, "_claimed", claim)
+        patch.setattr(placing.NodeRequest, "_claimed", claim)
         yield
     assert acted
 

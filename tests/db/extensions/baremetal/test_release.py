@@ -39,7 +39,7 @@ def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, 
         for words in ([], ["--force"]):
             ran = run("db", "release", *words)
             assert (ran.code, ran.out) == (1, "")
-            assert f"has {counted} of the Bare Metal API, which would be lost" in ran.err
+            assert f"contains {counted} of the Bare Metal API, which would be lost" in ran.err
             assert "--discard-baremetal" in ran.err
         assert before == (
             schema.version(database.engine),

@@ -12,7 +12,7 @@ NODE = 5
 
 
 def test_a_request_for_a_node(database, own_insert, monkeypatch):
-    monkeypatch.setattr(placing, "GUESS_AGE", 3600)  # on a slow machine a newer snapshot would be read
+    monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     client = Client(database)
     for _ in range(3):
         client.node()

@@ -31,7 +31,7 @@ from placement.extensions.baremetal.objects import states
     ],
 )
 def test_where_a_verb_leads(verb, state, becomes):
-    assert states.after(verb, state) == becomes
+    assert states.target(verb, state) == becomes
 
 
 def test_every_state_that_a_verb_leads_from_or_to_is_one():

@@ -50,12 +50,12 @@ def test_an_axis_has_a_few_marks(top, resource_class):
         (25 * 24, ["26 Nov", "1 Dec", "6 Dec", "11 Dec", "16 Dec"]),
     ],
 )
-def test_moments_are_round_and_a_day_begins_with_its_date(hours, labels):
-    found = axis.moments(NOON, NOON + datetime.timedelta(hours=hours))
+def test_times_are_round_and_a_day_begins_with_its_date(hours, labels):
+    found = axis.times(NOON, NOON + datetime.timedelta(hours=hours))
     assert [label for _, label in found] == labels
     assert all(NOON < moment < NOON + datetime.timedelta(hours=hours) for moment, _ in found)
 
 
 def test_a_period_of_any_length_has_marks():
     since, until = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31)
-    assert 1 < len(axis.moments(since, until)) <= 8
+    assert 1 < len(axis.times(since, until)) <= 8

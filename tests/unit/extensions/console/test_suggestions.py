@@ -31,8 +31,8 @@ def snapshot():
     ],
 )
 def test_names_that_begin_with_the_text_come_before_those_that_have_it_elsewhere(snapshot, what, names, part):
-    assert suggestions.found(snapshot, what, part) == names
-    assert suggestions.found(snapshot, what, f"{part}x") == []
+    assert suggestions.suggest(snapshot, what, part) == names
+    assert suggestions.suggest(snapshot, what, f"{part}x") == []
 
 
 def test_of_many_names_the_first_are_suggested():
@@ -40,4 +40,4 @@ def test_of_many_names_the_first_are_suggested():
     for number in range(30):
         world.host(f"{'x-' if number < 15 else ''}host{number:02}")
     expected = [f"host{number}" for number in range(15, 30)] + [f"x-host{number:02}" for number in range(5)]
-    assert suggestions.found(world.snapshot(), "providers", "host") == expected
+    assert suggestions.suggest(world.snapshot(), "providers", "host") == expected

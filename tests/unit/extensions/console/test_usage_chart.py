@@ -30,7 +30,7 @@ def test_a_picture_has_time_from_left_to_right_and_amounts_from_below():
     assert drawn.capacity_line == "0.0,100.0 500.0,0.0 1000.0,0.0"
     assert drawn.used_line == "0.0,200.0 500.0,150.0 1000.0,100.0"
     assert drawn.used_area == "0.0,200.0 0.0,200.0 500.0,150.0 1000.0,100.0 1000.0,200.0"
-    assert (drawn.least, drawn.most, drawn.last.used, drawn.top, drawn.is_over) == (0, 100, 100, 200, False)
+    assert (drawn.minimum, drawn.maximum, drawn.last.used, drawn.top, drawn.is_over) == (0, 100, 100, 200, False)
 
 
 def test_nothing_leaves_the_picture():
@@ -68,7 +68,7 @@ def test_each_share_is_a_line_and_the_largest_of_them_reaches_the_top():
         ("blue", "0.0,160.0 100.0,160.0 200.0,160.0"),
     ]
     [red, blue] = drawn.lines
-    assert (red.last.used, red.least, red.most, blue.least) == (100, 0, 100, 20)
+    assert (red.last.used, red.minimum, red.maximum, blue.minimum) == (100, 0, 100, 20)
 
 
 def test_a_capacity_that_is_far_away_is_not_drawn_beside_lines():
@@ -130,7 +130,7 @@ def test_a_point_has_the_height_of_each_line_and_says_its_amount():
 
 def test_who_has_no_share_used_nothing_if_all_that_used_something_are_known():
     [drawn] = charts(MEMORY_MB=shares(red=(0, 2048), blue=(1024,)))
-    assert [(line.name, line.least, [share.used for share in line.samples]) for line in drawn.lines] == [
+    assert [(line.name, line.minimum, [share.used for share in line.samples]) for line in drawn.lines] == [
         ("red", 0, [0, 2048]),
         ("blue", 0, [1024, 0]),
     ]
@@ -157,4 +157,4 @@ def test_the_present_is_no_point():
 def test_the_axes_are_marked():
     drawn = chart((0, 200, 0), (10, 200, 100))
     assert drawn.amounts == [("0", 100.0), ("50", 75.0), ("100", 50.0), ("150", 25.0), ("200", 0.0)]
-    assert drawn.moments == [("03:00", 30.0), ("06:00", 60.0), ("09:00", 90.0)]
+    assert drawn.times == [("03:00", 30.0), ("06:00", 60.0), ("09:00", 90.0)]

@@ -127,7 +127,9 @@ def test_a_tenth_holds_its_lower_end_and_what_is_full_is_not_over():
 
 
 def test_what_needs_attention_is_counted_and_named():
-    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(1, [(cloud.Named("h11-numa0", "h11-numa0"), "1 VCPU")])
+    assert cloud.over_committed(a_rack(), 5) == cloud.Attention(
+        1, [(cloud.ProviderName("h11-numa0", "h11-numa0"), "1 VCPU")]
+    )
     assert cloud.disabled_in_use(a_rack(), 0) == cloud.Attention(1, [])
 
 
@@ -166,13 +168,13 @@ def a_chain(length):
 def test_a_deep_tree_is_drawn_without_an_end_of_the_stack():
     snapshot = a_chain(700)
     drawn = tree.draw(snapshot, snapshot.by_uuid["p0000"])
-    assert [provider.depth for provider in drawn.providers] == list(range(tree.MOST))
-    assert drawn.omitted == 700 - tree.MOST
+    assert [provider.depth for provider in drawn.providers] == list(range(tree.MAX_PROVIDERS))
+    assert drawn.omitted == 700 - tree.MAX_PROVIDERS
 
 
 def test_a_provider_is_drawn_with_its_ancestors_also_where_the_tree_is_too_great():
     snapshot = a_chain(700)
-    drawn = tree.draw(snapshot, snapshot.by_uuid["p0600"], most=100)
+    drawn = tree.draw(snapshot, snapshot.by_uuid["p0600"], max_providers=100)
     assert [provider.name for provider in drawn.providers] == [f"p{number:04}" for number in range(601)]
     assert drawn.omitted == 99
 

@@ -1,4 +1,4 @@
-"""What a request has done, as one sentence."""
+"""One sentence for each request that changed something."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from placement.extensions.console.views.story import stories
-from placement.extensions.console.views.timeline import Thing
+from placement.extensions.console.views.event_text import ObjectLink
+from placement.extensions.console.views.request_summary import summaries
 from placement.extensions.v1.history.event import Event
 from tests.world import World
 
@@ -31,7 +31,7 @@ def event(kind, uuid, changes, generations=(None, None), *, number=7, name=None,
 
 
 def consumer(held, generations=(1, 2), *, uuid=ME, type_=(None, None), **changes):
-    """Return the event of a consumer that holds otherwise: amounts before and after by provider and class."""
+    """Return the event of a consumer whose allocations changed: amounts before and after by provider and class."""
     return event("consumer", uuid, {"allocations": held, "type": type_, **changes}, generations)
 
 
@@ -39,15 +39,15 @@ def provider(changes, generations=(3, 4), uuid="h1"):
     return event("provider", uuid, changes, generations)
 
 
-def words(story):
-    """Return the sentence as it is read, with usual spaces."""
-    parts = (part.name if isinstance(part, Thing) else part for part in story.sentence)
+def words(summary):
+    """Return the sentence as text with ordinary spaces."""
+    parts = (part.name if isinstance(part, ObjectLink) else part for part in summary.sentence)
     return "".join(parts).replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
 def told(snapshot, *events):
-    [story] = stories(events, NAMES, snapshot, NOW)
-    return story
+    [summary] = summaries(events, NAMES, snapshot, NOW)
+    return summary
 
 
 NEW, GONE = (None, 1), (1, None)
@@ -60,28 +60,28 @@ EXPIRED = {"reason": (None, "expired")}
 @pytest.mark.parametrize(
     ("events", "sentence"),
     [
-        # A claim, as the consumer and its providers have it.
+        # A claim, with the events of the consumer and its providers.
         (
             [
                 consumer({"numa": {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}, NEW, **INSTANCE),
                 provider({"allocations": {ME: {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}}, uuid="numa"),
             ],
-            "h1 gave 2 GiB memory, 4 VCPU to instance 11111111",
+            "Instance 11111111 claimed 2 GiB memory, 4 VCPU on h1",
         ),
-        ([consumer({"h1": {"VCPU": [None, 4]}}, NEW)], "h1 gave 4 VCPU to consumer 11111111"),
-        # By the events of providers alone, as where the condition leaves out those of consumers.
+        ([consumer({"h1": {"VCPU": [None, 4]}}, NEW)], "Consumer 11111111 claimed 4 VCPU on h1"),
+        # Only the events of providers, as if a filter left out consumers.
         (
             [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "consumers": {"added": [ME]}})],
-            "h1 gave 4 VCPU to consumer 11111111",
+            "Consumer 11111111 claimed 4 VCPU on h1",
         ),
-        # What a claim changes of a node says nothing more.
+        # The change of a node by a claim adds nothing.
         (
             [consumer({"h1": {"VCPU": [None, 4]}}, NEW), event("node", "h1", {"details": {"instance": [None, ME]}})],
-            "h1 gave 4 VCPU to consumer 11111111",
+            "Consumer 11111111 claimed 4 VCPU on h1",
         ),
         # A release.
         ([consumer(RELEASED, GONE, type_=("INSTANCE", None))], "Instance 11111111 released 4 VCPU on h1"),
-        # Expiry: of all consumers, or not of all.
+        # Expiry of all consumers, or only of some.
         ([consumer(RELEASED, GONE, **EXPIRED)], "Consumer 11111111 released 4 VCPU on h1 when the lease expired"),
         (
             [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=YOU, **EXPIRED)],
@@ -94,12 +94,12 @@ EXPIRED = {"reason": (None, "expired")}
         # A move.
         (
             [consumer({"h1": {"VCPU": [4, None]}, "h2": {"VCPU": [None, 6]}}, type_=("INSTANCE", "INSTANCE"))],
-            "Instance 11111111 now holds 6 VCPU of h1 and h2 instead of 4 VCPU",
+            "Instance 11111111 now holds 6 VCPU on h1 and h2 instead of 4 VCPU",
         ),
-        ([consumer({"h1": {"VCPU": [4, 0]}})], "Consumer 11111111 now holds nothing of h1 instead of 4 VCPU"),
+        ([consumer({"h1": {"VCPU": [4, 0]}})], "Consumer 11111111 now holds nothing on h1 instead of 4 VCPU"),
         (
             [consumer({"h1": {"VCPU": [4, 6]}}), consumer({"h1": {"VCPU": [1, 2]}}, uuid=YOU)],
-            "2 consumers now hold 8 VCPU of h1 instead of 5 VCPU",
+            "2 consumers now hold 8 VCPU on h1 instead of 5 VCPU",
         ),
         # Several consumers.
         (
@@ -107,23 +107,23 @@ EXPIRED = {"reason": (None, "expired")}
                 consumer({"h1": {"VCPU": [None, 1]}}, NEW, **INSTANCE),
                 consumer({"h2": {"VCPU": [None, 2]}}, NEW, uuid=YOU),
             ],
-            "h1 and h2 gave 3 VCPU to 2 consumers",
+            "2 consumers claimed 3 VCPU on h1 and h2",
         ),
         # Three trees, one by two of its providers.
-        ([consumer(OF_ALL, NEW)], "h1, h2 and 1 more gave 4 VCPU to consumer 11111111"),
-        # A provider that is gone has no tree.
-        ([consumer({"away": {"VCPU": [None, 1]}}, NEW)], "away gave 1 VCPU to consumer 11111111"),
-        # What is no claim.
+        ([consumer(OF_ALL, NEW)], "Consumer 11111111 claimed 4 VCPU on h1, h2 and 1 more"),
+        # A deleted provider has no tree.
+        ([consumer({"away": {"VCPU": [None, 1]}}, NEW)], "Consumer 11111111 claimed 1 VCPU on away"),
+        # Not a claim.
         ([provider({"traits": {"added": ["A"]}})], "Provider h1 changed: traits added A"),
         ([provider({"traits": {"added": ["A", "B", "C"]}})], "Provider h1 changed: traits added A, B"),
         (
             [provider({"traits": {"added": ["A"], "removed": ["B"]}, "aggregates": {"added": ["x"]}})],
             "Provider h1 changed: traits added A and 2 more",
         ),
-        ([provider({})], "Provider h1 changed: nothing but its generation"),
+        ([provider({})], "Provider h1 changed: only its generation"),
         ([provider({"name": [None, "h1"]}, (None, 0))], "Provider h1 created"),
         ([event("trait", None, {"name": [None, "CUSTOM_A"]}, name="CUSTOM_A")], "Trait CUSTOM_A created"),
-        ([provider({"parent": ["h2", None]})], "Provider h1 changed: parent h2 is gone"),
+        ([provider({"parent": ["h2", None]})], "Provider h1 changed: parent h2 removed"),
         ([provider({"parent": ["h2", "numa"]})], "Provider h1 changed: parent h2 → the node"),
         ([provider({"parent": [None, "h2"]})], "Provider h1 changed: parent h2"),
         # Inventories, with units.
@@ -141,9 +141,9 @@ EXPIRED = {"reason": (None, "expired")}
         ),
         (
             [provider({"inventories": {"DISK_GB": {"total": [2048, None]}}})],
-            "Provider h1 changed: inventory is gone of DISK_GB total 2 TiB",
+            "Provider h1 changed: removed inventory of DISK_GB total 2 TiB",
         ),
-        # A claim beside another change: that is what is said.
+        # A claim and another change: the sentence is about the other change.
         (
             [
                 consumer({"h1": {"VCPU": [None, 4]}}, NEW),
@@ -151,38 +151,38 @@ EXPIRED = {"reason": (None, "expired")}
             ],
             "Node h2 changed: provision state available → active",
         ),
-        # A provider with another change beside the claim, and the end of a lease.
+        # A provider changed by a claim and otherwise; a lease removed.
         (
             [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "traits": {"added": ["A"]}})],
-            f"Provider h1 changed: given to {ME} VCPU 4 and 1 more",
+            f"Provider h1 changed: allocated to {ME} VCPU 4 and 1 more",
         ),
         (
             [event("consumer", ME, {"lease": ["2026-11-23T12:00:00Z", None]})],
-            f"Consumer {ME} changed: lease 2026-11-23T12:00:00Z is gone",
+            f"Consumer {ME} changed: lease 2026-11-23T12:00:00Z removed",
         ),
     ],
 )
-def test_what_a_request_has_done_is_one_sentence(snapshot, events, sentence):
+def test_a_request_is_summarized_in_one_sentence(snapshot, events, sentence):
     assert words(told(snapshot, *events)) == sentence
 
 
-def test_what_has_a_page_is_linked(snapshot):
-    story = told(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
-    assert [part for part in story.sentence if isinstance(part, Thing)] == [
-        Thing("consumers", ME, "Instance 11111111"),
-        Thing("providers", "h1", "h1"),
+def test_objects_with_a_page_are_linked(snapshot):
+    summary = told(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
+    assert [part for part in summary.sentence if isinstance(part, ObjectLink)] == [
+        ObjectLink("consumers", ME, "Instance 11111111"),
+        ObjectLink("providers", "h1", "h1"),
     ]
 
 
-def test_who_may_not_see_the_trees_is_told_the_provider_of_the_event():
-    story = told(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
-    assert words(story) == "the node gave 4 VCPU to consumer 11111111"
-    assert story.sentence[0] == Thing("providers", "numa", "the node")
+def test_a_caller_who_may_not_see_trees_sees_the_provider_of_the_event():
+    summary = told(None, consumer({"numa": {"VCPU": [None, 4]}}, NEW))
+    assert words(summary) == "Consumer 11111111 claimed 4 VCPU on the node"
+    assert summary.sentence[-1] == ObjectLink("providers", "numa", "the node")
 
 
-def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
+def test_the_key_is_the_request_id_or_else_the_number_of_the_event(snapshot):
     trait = {"name": [None, "CUSTOM_A"]}
-    found = stories(
+    result = summaries(
         [
             event("trait", None, trait, number=1, request=None),
             event("trait", None, trait, number=2, request={"user": "ann"}),
@@ -194,14 +194,14 @@ def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
         snapshot,
         NOW,
     )
-    assert [(story.key, len(story.entries)) for story in found] == [
+    assert [(summary.key, len(summary.entries)) for summary in result] == [
         *(("event-1", 1), ("event-2", 1), ("req-1", 2), ("req-2", 1))
     ]
-    assert [story.request for story in found[:3]] == [None, {"user": "ann"}, REQUEST]
+    assert [summary.request for summary in result[:3]] == [None, {"user": "ann"}, REQUEST]
 
 
 @pytest.mark.parametrize(
-    ("events", "is_told"),
+    ("events", "folds_events"),
     [
         ([consumer(OF_ALL, NEW)], True),
         ([provider({"traits": {"added": ["A"]}})], True),
@@ -209,5 +209,5 @@ def test_the_key_is_that_of_the_request_or_else_of_the_event(snapshot):
         ([provider({})], True),
     ],
 )
-def test_a_sentence_that_leaves_out_lines_does_not_say_all(snapshot, events, is_told):
-    assert told(snapshot, *events).is_told is is_told
+def test_events_are_folded_unless_the_sentence_leaves_out_lines(snapshot, events, folds_events):
+    assert told(snapshot, *events).folds_events is folds_events
