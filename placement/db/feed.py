@@ -112,7 +112,7 @@ class Writers:
         """The writers of this process that no transaction uses; a forked child does not use its parent's."""
         return self._by_process.setdefault(os.getpid(), collections.deque())
 
-    def borrow(self, engine: Engine) -> Writer:
+    def check_out(self, engine: Engine) -> Writer:
         """Return an idle writer; if there is none, insert one in a transaction of its own."""
         with contextlib.suppress(IndexError):
             while True:
@@ -126,7 +126,7 @@ class Writers:
             connection.execute(sa.insert(change_writers).values(id=writer_id))
         return Writer(writer_id)
 
-    def give_back(self, writer: Writer) -> None:
+    def check_in(self, writer: Writer) -> None:
         """Return a writer to the pool, once the outcome of its transaction is known; otherwise it is dropped."""
         self.idle.append(writer)
 

@@ -80,7 +80,7 @@ class Attempts:
             Prerequisite: The work requires something, and was rolled back.
         """
         with self._lock:
-            writer = self._writers.borrow(self._engine)
+            writer = self._writers.check_out(self._engine)
             # Whether the last number that the writer has used is known.
             is_known = True
             try:
@@ -102,7 +102,7 @@ class Attempts:
                 raise
             finally:
                 if is_known:
-                    self._writers.give_back(writer)
+                    self._writers.check_in(writer)
         transaction.committed()
         if writer.maintenance_due():
             self.maintain(writer)

@@ -171,8 +171,8 @@ def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
 
 
 def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(database):
-    for writer in [database.writers.borrow(database.engine) for _ in range(2)]:
-        database.writers.give_back(writer)
+    for writer in [database.writers.check_out(database.engine) for _ in range(2)]:
+        database.writers.check_in(writer)
     planted(database, Plan(at="COMMIT", faults=[faults.lose]))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 1)
