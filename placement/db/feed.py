@@ -135,7 +135,7 @@ class Writers:
         self.idle.clear()
 
 
-def combined(one: str | None, other: str) -> str:
+def stronger(one: str | None, other: str) -> str:
     """Return the stronger of two changes of one provider, which includes the other."""
     return other if one is None or _STRENGTH[other] > _STRENGTH[one] else one
 

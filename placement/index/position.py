@@ -100,7 +100,7 @@ class Position:
         changes: dict[int, str] = {}
         for _, _, provider_id, what in rows:
             if what is not None:
-                changes[provider_id] = feed.combined(changes.get(provider_id), what)
+                changes[provider_id] = feed.stronger(changes.get(provider_id), what)
         return changes
 
 

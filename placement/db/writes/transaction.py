@@ -96,7 +96,7 @@ class Transaction(Reader):
 
     def changed(self, provider_id: int, what: str) -> None:
         """Record in the feed, with this transaction, that the provider changed; ``what`` is a constant of the feed."""
-        self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
+        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), what)
 
     @property
     def has_history(self) -> bool:

@@ -325,7 +325,7 @@ def test_events_alone_are_recorded_with_a_word_that_older_releases_know(database
             recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
-    before = feed.combined("usage", "names"), feed.combined("names", "usage")
+    before = feed.stronger("usage", "names"), feed.stronger("names", "usage")
     assert before == ("names", "names"), "what a search can see is not hidden by it"
 
 
