@@ -26,7 +26,7 @@ class SharedRun:
         """The lock of this process: a forked child must not wait for one that a thread of its parent held."""
         return self._locks.setdefault(os.getpid(), threading.Lock())
 
-    def since_now(self) -> None:
+    def run(self) -> None:
         """Return after a run that began after this call.
 
         Raises:
@@ -40,8 +40,8 @@ class SharedRun:
                 self._run()
             self._raise_failure()
 
-    def unless_busy(self) -> bool:
-        """Run it unless another thread does, and return whether it was run; raises as ``since_now``."""
+    def try_run(self) -> bool:
+        """Run it unless another thread does, and return whether it was run; raises as ``run``."""
         # Admission comes first here, too: those that wait for the lock have it.
         with self._database.bulkhead.admit():
             if not self._lock.acquire(blocking=False):

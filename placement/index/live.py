@@ -59,7 +59,7 @@ class LiveIndex:
     @signals.timed("index")
     def current(self) -> Snapshot:
         """Return the snapshot of the current state; raises DatabaseUnavailable or DatabaseBusy."""
-        self._shared.since_now()
+        self._shared.run()
         assert self._indexed is not None
         return self._indexed.snapshot
 

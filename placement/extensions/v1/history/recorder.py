@@ -101,7 +101,7 @@ class EventHistory:
 
     def order(self) -> None:
         """Give a position to each committed event; raises like ``Database.write``."""
-        self._ordering.since_now()
+        self._ordering.run()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Return what ``work(db)`` returns, in a state where each event committed before the call has its position.
@@ -123,7 +123,7 @@ class EventHistory:
             return False
         try:
             # Most of the time, polling readers order events anyway; nothing else waits for that.
-            ordered = self._ordering.unless_busy()
+            ordered = self._ordering.try_run()
             self._prune_some()
             if self.settings.enabled:
                 self._sample()
