@@ -9,19 +9,19 @@ if TYPE_CHECKING:
     from placement.db.writes.transaction import Reading
 
 #: Values in one statement.
-MANY = 5000
+BATCH_SIZE = 5000
 
 
 def rows(
-    db: Reading, statement: Any, name: str, values: Iterable[Any], most: int = MANY, **others: Any
+    db: Reading, statement: Any, name: str, values: Iterable[Any], batch_size: int = BATCH_SIZE, **parameters: Any
 ) -> Iterator[Any]:
     """Yield the rows of a statement for all of the values.
 
     Args:
         name: Of the expanding parameter that takes them.
-        most: Values in one statement.
-        others: Parameters that are the same in each statement.
+        batch_size: Values in one statement.
+        parameters: Parameters that are the same in each statement.
     """
     ordered = [*values]
-    for start in range(0, len(ordered), most):
-        yield from db.execute(statement, {name: ordered[start : start + most], **others})
+    for start in range(0, len(ordered), batch_size):
+        yield from db.execute(statement, {name: ordered[start : start + batch_size], **parameters})
