@@ -256,7 +256,7 @@ class Database:
                     connection.execute(sa.select(1))
                 return
             except exc.SQLAlchemyError as error:
-                if not driver_errors.may_pass(error) or 0 <= max_retries <= tries:
+                if not driver_errors.is_transient(error) or 0 <= max_retries <= tries:
                     raise retry.unavailable(error) from error
                 if not tries:
                     LOG.warning("The database does not answer yet: %s", driver_errors.message(error))

@@ -16,7 +16,7 @@ from placement.db.engine import error_codes
 from placement.db.engine.error_codes import Code, ErrorClass
 from placement.signals import ErrorLabel
 
-__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "may_pass", "message"]
+__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "is_transient", "message"]
 
 _LABELS: dict[ErrorClass, ErrorLabel] = {
     ErrorClass.COLLISION: "lock_timeout",
@@ -40,7 +40,7 @@ def classify(error: BaseException) -> ErrorClass:
     return ErrorClass.VALUE if isinstance(error, (UnicodeError, OverflowError)) else ErrorClass.INTERNAL
 
 
-def may_pass(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Return whether the same statement may succeed later: a connection was lost, or the statement met a lock.
 
     A Galera node that cannot reach the others reports a lock wait timeout, for a SELECT as well.
