@@ -28,7 +28,7 @@ SCHEMA_LOCK_TIMEOUT = 300
 _LOCK_NAME = "placement-schema"
 _LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
 #: Seconds for which a process counts as writing after its writer's last maintenance; that runs once a minute.
-SERVED = 120
+QUIET_PERIOD = 120
 _TOO_LONG = "Another process has been changing the schema for %d seconds."
 
 
@@ -254,10 +254,10 @@ def _refuse_while_served(connection: Connection) -> None:
     if seen is None:
         return
     ago = (now - seen).total_seconds()
-    if ago < SERVED:
+    if ago < QUIET_PERIOD:
         raise errors.SchemaError(
             f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them: "
-            f'"db release" works {SERVED} seconds after that, or at once with --force.'
+            f'"db release" works {QUIET_PERIOD} seconds after that, or at once with --force.'
         )
 
 

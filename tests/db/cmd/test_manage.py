@@ -143,8 +143,8 @@ class TestRelease:
     @pytest.mark.every_database
     def test_is_refused_while_a_service_writes(self, run, database, monkeypatch):
         """For two minutes after the last renewal, which is due once a minute; here for a day."""
-        assert schema.SERVED == 120
-        monkeypatch.setattr(schema, "SERVED", 86400)
+        assert schema.QUIET_PERIOD == 120
+        monkeypatch.setattr(schema, "QUIET_PERIOD", 86400)
         run("db", "sync")
         standard.insert(database)
         database.write(lambda db: LockedProvider.create(db, uuid=UUID, name="host1"))
