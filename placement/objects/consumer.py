@@ -146,7 +146,7 @@ class Consumer:
             found = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
             known = names.find(db, wanted)
             provider_ids = ResourceProvider.ids(db, providers)
-        ids = names.with_no_ids(wanted, known)
+        ids = names.with_placeholder_ids(wanted, known)
         for uuid, owner in owners.items():
             if owner:
                 found[uuid].columns = owner.columns(ids)

@@ -34,7 +34,7 @@ _COLUMNS: dict[str, sa.Column[str]] = {
 #: Names in one statement; SQLite allows 500 terms in a UNION.
 _BATCH = 100
 #: The id of a name without a row, in an attempt that will be rolled back.  No row has this id.
-_NO_ID = 0
+_PLACEHOLDER_ID = 0
 
 
 class Name(NamedTuple):
@@ -83,12 +83,12 @@ def ensure(db: Transaction, names: Collection[Name], found: Mapping[Name, int]) 
         found: The ids of the names that have a row.
     """
     require(db, [name for name in names if name not in found])
-    return with_no_ids(names, found)
+    return with_placeholder_ids(names, found)
 
 
-def with_no_ids(names: Collection[Name], found: Mapping[Name, int]) -> Mapping[Name, int]:
+def with_placeholder_ids(names: Collection[Name], found: Mapping[Name, int]) -> Mapping[Name, int]:
     """Return ids of all names, those of the names without a row for an attempt that will be rolled back."""
-    return {**dict.fromkeys(names, _NO_ID), **found}
+    return {**dict.fromkeys(names, _PLACEHOLDER_ID), **found}
 
 
 def require(db: Transaction, missing: Collection[Name]) -> None:
