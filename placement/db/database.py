@@ -230,7 +230,7 @@ class Database:
                 with signals.timed("database"), self.bulkhead.admit():
                     return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
             except Prerequisite as prerequisite:
-                if number and retry.is_over(deadline):
+                if number and retry.has_passed(deadline):
                     break
                 carry_out(prerequisite.work)
             if number:

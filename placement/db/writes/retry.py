@@ -70,11 +70,11 @@ def until_done(
             signals.driver_error(cause)
             if _retryable(error) is ErrorClass.LOST:
                 on_lost(error, began)
-                if lost_before or number == attempts or is_over(deadline):
+                if lost_before or number == attempts or has_passed(deadline):
                     raise unavailable(error) from error
                 lost_before = True
         LOG.debug("attempt %d failed: %s", number, reason)
-        if is_over(deadline):
+        if has_passed(deadline):
             break
         if number < attempts:
             signals.retried(cause)
@@ -87,7 +87,7 @@ def pause(number: int) -> None:
     time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
-def is_over(deadline: float) -> bool:
+def has_passed(deadline: float) -> bool:
     """Whether the deadline has passed."""
     return time.monotonic() > deadline
 

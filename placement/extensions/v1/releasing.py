@@ -36,7 +36,7 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
     done = Released()
     named = [*dict.fromkeys(uuids)]
     for start in range(0, len(named), release.BATCH):
-        if retry.is_over(deadline):
+        if retry.has_passed(deadline):
             done.complete = False
             break
         batch = named[start : start + release.BATCH]
@@ -60,7 +60,7 @@ def release_matching(database: Database | DryRun[object], wanted: ConsumerFilter
     """
     deadline = retry.new_deadline()
     done, after = Released(), 0
-    while (size := min(release.BATCH, most - len(done.released))) and not retry.is_over(deadline):
+    while (size := min(release.BATCH, most - len(done.released))) and not retry.has_passed(deadline):
         page = database.read(lambda db: consumer_pages.page(db, wanted, size, after))  # noqa: B023
         if page.holders:
             ended = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023
