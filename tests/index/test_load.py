@@ -167,7 +167,7 @@ def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, l
         with opened(database.url) as another:
             another.write(lambda db, number=number: LockedProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
     whole, position = everything(database), database.read(Position.now)
-    monkeypatch.setattr(dialects, "LONGEST_TEXT", longest)
+    monkeypatch.setattr(dialects, "GROUP_CONCAT_MAX_LEN", longest)
     with opened(database.url) as cut:
         assert as_sets(everything(cut)) == as_sets(whole)
         assert cut.read(Position.now).newest == position.newest

@@ -20,7 +20,7 @@ from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
 #: The limit of MySQL's GROUP_CONCAT, in bytes.
-LONGEST_TEXT = 2**23
+GROUP_CONCAT_MAX_LEN = 2**23
 #: In the facts about a pooled connection: its transaction was committed, and none has begun since.
 _COMMITTED = "committed"
 
@@ -213,7 +213,7 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
     if backend in ("mysql", "mariadb"):
         variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
         # Else GROUP_CONCAT cuts at 1024 bytes.
-        variables.append(f"group_concat_max_len = {LONGEST_TEXT}")
+        variables.append(f"group_concat_max_len = {GROUP_CONCAT_MAX_LEN}")
         if setup.mysql_sql_mode:
             variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
         return [f"SET SESSION {', '.join(variables)}"]
