@@ -44,13 +44,13 @@ def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Itera
     for provider_id, class_id, amount in usages:
         if (slot := snapshot.by_id[provider_id]) in used.get(class_id, ()):
             used[class_id][slot] = amount
-    fresh = with_used(snapshot, used)
+    fresh = with_usage_by_slot(snapshot, used)
     fresh.generations = snapshot.generations.copy()
     fresh.generations[list(slots)] = list(slots.values())
     return fresh
 
 
-def with_used(snapshot: Snapshot, used: Mapping[int, Mapping[int, int]]) -> Snapshot:
+def with_usage_by_slot(snapshot: Snapshot, used: Mapping[int, Mapping[int, int]]) -> Snapshot:
     """Return the snapshot with other usages of some inventories, and the same generations.
 
     Args:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
 from placement.index.column import Amounts
-from placement.index.edit import with_used
+from placement.index.edit import with_usage_by_slot
 from placement.index.snapshot import Snapshot
 from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
 
@@ -74,9 +74,9 @@ class UsageOverlay:
         """Return the snapshot with the present usage, without what a consumer gives up."""
         if self._newer:
             held = [(slot, name) for slot in self._newer for name in self._taken[slot]]
-            self._present = with_used(self._present, self._used(held, {}))
+            self._present = with_usage_by_slot(self._present, self._used(held, {}))
             self._newer.clear()
-        return with_used(self._present, self._used(own, own)) if own else self._present
+        return with_usage_by_slot(self._present, self._used(own, own)) if own else self._present
 
     def _used(self, held: Iterable[tuple[int, str]], own: Own) -> dict[int, dict[int, int]]:
         """Return the usage of some inventories, less what a consumer gives up, by class id and slot."""
