@@ -38,7 +38,7 @@ def current() -> Author | None:
 
 
 @contextlib.contextmanager
-def acting(author: Author) -> Iterator[None]:
+def acting_as(author: Author) -> Iterator[None]:
     """Write in the name of this author for the length of a block."""
     token = _CURRENT.set(author)
     try:
