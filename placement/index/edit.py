@@ -1,4 +1,4 @@
-"""The next snapshot: some providers replaced, everything else shared with the one before."""
+"""Edited copies of a snapshot, which share everything unchanged with it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Provider, Snapshot, amounts_of
 from placement.objects.ancestry import CycleError, find_root
 
-#: The providers, or None, in the slots that change.
+#: The providers in the slots that change; None in a slot without a provider.
 Occupants = Mapping[int, Provider | None]
 
 
 class OutOfStepError(LookupError):
-    """The change does not fit the snapshot: it has missed an earlier one, and must be built again."""
+    """A change does not fit the snapshot, which has missed an earlier change and must be built again."""
 
 
 def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Iterable[tuple[int, int, int]]) -> Snapshot:
-    """Return the snapshot with other generations and usages of some providers.
+    """Return the snapshot with new generations and usages of some providers.
 
     Args:
-        generations: By the id of the provider.
-        usages: Provider id, class id and amount; all usages of these providers.
+        generations: Generations by provider id.
+        usages: Provider id, class id and amount, for all usages of these providers.
 
     Raises:
         OutOfStepError: A provider is not in the snapshot.
@@ -51,25 +51,26 @@ def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Itera
 
 
 def with_usage_by_slot(snapshot: Snapshot, used: Mapping[int, Mapping[int, int]]) -> Snapshot:
-    """Return the snapshot with other usages of some inventories, and the same generations.
+    """Return the snapshot with new usages of some inventories, and unchanged generations.
 
     Args:
-        used: By class id and slot; of providers that have inventory of the class.
+        used: Amounts by class id and slot; the providers must have inventory in the class.
     """
     fresh = copy(snapshot)
-    fresh.columns = {**snapshot.columns, **{id_: snapshot.columns[id_].with_usage(of) for id_, of in used.items()}}
+    columns = {class_id: snapshot.columns[class_id].with_usage(by_slot) for class_id, by_slot in used.items()}
+    fresh.columns = {**snapshot.columns, **columns}
     return fresh
 
 
 def with_classes(snapshot: Snapshot, class_names: Mapping[int, str]) -> Snapshot:
-    """Return the snapshot with other names of resource classes."""
+    """Return the snapshot with new names of resource classes."""
     fresh = copy(snapshot)
     fresh.class_names, fresh.class_ids = name_classes(class_names)
     return fresh
 
 
 def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snapshot:
-    """Return the snapshot with some providers as the rows have them; those without a row are removed.
+    """Return the snapshot with some providers replaced by their rows; providers without a row are removed.
 
     Args:
         ids: The providers that may have changed.
@@ -111,7 +112,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
 
 
 def _assign_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
-    """Assign a slot to every new provider, and free those of deleted ones.
+    """Assign a slot to every new provider, and free the slots of deleted ones.
 
     Some databases reuse the id of a deleted provider, so a known id may have another uuid.
     """
@@ -137,7 +138,7 @@ def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
 
 
 def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
-    """Return the providers of the rows by slot; for one that has not changed, the same object as before."""
+    """Return the providers of the rows by slot; an unchanged provider is the same object as before."""
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped((row[0], row[1]) for row in rows.inventories)
     providers: dict[int, Provider | None] = {}
@@ -165,7 +166,7 @@ def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict
 
 
 def _roots_of(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
-    """Return the root of each slot whose parent is given, and of their ancestors; raises CycleError."""
+    """Return the root of each slot in ``parents``, and of its ancestors; raises CycleError."""
 
     def parent_of(slot: int) -> int | None:
         if slot in parents:
@@ -229,7 +230,7 @@ def _sets(
     names: Callable[[Provider], Iterable[str]],
     size: int,
 ) -> Mapping[str, SlotSet]:
-    """Return the slot sets by trait or by aggregate; ``names`` returns those of one provider."""
+    """Return the slot sets by trait or by aggregate; ``names`` returns the traits or aggregates of a provider."""
     added: dict[str, list[int]] = defaultdict(list)
     removed: dict[str, list[int]] = defaultdict(list)
     for slot, provider in after.items():
