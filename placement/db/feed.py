@@ -83,8 +83,8 @@ class Writer:
         """Renew this writer's lease, and delete its old rows.
 
         Returns:
-            The cutoff for ``expired_writers.end``: the lease of a writer last seen before it has expired.  None if no
-            writer's lease has.
+            The cutoff for ``expired_writers.end``, since which every writer with a valid lease was seen; None if no
+            lease has expired.
         """
         self.maintained = now = time.monotonic()
         with engine.begin() as connection:

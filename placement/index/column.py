@@ -44,8 +44,8 @@ class Amounts(NamedTuple):
         return int(rule.available(self.used, self.capacity, self.max_unit))
 
 
-#: The amounts without an inventory.  No amount fits, because min_unit exceeds max_unit.  The ratio tells it from an
-#: inventory, whose ratio is finite.
+#: The amounts of a provider without inventory in the class.  No amount fits, because min_unit exceeds max_unit.  The
+#: ratios of inventories are finite, so this one distinguishes it from any of them.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
 #: The number of fields of Amounts, from the first, that decide whether an amount fits; the others are only shown.
@@ -101,7 +101,7 @@ class Column:
         """Build a column; it is sparse if few providers have the class.
 
         Args:
-            slots: The slots of the providers with the class, ascending.
+            slots: The slots of the providers with inventory in the class, ascending.
             arrays: The values of each field of Amounts, in the order of the slots.
             size: The number of slots of the snapshot.
         """
@@ -208,14 +208,14 @@ class Column:
         return self._arrays[0].take(rows), self._arrays[1].take(rows)
 
     def inventories(self) -> Inventories:
-        """Return the inventories of all providers with the class."""
+        """Return all inventories in the class."""
         if self._slots is not None:
             return Inventories(self._slots, *self._arrays)
         present = np.flatnonzero(self._arrays[-1] != ABSENT.allocation_ratio)
         return Inventories(present, *(array.take(present) for array in self._arrays))
 
     def inventories_of(self, slots: Slots) -> Inventories:
-        """Return the inventories of the given providers, without the providers that lack the class.
+        """Return the inventories of these providers; a provider without inventory in the class is left out.
 
         Args:
             slots: Sorted.

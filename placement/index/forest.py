@@ -90,7 +90,7 @@ class Forest:
         return SlotSet.dense(roots.mask(self.size)[self._root] & self.alive)
 
     def sample(self, count: int, generator: np.random.Generator) -> SlotSet:
-        """Return a random sample of about ``count`` roots, which must be far fewer than all."""
+        """Return a random sample of about ``count`` roots, which must be a small part of all."""
         drawn = generator.integers(self.size, size=count * self.size // self.all_roots.count)
         return SlotSet.sparse(np.unique(drawn[self.is_root[drawn]]))
 

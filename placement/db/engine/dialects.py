@@ -19,9 +19,9 @@ from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: Bytes that GROUP_CONCAT returns at most, on MySQL and MariaDB.
+#: Bytes: the longest result of GROUP_CONCAT, on MySQL and MariaDB.
 GROUP_CONCAT_MAX_LEN = 2**23
-#: A key of the ``info`` of a pooled connection: its transaction was committed, and none has begun since.
+#: Key in a pooled connection's ``info``: its transaction was committed, and none has begun since.
 _COMMITTED = "committed"
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
@@ -141,7 +141,7 @@ _SNAPSHOT = {
 
 @contextlib.contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """Run the statements of a block, on a connection for reads, on the state committed when the block begins."""
+    """Have all statements of a block, on a connection for reads, see the state committed when the block begins."""
     if in_memory(connection.engine.url):
         yield  # this is the only connection, so nothing else writes
         return

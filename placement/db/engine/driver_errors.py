@@ -17,7 +17,7 @@ from placement.db.engine import error_codes
 from placement.db.engine.error_codes import Code, ErrorClass
 from placement.signals import ErrorLabel
 
-__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "is_transient", "message"]
+__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "is_transient", "label", "message"]
 
 _LABELS: dict[ErrorClass, ErrorLabel] = {
     ErrorClass.COLLISION: "lock_timeout",

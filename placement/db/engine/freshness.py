@@ -1,4 +1,4 @@
-"""Connections that still work but must not be used again, to a former primary or from another process.
+"""Replacement of connections that work but must not be used: to a former primary, or made by another process.
 
 Servers written in C (uWSGI) fork without Python's hooks, so a child inherits the connections of its parent.
 After a switchover the old primary keeps answering reads from its outdated state.  The first write that it refuses

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect, Engine
 
-#: Seconds to wait for another transaction's lock, until the attempt counts as collided.
+#: Seconds to wait for another transaction's lock; after that, the attempt has collided.
 LOCK_TIMEOUT = 10
 #: Seconds after which the server ends a transaction, with its locks, whose client is silent and may be gone.
 _IDLE_TRANSACTION = 60

@@ -34,11 +34,11 @@ _LOCK_TIMED_OUT = "Another process has been changing the schema for %d seconds. 
 
 
 class UnknownRevision(errors.SchemaError):
-    """The database is at a revision that this program does not know; the message names it."""
+    """The database is at a revision that this release does not know; the message names it."""
 
 
 class State(enum.Enum):
-    """How the schema of a database relates to this program."""
+    """The state of a database's schema, as this release sees it."""
 
     MISSING = "missing"
     OLDER = "older"
@@ -49,8 +49,8 @@ class State(enum.Enum):
 _FINDINGS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
     State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
-    State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: "
-    "a newer version or another program made it.",
+    State.UNKNOWN: "The database is at revision %(version)s, which this release does not know: "
+    "a newer release or another program created it.",
 }
 
 
@@ -77,7 +77,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
         additions: Their tables are completed, too, if ``revision`` is "head".
 
     Raises:
-        UnknownRevision: This program does not know the revision of the database.
+        UnknownRevision: This release does not know the revision of the database.
         SchemaError: The tables belong to another program, or a revision refuses rows of the database.
     """
     with _exclusively(engine) as connection:
@@ -161,7 +161,7 @@ def stamp(engine: Engine, revision: str) -> None:
 
 
 def state(engine: Engine) -> State:
-    """Return how the schema relates to this program."""
+    """Return the state of the schema."""
     return _state(version(engine))
 
 

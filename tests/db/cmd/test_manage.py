@@ -101,8 +101,8 @@ class TestSchema:
         ran = run("db", "sync")
         assert (ran.code, ran.out) == (1, "")
         assert ran.err.splitlines()[-1] == (
-            "placement-manage: The database is at revision ffffffffffff, which this program does not know: "
-            "a newer version or another program made it."
+            "placement-manage: The database is at revision ffffffffffff, which this release does not know: "
+            "a newer release or another program created it."
         )
         assert "Traceback" not in ran.err
         assert schema.version(database.engine) == "ffffffffffff"

@@ -180,7 +180,7 @@ def test_stamp_refuses_an_unknown_revision(engine):
 def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(engine):
     made.sync(engine)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    with pytest.raises(schema.UnknownRevision, match="is at revision ffffffffffff, which this program does not know"):
+    with pytest.raises(schema.UnknownRevision, match="is at revision ffffffffffff, which this release does not know"):
         made.sync(engine)
     assert schema.version(engine) == "ffffffffffff"
     schema.stamp(engine, "head")
