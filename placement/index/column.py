@@ -255,12 +255,12 @@ class Column:
 
     def with_usage(self, used: Mapping[int, int]) -> Column:
         """Return the column with these usages, by slot; slots without a row are ignored."""
-        fresh = self._arrays[1].copy()
+        usage = self._arrays[1].copy()
         for slot, amount in used.items():
             row = self._row(slot)
             if row is not None:
-                fresh[row] = amount
-        return self._copied((self._arrays[0], fresh, *self._arrays[2:]), self._slots, self._steps)
+                usage[row] = amount
+        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._steps)
 
     def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
         """Return the column with these inventories, by slot; ABSENT removes an inventory."""

@@ -134,19 +134,19 @@ class LiveIndex:
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
                 return Indexed(indexed.snapshot, position)
-        fresh = self._database.snapshot(lambda db: refreshed(db, indexed))
-        self._changing = fresh.snapshot is not indexed.snapshot
-        return fresh
+        newer = self._database.snapshot(lambda db: refreshed(db, indexed))
+        self._changing = newer.snapshot is not indexed.snapshot
+        return newer
 
     def _verify(self, indexed: Indexed, sections: int) -> Indexed:
         """Refresh the index, and compare its next section with the database."""
         section = self._section = (self._section + 1) % sections
-        fresh, agreed = self._database.snapshot(
+        newer, agreed = self._database.snapshot(
             lambda db: ((now := refreshed(db, indexed)), agrees(db, now, section, sections))
         )
         self._verified = time.monotonic()
         if agreed:
-            return fresh
+            return newer
         LOG.error(
             "The index differs from the database, which another Placement or an operator has changed without the "
             "change feed: reading everything again."
