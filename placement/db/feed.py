@@ -71,8 +71,8 @@ class Writer:
             changes: The kind of change by provider id.
         """
         return [
-            {"writer_id": self.id, "seq": self.seq + 1, "provider_id": provider_id, "what": what}
-            for provider_id, what in sorted(changes.items())
+            {"writer_id": self.id, "seq": self.seq + 1, "provider_id": provider_id, "what": kind}
+            for provider_id, kind in sorted(changes.items())
         ]
 
     def maintenance_due(self) -> bool:

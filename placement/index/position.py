@@ -98,9 +98,9 @@ class Position:
         if existing != anchors or len(rows) > max_changes + len(existing):
             return None
         changes: dict[int, str] = {}
-        for _, _, provider_id, what in rows:
-            if what is not None:
-                changes[provider_id] = feed.stronger(changes.get(provider_id), what)
+        for _, _, provider_id, kind in rows:
+            if kind is not None:
+                changes[provider_id] = feed.stronger(changes.get(provider_id), kind)
         return changes
 
 

@@ -99,10 +99,10 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
     """
     if changes.get(feed.NO_PROVIDER) == feed.NAMES:
         snapshot = edit.with_classes(snapshot, load.class_names(db))
-    changed = {id_: what for id_, what in changes.items() if id_ != feed.NO_PROVIDER}
-    used = [id_ for id_, what in changed.items() if what == feed.USAGE]
+    changed = {id_: kind for id_, kind in changes.items() if id_ != feed.NO_PROVIDER}
+    used = [id_ for id_, kind in changed.items() if kind == feed.USAGE]
     # A deleted provider has no rows; if the database reuses ids, another provider may have its id.
-    shaped = [id_ for id_, what in changed.items() if what != feed.USAGE]
+    shaped = [id_ for id_, kind in changed.items() if kind != feed.USAGE]
     if shaped:
         snapshot = edit.with_providers(snapshot, shaped, load.of_providers(db, shaped))
     if used:

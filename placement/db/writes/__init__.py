@@ -4,5 +4,5 @@ transaction, attempt, retry  a transaction, one attempt at a write, and its retr
 notes, author                the changes of a transaction, object by object, and their author
 queue                        the work of several threads, which one of them does as a batch
 names                        ids of projects, users, consumer types and aggregates
-expired_writers              the ending of feed writers whose lease has expired
+expired_writers              termination of feed writers with expired leases
 """

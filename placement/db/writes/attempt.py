@@ -1,4 +1,4 @@
-"""Attempts at a write: each is one transaction, which begins, works, records its changes in the feed, and commits."""
+"""Attempts at a write: each is one transaction, which does its work, records it in the feed, and commits."""
 
 from __future__ import annotations
 

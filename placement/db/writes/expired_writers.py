@@ -1,4 +1,4 @@
-"""The ending of feed writers whose lease has expired, because their processes have ended or stalled (ADR 4)."""
+"""Termination of feed writers with expired leases, whose processes have ended or stalled (ADR 4)."""
 
 from __future__ import annotations
 

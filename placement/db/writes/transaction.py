@@ -94,9 +94,9 @@ class Transaction(Reader):
         """Whether the server supports SKIP LOCKED; SQLite has no row locks."""
         return dialects.skips_locked_rows(self._connection.dialect)
 
-    def changed(self, provider_id: int, what: str) -> None:
-        """Record in the feed, with this transaction, a change of the provider; ``what`` is a constant of the feed."""
-        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), what)
+    def changed(self, provider_id: int, kind: str) -> None:
+        """Record in the feed, with this transaction, a change of the provider; ``kind`` is a constant of the feed."""
+        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), kind)
 
     @property
     def has_history(self) -> bool:
