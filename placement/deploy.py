@@ -180,7 +180,7 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
         except errors.DatabaseUnavailable as failure:
             cause = driver_errors.cause_of(failure)
         except sa.exc.DBAPIError as error:
-            if not driver_errors.may_pass(error):
+            if not driver_errors.is_transient(error):
                 raise
             cause = driver_errors.message(error)
         if 0 <= conf.placement_database.max_retries <= tries:

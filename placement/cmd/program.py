@@ -103,7 +103,7 @@ def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
     try:
         extension.attach(database, conf)
         database.wait_until_reachable(group.max_retries, group.retry_interval)
-        with author.acting(_operator(conf)):
+        with author.acting_as(_operator(conf)):
             yield database
     finally:
         database.dispose()

@@ -1,4 +1,4 @@
-"""Statements about many values: a list of any length is sent in several statements."""
+"""Statements with lists of values of any length, executed in batches."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from placement.db.writes.transaction import Reading
 
-#: Values in one statement.
-MANY = 5000
+#: Values per statement.
+BATCH_SIZE = 5000
 
 
 def rows(
-    db: Reading, statement: Any, name: str, values: Iterable[Any], most: int = MANY, **others: Any
+    db: Reading, statement: Any, name: str, values: Iterable[Any], batch_size: int = BATCH_SIZE, **parameters: Any
 ) -> Iterator[Any]:
-    """Yield the rows of a statement for all of the values.
+    """Yield the rows of a statement that is executed for each batch of the values.
 
     Args:
-        name: Of the expanding parameter that takes them.
-        most: Values in one statement.
-        others: Parameters that are the same in each statement.
+        name: The expanding parameter that takes the values.
+        batch_size: Values per statement.
+        parameters: Other parameters, the same for each batch.
     """
     ordered = [*values]
-    for start in range(0, len(ordered), most):
-        yield from db.execute(statement, {name: ordered[start : start + most], **others})
+    for start in range(0, len(ordered), batch_size):
+        yield from db.execute(statement, {name: ordered[start : start + batch_size], **parameters})

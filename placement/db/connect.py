@@ -13,11 +13,11 @@ from placement.db.engine import dialects, statements
 
 
 def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
-    """Return the database of ``[placement_database]``; it opens its first connection when it is used.
+    """Return the database of ``[placement_database]``; it connects when it is first used.
 
     Args:
-        conf: A ``ConfigOpts`` with the options of the service.
-        unbounded: Whether statements have no time limit, for commands.
+        conf: The configuration, with the service's options registered.
+        unbounded: Whether statements have no time limit, as for commands.
 
     Raises:
         sqlalchemy.exc.ArgumentError: The URL is malformed.
@@ -38,12 +38,12 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
         "mysql_wsrep_sync_wait": group.mysql_wsrep_sync_wait,
         "sqlite_synchronous": group.sqlite_synchronous,
     }
-    given = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     if unbounded:
-        given["read_timeout"] = None
+        settings["read_timeout"] = None
     statements.log(group.connection_debug)
     _create_private_file(url)
-    database = Database(url, **given)
+    database = Database(url, **settings)
     if group.connection_trace:
         for engine in (database.engine, database.reading_engine):
             statements.add_source_comments(engine)
@@ -51,9 +51,9 @@ def connect(conf: cfg.ConfigOpts, *, unbounded: bool = False) -> Database:
 
 
 def _create_private_file(url: sa.URL) -> None:
-    """Create the file of a SQLite database, with mode 0600, if it does not exist; its journals inherit the mode.
+    """Create the file of a SQLite database with mode 0600; its journals inherit the mode.
 
-    An existing file keeps its mode.  If the file cannot be created, opening the database reports why.
+    An existing file keeps its mode.  If the file cannot be created, opening the database reports the reason.
     """
     path = url.database or ""
     if url.get_backend_name() != "sqlite" or path in ("", ":memory:") or path.startswith("file:"):

@@ -1,11 +1,11 @@
-"""A database: its connections, its feed writers, and the ways to use it: reads, writes and dry runs.
+"""A database: its connections and feed writers, and its operations: reads, writes and dry runs.
 
 A write is a function of a transaction.  It runs as an attempt at READ COMMITTED (placement/db/writes/attempt.py).  An
-attempt that collides with other transactions, in any statement or at COMMIT, is rolled back and runs again as a whole
+attempt that collides with other transactions, in any statement or at COMMIT, is rolled back and retried as a whole
 (placement/db/writes/retry.py).
 
-A read runs in autocommit mode: every statement sees its own committed state.  Code that needs two statements reads the
-generation first, so that what it returns is at least as new as the generation it returns.
+A read runs in autocommit mode: each statement sees the state committed when it begins.  Code that needs two statements
+reads the generation first, so that its result is at least as new as the generation that it returns.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from placement.db.writes.transaction import Prerequisite, Reader, Reading
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Params = ParamSpec("Params")
 
-#: The largest sum of the sizes of writes that share one transaction.
-LARGEST = 100
+#: The largest total size of the writes that share one transaction.
+MAX_BATCH_SIZE = 100
 
 
 class Database:
     """One database, shared by the threads of a process.
 
-    A forked child uses no connection and no writer of its parent.  Both remember the process that made them, because
-    servers written in C (uWSGI) fork without Python's hooks.
+    A forked child does not use the connections and writers of its parent.  Both are tied to the process that created
+    them, because servers written in C (uWSGI) fork without Python's hooks.
     """
 
     def __init__(self, url: str | sa.URL, **options: Any) -> None:
-        """Prepare the engines; connections are made when they are needed.
+        """Create the engines, which connect when they are first used.
 
         Args:
-            url: The URL of SQLAlchemy.
-            options: Those of ``dialects.Setup.of``, and of SQLAlchemy's engines.
+            url: A SQLAlchemy URL.
+            options: Options of ``dialects.Setup.of`` and of ``sqlalchemy.create_engine``.
         """
         self.url = dialects.normalise(url)
         self._setup = dialects.Setup.of(self.url, **options)
@@ -66,15 +66,15 @@ class Database:
         self.writers = feed.Writers()
         sqlite = self.url.get_backend_name() == "sqlite"
         write_lock: Lock = WriteLock() if sqlite else contextlib.nullcontext()
-        # A database in memory is one connection, which reads use, too.
+        # An in-memory database has only one connection, which reads use, too.
         self._read_lock: Lock = write_lock if dialects.in_memory(self.url) else contextlib.nullcontext()
         self._attempts = Attempts(self.engine, self.writers, write_lock, self._discard_stale)
         #: For claims that can share a transaction (``objects/claims/joint_claims.py``).
-        self.queue: Queue[Any, bool] = Queue(LARGEST, self.wait_for)
+        self.queue: Queue[Any, bool] = Queue(MAX_BATCH_SIZE, self.wait_for)
 
     @property
     def recorder(self) -> Recorder | None:
-        """What records the changes of all transactions; None if nothing does."""
+        """The recorder of the changes of all transactions; None if they are not recorded."""
         return self._attempts.recorder
 
     @recorder.setter
@@ -82,7 +82,7 @@ class Database:
         self._attempts.recorder = recorder
 
     def publish_statements(self) -> None:
-        """Publish every statement and its seconds from now on; again, it changes nothing."""
+        """Publish every statement from now on, with its duration; a second call has no effect."""
         for engine in {self.engine, self.reading_engine}:
             statements.publish(engine)
 
@@ -94,7 +94,7 @@ class Database:
 
     @contextlib.contextmanager
     def unbounded_engine(self) -> Iterator[sa.Engine]:
-        """Provide an engine whose statements have no time limit, for changes of the schema."""
+        """Provide an engine without time limits on statements, for changes of the schema."""
         if dialects.in_memory(self.url):
             yield self.engine
             return
@@ -106,16 +106,16 @@ class Database:
 
     @contextlib.contextmanager
     def direct(self) -> Iterator[None]:
-        """Let the caller use the engines themselves; meanwhile no other thread uses a connection that all share."""
+        """Let the caller use the engines directly; no other thread uses a shared connection meanwhile."""
         with self.bulkhead.admit(), self._read_lock:
             yield
 
     def probe(self, work: Callable[[Reading], Result]) -> Result:
-        """For health checks: return what ``work(db)`` returns, on a connection of its own and within seconds.
+        """Return the result of ``work(db)`` on a dedicated connection, within seconds; for health checks.
 
         Raises:
             Unavailable: The server does not answer, lacks tables, or refuses the service.
-            SQLAlchemyError: The server answers with another error.
+            SQLAlchemyError: The server reports another error.
         """
         deadline = time.monotonic() + dialects.PROBING.connect / 2
         while True:
@@ -126,15 +126,15 @@ class Database:
                 if driver_errors.classify(error) is not ErrorClass.LOST:
                     retry.raise_for_operator(error)
                     raise
-                # A connection that failed at once is replaced; one that did not answer has used up the time.
+                # A connection that failed at once is replaced; waiting for a silent server has used up the time.
                 if time.monotonic() > deadline:
                     raise retry.unavailable(error) from error
                 time.sleep(0.1)
 
     def read(
-        self, work: Callable[Concatenate[Reading, Given], Result], /, *args: Given.args, **kwargs: Given.kwargs
+        self, work: Callable[Concatenate[Reading, Params], Result], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Result:
-        """Return what ``work(db, ...)`` returns; raises DatabaseUnavailable or DatabaseBusy."""
+        """Return the result of ``work(db, ...)``; raises DatabaseUnavailable or DatabaseBusy."""
 
         def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection:
@@ -146,7 +146,7 @@ class Database:
             )
 
     def snapshot(self, work: Callable[[Connection], Result]) -> Result:
-        """Return what ``work(db)`` returns; all its statements see one committed state.  Raises like ``read``."""
+        """Return the result of ``work(db)``, whose statements all see one committed state; raises like ``read``."""
 
         def attempt(_number: int) -> Result:
             with self._read_lock, self.reading_engine.connect() as connection, dialects.snapshot(connection):
@@ -164,12 +164,12 @@ class Database:
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Result:
-        """Return what ``work(db)`` returned in the attempt that was committed.
+        """Return the result of ``work(db)`` from the attempt that was committed.
 
         Args:
-            work: Reads and writes in the transaction; it may be called several times.
+            work: Reads and writes in the transaction; called once for each attempt.
             attempts: The largest number of attempts.
-            exhausted: The failure if all attempts collide, or the deadline passes.
+            exhausted: The failure to raise if all attempts collide or the deadline passes.
 
         Raises:
             Conflict: ``exhausted``.
@@ -183,7 +183,7 @@ class Database:
         )
 
     def wait_for(self, done: threading.Event) -> bool:
-        """Wait for work that another thread does with this database; see ``Bulkhead.wait_for``."""
+        """Wait for another thread's work on this database; see ``Bulkhead.wait_for``."""
         return self.bulkhead.wait_for(done)
 
     def dry_run(
@@ -194,14 +194,14 @@ class Database:
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Any:
-        """Return what the last of ``works`` returns, but commit nothing and leave the feed alone.
+        """Return the result of the last of ``works``, but commit nothing and leave the feed alone.
 
         Args:
-            works: Run in one transaction, each as if those before it were committed.  What they ask for by
-                ``Transaction.require`` is not done: an attempt that lacks it comes to the same decision.  A
-                prerequisite that they raise themselves is run before them.
-            look: Called at the end of the transaction.  It sees what the works have done, or nothing of that if they
-                are refused.
+            works: Run in one transaction, each as if the previous ones were committed.  Work passed to
+                ``Transaction.require`` is not run: the attempt decides the same without it.  The work of a Prerequisite
+                that they raise themselves is run before them.
+            look: Called at the end of the transaction.  It sees the effects of the works, or none of them if a work is
+                refused.
             attempts: As for ``write``.
             exhausted: As for ``write``.
 
@@ -219,10 +219,10 @@ class Database:
         exhausted: type[errors.Conflict],
         carry_out: Callable[[Work[object]], object],
     ) -> Result:
-        """Run attempts until one lacks no prerequisite, and have each prerequisite carried out before the next.
+        """Run attempts until one raises no Prerequisite, and carry out each prerequisite before the next attempt.
 
-        It ends at the deadline.  But after the first prerequisite the attempt always runs once more, or a slow server
-        would answer no request that needs one.
+        It gives up at the deadline, but never before the attempt after the first prerequisite: otherwise no request
+        that needs one would succeed on a slow server.
         """
         deadline = retry.new_deadline()
         for number in itertools.count():
@@ -230,11 +230,11 @@ class Database:
                 with signals.timed("database"), self.bulkhead.admit():
                     return retry.until_done(attempt, attempts, exhausted, deadline, self._discard_stale)
             except Prerequisite as prerequisite:
-                if number and retry.is_over(deadline):
+                if number and retry.has_passed(deadline):
                     break
                 carry_out(prerequisite.work)
             if number:
-                # One that does not help, as where the clocks of Galera nodes differ, is not repeated without a pause.
+                # A prerequisite may not help, for example if the clocks of Galera nodes differ.
                 retry.pause(number)
         raise exhausted()
 
@@ -242,39 +242,39 @@ class Database:
         """Return once the server answers.
 
         Args:
-            max_retries: Tries after the first; -1 for no limit.
-            retry_interval: Seconds between two tries.
+            max_retries: Attempts after the first; -1 for no limit.
+            retry_interval: Seconds between two attempts.
 
         Raises:
-            DatabaseUnavailable: No try succeeded, or the server answered with an error that another try would not help.
+            DatabaseUnavailable: No attempt succeeded, or the server reported an error that a retry would not fix.
         """
-        tries = 0
-        most = "" if max_retries < 0 else f" of {max_retries + 1}"
+        failed = 0
+        limit = "" if max_retries < 0 else f" of {max_retries + 1}"
         while True:
             try:
                 with self.reading_engine.connect() as connection:
                     connection.execute(sa.select(1))
                 return
             except exc.SQLAlchemyError as error:
-                if not driver_errors.may_pass(error) or 0 <= max_retries <= tries:
+                if not driver_errors.is_transient(error) or 0 <= max_retries <= failed:
                     raise retry.unavailable(error) from error
-                if not tries:
+                if not failed:
                     LOG.warning("The database does not answer yet: %s", driver_errors.message(error))
-            tries += 1
-            LOG.warning("The database%s did not answer attempt %d%s", self._place(), tries, most)
+            failed += 1
+            LOG.warning("The database%s did not answer attempt %d%s", self._location(), failed, limit)
             time.sleep(retry_interval)
 
-    def _place(self) -> str:
-        """Return where the server is, for a log line; empty for a database without a server."""
+    def _location(self) -> str:
+        """Return the host and port of the server for a log line; empty for a database without a server."""
         url = self.reading_engine.url
         port = f":{url.port}" if url.port else ""
         return f" at {url.host}{port}" if url.host else ""
 
     def _discard_stale(self, error: Exception, began: float) -> None:
-        """Stop using what was made before the server was lost: the connections of all pools, and the feed writers.
+        """Discard the connections of all pools and the feed writers if the error shows that the server was lost.
 
         The server that answers next may be another one, or the same one without its newest commits.  An error that
-        leaves its connection intact, or that prevents a new connection, does not show that the server was lost.
+        leaves its connection intact, or that prevents a new connection, does not show a lost server.
         """
         if isinstance(error, exc.DBAPIError) and (error.connection_invalidated or driver_errors.is_read_only(error)):
             self.writers.drop_idle()
@@ -283,7 +283,7 @@ class Database:
 
 @contextlib.contextmanager
 def opened(url: str | sa.URL, **options: Any) -> Iterator[Database]:
-    """Provide a database for the length of a block."""
+    """Provide a database for a block, then close its connections."""
     database = Database(url, **options)
     try:
         yield database

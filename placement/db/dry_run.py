@@ -1,4 +1,4 @@
-"""What stands in for a database where a request is a dry run."""
+"""A stand-in for a database whose writes are rolled back, for dry runs of requests."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ Seen = TypeVar("Seen")
 
 
 class DryRun(Generic[Seen]):
-    """The writes of one request, none of which is committed; each runs after those before it, in one transaction."""
+    """The writes of one request, all rolled back; each runs in one transaction after the earlier ones."""
 
     def __init__(self, database: Database, look: Callable[[Transaction], Seen]) -> None:
         """Begin a dry run.
 
         Args:
-            database: Where the writes run before they are rolled back.
-            look: Called at the end of the transaction of each write.  It sees what the write has done, unless that was
+            database: The database in which the writes run before they are rolled back.
+            look: Called at the end of each write's transaction.  It sees the effects of the write, unless the write was
                 refused.
         """
         self._database = database
         self._look = look
         self._done: list[Callable[[Transaction], Any]] = []
-        #: What ``look`` returned for the last write; None if no write has come to its end or to a refusal.
+        #: The result of ``look`` for the last write; None before a write has completed or been refused.
         self.seen: Seen | None = None
 
     def read(self, work: Callable[[Reading], Result]) -> Result:
-        """Return what ``work(db)`` returns, which sees nothing of the writes; raises like ``Database.read``."""
+        """Return the result of ``work(db)``, which does not see the writes; raises like ``Database.read``."""
         return self._database.read(work)
 
     def write(
@@ -42,7 +42,7 @@ class DryRun(Generic[Seen]):
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Result:
-        """Return what ``work(db)`` returns, and roll it back; arguments and failures as of ``Database.write``."""
+        """Return the result of ``work(db)``, and roll it back; arguments and failures as for ``Database.write``."""
 
         def look(db: Transaction) -> None:
             self.seen = self._look(db)

@@ -1,4 +1,4 @@
-"""Work that threads share: one run of it serves each thread that asked for it before the run began."""
+"""Work shared by threads: one run serves every thread that asked for it before the run began."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from placement.db.database import Database
 
 
 class SharedRun:
-    """Work with the database that one thread of a process does at a time, for all that wait for it."""
+    """Database work that one thread of a process runs at a time, for all threads that wait for it."""
 
     def __init__(self, database: Database, work: Callable[[], None]) -> None:
         self._database = database
         self._work = work
         self._locks: dict[int, threading.Lock] = {}
-        #: The numbers of the last run that has begun, and of the last that has ended.
+        #: The numbers of the last run begun and of the last run ended.
         self._begun = self._ended = 0
         self._failure: errors.Unavailable | None = None
 
     @property
     def _lock(self) -> threading.Lock:
-        """The lock of this process: a forked child must not wait for one that a thread of its parent held."""
+        """The lock of this process: a forked child must not wait for a lock that a thread of its parent held."""
         return self._locks.setdefault(os.getpid(), threading.Lock())
 
-    def since_now(self) -> None:
-        """Return after a run that began after this call.
+    def run(self) -> None:
+        """Run the work, or wait for another thread's run that begins after this call.
 
         Raises:
-            DatabaseUnavailable, DatabaseBusy: As the work, in all threads that waited for the run.
+            DatabaseUnavailable, DatabaseBusy: The work raised it; every thread that waited for the run raises it, too.
         """
         begun = self._begun
-        # A thread that waits for another thread's run waits for the database, so it needs admission too.
+        # Waiting for another thread's run is waiting for the database, so it needs admission, too.
         with self._database.bulkhead.admit(), self._lock:
-            # A run that began before this call may lack a commit that the caller knows of; any later one has it.
+            # A run that began before this call may have missed a commit that the caller knows of; a later run sees it.
             if self._ended <= begun:
                 self._run()
             self._raise_failure()
 
-    def unless_busy(self) -> bool:
-        """Run it unless another thread does, and return whether it was run; raises as ``since_now``."""
-        # Admission comes first here, too: those that wait for the lock have it.
+    def try_run(self) -> bool:
+        """Run the work unless another thread is running it; return whether it ran.  Raises like ``run``."""
+        # Admission before the lock, as in ``run``: the threads that wait for the lock have been admitted.
         with self._database.bulkhead.admit():
             if not self._lock.acquire(blocking=False):
                 return False
@@ -59,7 +59,7 @@ class SharedRun:
             self._work()
             self._failure = None
         except errors.Unavailable as failure:
-            # Raised in all threads that waited for this run, instead of one attempt after the other.
+            # All threads that waited for this run raise it, instead of trying one after the other.
             self._failure = failure
         self._ended = self._begun
 

@@ -55,7 +55,7 @@ class Application:
                 req.mount_path = quote(mounted_at.encode("latin-1"))
             # Reads are in nobody's name.
             is_read = environ["REQUEST_METHOD"] == "GET"
-            with contextlib.nullcontext() if is_read else author.acting(self._author(environ)):
+            with contextlib.nullcontext() if is_read else author.acting_as(self._author(environ)):
                 reply = endpoint(req, **path_values)
         except errors.Failure as failure:
             return failures.respond(failure, environ, start_response, version_headers)

@@ -1,4 +1,4 @@
-"""Building of a snapshot from rows."""
+"""Construction of a snapshot from rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from placement.index.records import Numbers, Rows
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Provider, Snapshot
 
-#: Arrays are longer than needed, by a constant and a share, so that they need not grow with every new provider.
+#: Spare slots of a snapshot, so that its arrays need not grow with every new provider: a constant, and one for every
+#: _PROVIDERS_PER_SPARE_SLOT providers.
 SPARE_SLOTS = 64
-_SPARE_SHARE = 8
+_PROVIDERS_PER_SPARE_SLOT = 8
 
 Matrix = npt.NDArray[np.float64]
 
@@ -26,7 +27,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 class _Interned:
-    """Returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
+    """A function that returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Any] = {}
@@ -36,8 +37,8 @@ class _Interned:
 
 
 def slots_for(count: int) -> int:
-    """Return the number of slots for so many providers, spare ones included."""
-    return count + count // _SPARE_SHARE + SPARE_SLOTS
+    """Return the number of slots for ``count`` providers, spare slots included."""
+    return count + count // _PROVIDERS_PER_SPARE_SLOT + SPARE_SLOTS
 
 
 def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
@@ -49,7 +50,7 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
-    """Build the snapshot of all providers."""
+    """Return a snapshot of all providers."""
     order = sorted(rows.providers)
     snapshot = Snapshot()
     snapshot.by_id = {row[0]: slot for slot, row in enumerate(order)}
@@ -71,12 +72,12 @@ def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
 
 
 def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[str, int]]:
-    """Return the names of resource classes by id, and the ids by name."""
+    """Return the names of the resource classes by id, and their ids by name."""
     return dict(class_names), {name: class_id for class_id, name in class_names.items()}
 
 
 def matrix(rows: Numbers, columns: int) -> Matrix:
-    """Return rows of numbers as an array of floats, which are exact for every id and amount."""
+    """Return the rows as an array of floats, which represent every id and amount exactly."""
     return np.asarray(rows, dtype=np.float64).reshape(-1, columns)
 
 
@@ -115,11 +116,11 @@ def _columns(
     """
     columns = {}
     for class_id in np.unique(inventories[:, 1]):
-        mine = inventories[inventories[:, 1] == class_id]
-        mine = mine[np.isin(mine[:, 0], ids)]
-        mine = mine[np.argsort(mine[:, 0], kind="stable")]
-        provider_id, _, total, reserved, min_unit, max_unit, step_size, ratio = mine.T
-        used = np.zeros(len(mine))
+        of_class = inventories[inventories[:, 1] == class_id]
+        of_class = of_class[np.isin(of_class[:, 0], ids)]
+        of_class = of_class[np.argsort(of_class[:, 0], kind="stable")]
+        provider_id, _, total, reserved, min_unit, max_unit, step_size, ratio = of_class.T
+        used = np.zeros(len(of_class))
         usage = usages[(usages[:, 1] == class_id) & np.isin(usages[:, 0], provider_id)]
         used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
         capacity, ratio = capacity_and_ratio(total, reserved, ratio)

@@ -1,4 +1,4 @@
-"""One resource class of all providers: capacity, usage and units, as arrays."""
+"""The inventories of all providers in one resource class, as arrays."""
 
 from __future__ import annotations
 
@@ -13,65 +13,65 @@ from placement.objects import capacity as rule
 
 Arrays = tuple[npt.NDArray[Any], ...]
 
-#: The largest amount that the database stores, and that an inventory allows at once.
+#: The largest amount that the database stores, and so the largest of one allocation.
 _LARGEST = 2**31 - 1
-#: Up to here every integer is exact as a float.
+#: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
-#: A column is sparse if fewer than one slot in so many has the class.
-_SPARSE = 8
+#: The number of slots per row above which a column is sparse.
+_SPARSE_RATIO = 8
 
 
 class Amounts(NamedTuple):
-    """The inventory of one provider in the class, and how much of it is used."""
+    """The inventory of one provider in the class, and its usage."""
 
     capacity: float
     used: float
     min_unit: int
     max_unit: int
     step_size: int
-    #: What the capacity is made of.
+    #: The capacity is computed from these.
     total: int
     reserved: int
     allocation_ratio: float
 
     def fits(self, amount: int) -> bool:
-        """Whether an allocation of this amount is possible."""
+        """Whether an allocation of this amount fits."""
         return bool(rule.fits(amount, self.used, self.capacity, self.min_unit, self.max_unit, self.step_size))
 
     @property
     def available(self) -> int:
-        """The largest sum of amounts that one consumer can be given."""
+        """The largest total amount that one consumer can be allocated."""
         return int(rule.available(self.used, self.capacity, self.max_unit))
 
 
-#: No inventory: no amount fits, since none is at least min_unit (1) and at most max_unit (0).  No inventory has the
-#: ratio, since those of inventories are finite.
+#: The amounts of a provider without inventory in the class.  No amount fits, because min_unit exceeds max_unit.  The
+#: ratios of inventories are finite, so this one distinguishes it from any of them.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
-#: The first fields of Amounts decide what fits; the others are only shown.
+#: The number of fields of Amounts, from the first, that decide whether an amount fits; the others are only shown.
 _DECIDING = 5
 
 
 def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any]:
-    """Return the capacity and the ratio of inventories, of which the ratio is given as it is stored."""
+    """Return the capacity and the ratio of inventories for the ratio that the database stores."""
     ratio = rule.ratio(stored)
     return rule.capacity(total, reserved, ratio), ratio
 
 
 def clamp(amount: Any) -> Any:
-    """Return the nearest amount that a column holds, for numbers and arrays; SQLite stores larger ones."""
+    """Limit a number or an array to the amounts that a column can hold; SQLite stores larger ones, too."""
     return np.clip(amount, -_LARGEST, _LARGEST)
 
 
 def without_fractions(amounts: npt.NDArray[np.float64]) -> list[int]:
-    """Return amounts without their fractions; those of absurd ratios have more than 64 bits."""
+    """Return the amounts without fractions; with extreme ratios they exceed 64 bits."""
     if not len(amounts) or np.abs(amounts).max() <= _EXACT:
         return amounts.astype(np.int64).tolist()  # type: ignore[no-any-return]
     return [int(amount) for amount in amounts.tolist()]
 
 
 class Inventories(NamedTuple):
-    """The inventories of several providers, in the order of their slots: ``Amounts`` as arrays."""
+    """The inventories of several providers, in the order of their slots: the fields of ``Amounts`` as arrays."""
 
     slots: Slots
     capacity: npt.NDArray[np.float64]
@@ -85,7 +85,7 @@ class Inventories(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The sums over all inventories of a class, in units of the class; capacities are rounded down before."""
+    """The sums over all inventories of a class; each capacity is rounded down first."""
 
     capacity: float = 0.0
     used: float = 0.0
@@ -93,7 +93,7 @@ class Totals(NamedTuple):
 
 
 class Column:
-    """Immutable.  In a dense column row n belongs to slot n; in a sparse one, to the n-th of ``_slots``."""
+    """An immutable column.  Row n belongs to slot n if it is dense, and to the n-th of ``_slots`` if it is sparse."""
 
     __slots__ = ("_arrays", "_slots", "_steps", "_totals")
 
@@ -101,18 +101,18 @@ class Column:
         """Build a column; it is sparse if few providers have the class.
 
         Args:
-            slots: The slots of the providers that have the class, ascending.
-            arrays: For each field of Amounts, its values in the order of the slots.
+            slots: The slots of the providers with inventory in the class, ascending.
+            arrays: The values of each field of Amounts, in the order of the slots.
             size: The number of slots of the snapshot.
         """
         self._slots: Slots | None = slots
         arrays = (*arrays[:2], *map(clamp, arrays[2:-1]), arrays[-1])
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
-        steps[steps == 0] = 1  # a step size of 0 is inconsistent, and no divisor
+        steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
         self._steps = bool((self._arrays[4] != 1).any())
         self._totals: Totals | None = None
-        if len(slots) * _SPARSE >= size:
+        if len(slots) * _SPARSE_RATIO >= size:
             self._make_dense(size)
 
     @classmethod
@@ -121,7 +121,7 @@ class Column:
         return cls(np.empty(0, np.intp), (np.empty(0),) * len(_TYPES), 1)
 
     def _make_dense(self, size: int) -> None:
-        """Add a row for every slot that has none; only while this column is being built."""
+        """Add a row for every slot without one; to be called only while this column is built."""
         dense = []
         for array, absent in zip(self._arrays, ABSENT, strict=True):
             wide = np.full(size, absent, dtype=array.dtype)
@@ -140,18 +140,18 @@ class Column:
 
     # --- reading ---
 
-    def fitting(self, amount: int, among: SlotSet) -> SlotSet:
+    def fitting(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
         if amount > _LARGEST or not len(self):
             return EMPTY
-        among = among.compact()
-        if among.is_sparse:
-            return SlotSet.sparse(self._fitting_slots(amount, among.slots()))
+        slots = slots.compact()
+        if slots.is_sparse:
+            return SlotSet.sparse(self._fitting_slots(amount, slots.slots()))
         if self._slots is not None:
-            return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & among
+            return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & slots
         fitting = self._fits(amount, self._arrays)
-        # The snapshot may have more slots than it had when the column was made.
-        return among & SlotSet.dense(fitting).resized(among.size)
+        # The snapshot may have more slots than when the column was built.
+        return slots & SlotSet.dense(fitting).resized(slots.size)
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, present = self._rows(slots)
@@ -160,12 +160,12 @@ class Column:
 
     def _fits(self, amount: int, arrays: Arrays) -> Mask:
         capacity, used, min_unit, max_unit, step_size = arrays[:_DECIDING]
-        # Division is slow, and steps are rare.
+        # Division is slow, and step sizes other than 1 are rare.
         fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._steps else 1)
         return fitting
 
     def _rows(self, slots: Slots) -> tuple[Slots, Mask | None]:
-        """Return the row of each slot, and a mask of the slots that have one; None if all have."""
+        """Return the row of each slot, and a mask of the slots that have a row; None if all have one."""
         if self._slots is None:
             if len(slots) and slots[-1] >= len(self):
                 return np.minimum(slots, len(self) - 1), slots < len(self)
@@ -174,21 +174,21 @@ class Column:
         return rows, self._slots[rows] == slots
 
     def _row(self, slot: int) -> int | None:
-        """Return the row of a slot; None if it has none."""
+        """Return the row of a slot; None if there is none."""
         if self._slots is None:
             return slot if slot < len(self) else None
         row = int(np.searchsorted(self._slots, slot))
         return row if row < len(self._slots) and self._slots[row] == slot else None
 
     def amounts(self, slot: int) -> Amounts:
-        """Return the amounts of one provider; they equal ABSENT if it has no inventory of the class."""
+        """Return the amounts of one provider; they equal ABSENT if it has no inventory in the class."""
         row = self._row(slot)
         if row is None:
             return ABSENT
         return Amounts(*(array.item(row) for array in self._arrays))
 
     def available(self, size: int) -> npt.NDArray[np.int64]:
-        """Return the largest sum of amounts that one consumer can be given, for every slot of the snapshot."""
+        """Return the largest total amount that one consumer can be allocated, for every slot of the snapshot."""
         capacity, used, _, max_unit, *_ = self._arrays
         rows: npt.NDArray[np.int64] = rule.available(used, capacity, max_unit).astype(np.int64)
         if self._slots is None and len(rows) == size:
@@ -198,24 +198,24 @@ class Column:
         return available
 
     def capacity_and_usage(self, slots: Slots) -> tuple[list[int], list[int]]:
-        """Return capacities, rounded down, and usages of providers that all have the class."""
+        """Return the capacities, rounded down, and the usages of providers that all have the class."""
         capacity, used = self.exact_capacity_and_usage(slots)
         return without_fractions(capacity), used.astype(np.int64).tolist()
 
     def exact_capacity_and_usage(self, slots: Slots) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return capacities, with their fractions, and usages of providers that all have the class."""
+        """Return the capacities, with fractions, and the usages of providers that all have the class."""
         rows = slots if self._slots is None else np.searchsorted(self._slots, slots)
         return self._arrays[0].take(rows), self._arrays[1].take(rows)
 
     def inventories(self) -> Inventories:
-        """Return the inventories of all providers that have the class."""
+        """Return all inventories in the class."""
         if self._slots is not None:
             return Inventories(self._slots, *self._arrays)
         present = np.flatnonzero(self._arrays[-1] != ABSENT.allocation_ratio)
         return Inventories(present, *(array.take(present) for array in self._arrays))
 
     def inventories_of(self, slots: Slots) -> Inventories:
-        """Return the inventories of those of the providers that have the class.
+        """Return the inventories of these providers; a provider without inventory in the class is left out.
 
         Args:
             slots: Sorted.
@@ -224,27 +224,27 @@ class Column:
             return Inventories(slots[:0], *self._arrays)
         rows, present = self._rows(slots)
         if self._slots is None:
-            having = self._arrays[-1].take(rows) != ABSENT.allocation_ratio
-            present = having if present is None else present & having
+            has_class = self._arrays[-1].take(rows) != ABSENT.allocation_ratio
+            present = has_class if present is None else present & has_class
         if present is not None:
             slots, rows = slots[present], rows[present]
         return Inventories(slots, *(array.take(rows) for array in self._arrays))
 
     def over_committed(self) -> Slots:
-        """Return the slots of the providers of which more is used than the capacity."""
-        held = self.inventories()
-        slots: Slots = held.slots[~rule.within_capacity(0, held.used, held.capacity)]
+        """Return the slots of the over-committed providers, whose usage exceeds their capacity."""
+        all_rows = self.inventories()
+        slots: Slots = all_rows.slots[~rule.has_room(0, all_rows.used, all_rows.capacity)]
         return slots
 
     def totals(self) -> Totals:
         """Return the sums over all providers; computed once, since most columns outlive many snapshots."""
         if self._totals is None:
-            capacity, used, *_, reserved, _ = self._arrays  # those of an absent inventory are 0
+            capacity, used, *_, reserved, _ = self._arrays  # all are 0 in ABSENT
             self._totals = Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
         return self._totals
 
     def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
-        """Return slots and their usages; in all other slots nothing is used."""
+        """Return slots and their usages; the usage of all other slots is 0."""
         used = self._arrays[1].astype(np.int64)
         if self._slots is not None:
             return self._slots, used
@@ -254,16 +254,16 @@ class Column:
     # --- changed copies ---
 
     def with_usage(self, used: Mapping[int, int]) -> Column:
-        """Return the column with the given usages, by slot; slots without a row are ignored."""
-        fresh = self._arrays[1].copy()
+        """Return the column with these usages, by slot; slots without a row are ignored."""
+        usage = self._arrays[1].copy()
         for slot, amount in used.items():
             row = self._row(slot)
             if row is not None:
-                fresh[row] = amount
-        return self._copied((self._arrays[0], fresh, *self._arrays[2:]), self._slots, self._steps)
+                usage[row] = amount
+        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._steps)
 
     def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
-        """Return the column with the given inventories, by slot; ABSENT removes one."""
+        """Return the column with these inventories, by slot; ABSENT removes an inventory."""
         column = self._copied(self._arrays, self._slots, self._steps)
         if column._slots is None:
             column._make_dense(size)
@@ -277,22 +277,22 @@ class Column:
             for array, value in zip(column._arrays, inventory, strict=True):
                 array[row] = value
             column._steps |= inventory.step_size != 1
-        if column._slots is not None and len(column._slots) * _SPARSE >= size:
+        if column._slots is not None and len(column._slots) * _SPARSE_RATIO >= size:
             column._make_dense(size)
         return column
 
     def _insert_and_drop(self, inventories: Mapping[int, Amounts]) -> None:
-        """Have rows for exactly the slots with an inventory; the rows of new slots are ABSENT."""
+        """Drop the rows of removed inventories, and insert ABSENT rows for new ones."""
         assert self._slots is not None
-        gone = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
-        here = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]
-        if gone:
-            kept = ~np.isin(self._slots, gone)
+        removed = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
+        present = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]
+        if removed:
+            kept = ~np.isin(self._slots, removed)
             self._slots, self._arrays = self._slots[kept], tuple(array[kept] for array in self._arrays)
-        fresh = np.setdiff1d(np.array(here, np.intp), self._slots)
-        if len(fresh):
-            places = np.searchsorted(self._slots, fresh)
-            self._slots = np.insert(self._slots, places, fresh)
+        added = np.setdiff1d(np.array(present, np.intp), self._slots)
+        if len(added):
+            rows = np.searchsorted(self._slots, added)
+            self._slots = np.insert(self._slots, rows, added)
             self._arrays = tuple(
-                np.insert(array, places, absent) for array, absent in zip(self._arrays, ABSENT, strict=True)
+                np.insert(array, rows, absent) for array, absent in zip(self._arrays, ABSENT, strict=True)
             )

@@ -1,4 +1,4 @@
-"""How many consumers hold something on each provider, kept from one snapshot to the next."""
+"""The number of consumers with allocations on each provider, cached from one snapshot to the next."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ Counts = npt.NDArray[np.int64]
 
 
 class ConsumerCounts:
-    """Counts once, and then again where a snapshot differs from the last one; shared by all threads.
+    """The counts of the last snapshot, updated where a new snapshot differs; shared by all threads.
 
-    To count for all providers is to read all allocations.  No consumer comes to a provider unless the generation of the
-    provider advances, and none goes unless the generation advances or the usage shrinks: a deletion locks no provider.
-    So the number is the same where both are.
+    Counting for all providers reads all allocations.  A provider gets a new consumer only when its generation advances,
+    and loses one only when its generation advances or its usage shrinks, since a deletion does not lock the provider.
+    So a count is unchanged if the generation and the usage are.
     """
 
     def __init__(self, database: Database) -> None:
         """Count nothing yet."""
         self._database = database
-        #: A snapshot, and numbers by slot that were read after it.
-        self._kept: tuple[Snapshot, Counts] | None = None
+        #: A snapshot, and counts by slot that were read after it.
+        self._cached: tuple[Snapshot, Counts] | None = None
 
     def of(self, snapshot: Snapshot) -> Counts:
-        """Return the number for each slot, as of the snapshot or later.
+        """Return the number of consumers of each slot, as of the snapshot or later.
 
         Raises:
             Unavailable: The database cannot be read.
         """
-        kept = self._kept
-        if kept is not None and kept[0] is snapshot:
-            return kept[1]
+        cached = self._cached
+        if cached is not None and cached[0] is snapshot:
+            return cached[1]
         counts = np.zeros(snapshot.size, dtype=np.int64)
         changed = np.ones(snapshot.size, dtype=np.bool_)
-        if kept is not None:
-            changed = _changed(kept[0], snapshot)
-            known = np.flatnonzero(~changed)
-            counts[known] = kept[1][known]
+        if cached is not None:
+            changed = _changed(cached[0], snapshot)
+            unchanged = np.flatnonzero(~changed)
+            counts[unchanged] = cached[1][unchanged]
         for provider_id, number in self._read(snapshot, changed).items():
             counts[snapshot.by_id[provider_id]] = number
-        self._kept = snapshot, counts
+        self._cached = snapshot, counts
         return counts
 
     def _read(self, snapshot: Snapshot, changed: Mask) -> dict[int, int]:
-        """Return the numbers of the providers in these slots by id."""
+        """Return the numbers of consumers of the providers in the changed slots, by provider id."""
         slots = np.flatnonzero(changed & snapshot.forest.alive).tolist()
         ids = [snapshot.provider(slot).id for slot in slots]
         return self._database.read(lambda db: usage.count_by_provider(db, ids)) if ids else {}
 
 
 def _changed(before: Snapshot, now: Snapshot) -> Mask:
-    """Return the slots in which something may have changed: the provider, its generation, or a usage of it."""
+    """Return a mask of the slots whose provider, generation or usage differs."""
     size = now.size
     changed = np.ones(size, dtype=np.bool_)
     common = min(len(before.generations), size)
     changed[:common] = before.generations[:common] != now.generations[:common]
     pairs = itertools.zip_longest(before.providers, now.providers)
-    moved = [slot for slot, (one, other) in enumerate(pairs) if one is not other]
-    changed[[slot for slot in moved if slot < size]] = True
+    replaced = [slot for slot, (old, new) in enumerate(pairs) if old is not new]
+    changed[[slot for slot in replaced if slot < size]] = True
     for class_id in before.columns.keys() | now.columns.keys():
-        one, other = before.columns.get(class_id), now.columns.get(class_id)
-        if one is not other:
-            changed |= _usage(one, size) != _usage(other, size)
+        old, new = before.columns.get(class_id), now.columns.get(class_id)
+        if old is not new:
+            changed |= _usage(old, size) != _usage(new, size)
     return changed
 
 

@@ -1,4 +1,4 @@
-"""The next snapshot: some providers replaced, everything else shared with the one before."""
+"""Edited copies of a snapshot, which share everything unchanged with it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from placement.index.slots import EMPTY, SlotSet
 from placement.index.snapshot import Provider, Snapshot, amounts_of
 from placement.objects.ancestry import CycleError, find_root
 
-#: The providers, or None, in the slots that change.
+#: The providers in the slots that change; None in a slot without a provider.
 Occupants = Mapping[int, Provider | None]
 
 
 class OutOfStepError(LookupError):
-    """The change does not fit the snapshot: it has missed an earlier one, and must be built again."""
+    """A change does not fit the snapshot, which has missed an earlier change and must be built again."""
 
 
 def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Iterable[tuple[int, int, int]]) -> Snapshot:
-    """Return the snapshot with other generations and usages of some providers.
+    """Return the snapshot with new generations and usages of some providers.
 
     Args:
-        generations: By the id of the provider.
-        usages: Provider id, class id and amount; all usages of these providers.
+        generations: Generations by provider id.
+        usages: Provider id, class id and amount, for all usages of these providers.
 
     Raises:
         OutOfStepError: A provider is not in the snapshot.
@@ -44,32 +44,33 @@ def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Itera
     for provider_id, class_id, amount in usages:
         if (slot := snapshot.by_id[provider_id]) in used.get(class_id, ()):
             used[class_id][slot] = amount
-    fresh = with_used(snapshot, used)
-    fresh.generations = snapshot.generations.copy()
-    fresh.generations[list(slots)] = list(slots.values())
-    return fresh
+    edited = with_usage_by_slot(snapshot, used)
+    edited.generations = snapshot.generations.copy()
+    edited.generations[list(slots)] = list(slots.values())
+    return edited
 
 
-def with_used(snapshot: Snapshot, used: Mapping[int, Mapping[int, int]]) -> Snapshot:
-    """Return the snapshot with other usages of some inventories, and the same generations.
+def with_usage_by_slot(snapshot: Snapshot, used: Mapping[int, Mapping[int, int]]) -> Snapshot:
+    """Return the snapshot with new usages of some inventories, and unchanged generations.
 
     Args:
-        used: By class id and slot; of providers that have inventory of the class.
+        used: Amounts by class id and slot; the providers must have inventory in the class.
     """
-    fresh = copy(snapshot)
-    fresh.columns = {**snapshot.columns, **{id_: snapshot.columns[id_].with_usage(of) for id_, of in used.items()}}
-    return fresh
+    edited = copy(snapshot)
+    columns = {class_id: snapshot.columns[class_id].with_usage(by_slot) for class_id, by_slot in used.items()}
+    edited.columns = {**snapshot.columns, **columns}
+    return edited
 
 
 def with_classes(snapshot: Snapshot, class_names: Mapping[int, str]) -> Snapshot:
-    """Return the snapshot with other names of resource classes."""
-    fresh = copy(snapshot)
-    fresh.class_names, fresh.class_ids = name_classes(class_names)
-    return fresh
+    """Return the snapshot with new names of resource classes."""
+    edited = copy(snapshot)
+    edited.class_names, edited.class_ids = name_classes(class_names)
+    return edited
 
 
 def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snapshot:
-    """Return the snapshot with some providers as the rows have them; those without a row are removed.
+    """Return the snapshot with some providers replaced by their rows; providers without a row are removed.
 
     Args:
         ids: The providers that may have changed.
@@ -78,40 +79,40 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     Raises:
         OutOfStepError: A parent is not in the snapshot, or a descendant of a moved provider has not moved.
     """
-    fresh = copy(snapshot)
+    edited = copy(snapshot)
     present = {row[0]: row[1] for row in rows.providers}
-    _assign_slots(fresh, snapshot, ids, present)
-    touched = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, fresh.by_id) if id_ in by_id]
+    _assign_slots(edited, snapshot, ids, present)
+    touched = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
     before: Occupants = dict.fromkeys(touched) | {slot: _provider_at(snapshot, slot) for slot in touched}
-    after: Occupants = dict.fromkeys(touched) | _providers(rows, snapshot, fresh.by_id)
+    after: Occupants = dict.fromkeys(touched) | _providers(rows, snapshot, edited.by_id)
 
     _check_descendants(snapshot, before, after)
 
     providers = [*snapshot.providers, *[None] * (max(touched, default=-1) + 1 - len(snapshot.providers))]
     for slot, provider in after.items():
         providers[slot] = provider
-    fresh.providers = providers
-    fresh.forget_providers()
+    edited.providers = providers
+    edited.forget_providers()
     size = snapshot.size if len(providers) <= snapshot.size else slots_for(len(providers))
-    fresh.generations = np.zeros(size, dtype=np.int64)
-    fresh.generations[: snapshot.size] = snapshot.generations
+    edited.generations = np.zeros(size, dtype=np.int64)
+    edited.generations[: snapshot.size] = snapshot.generations
     for row in rows.providers:
-        fresh.generations[fresh.by_id[row[0]]] = row[3] or 0
+        edited.generations[edited.by_id[row[0]]] = row[3] or 0
     if size != snapshot.size or _roots(before) != _roots(after):
-        fresh.forest = snapshot.forest.changed(_roots(after), size)
-    fresh.columns = _columns(snapshot.columns, before, _inventories(rows, fresh.by_id), size)
+        edited.forest = snapshot.forest.changed(_roots(after), size)
+    edited.columns = _columns(snapshot.columns, before, _inventories(rows, edited.by_id), size)
     if rows.trait_ids.items() - snapshot.trait_ids.items():
-        fresh.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
+        edited.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
     traits, aggregates = snapshot.traits, snapshot.aggregates
     if size != snapshot.size:
         traits, aggregates = _resized(traits, size), _resized(aggregates, size)
-    fresh.traits = _sets(traits, before, after, lambda provider: provider.traits, size)
-    fresh.aggregates = _sets(aggregates, before, after, lambda provider: provider.aggregates, size)
-    return fresh
+    edited.traits = _sets(traits, before, after, lambda provider: provider.traits, size)
+    edited.aggregates = _sets(aggregates, before, after, lambda provider: provider.aggregates, size)
+    return edited
 
 
-def _assign_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
-    """Assign a slot to every new provider, and free those of deleted ones.
+def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
+    """Assign a slot to every new provider, and free the slots of deleted ones.
 
     Some databases reuse the id of a deleted provider, so a known id may have another uuid.
     """
@@ -129,7 +130,7 @@ def _assign_slots(fresh: Snapshot, snapshot: Snapshot, ids: Collection[int], pre
             slot, top = (free.pop(), top) if free else (top, top + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]
-    fresh.by_id, fresh.by_uuid, fresh.free = by_id, by_uuid, tuple(free)
+    edited.by_id, edited.by_uuid, edited.free = by_id, by_uuid, tuple(free)
 
 
 def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
@@ -137,7 +138,7 @@ def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
 
 
 def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
-    """Return the providers of the rows by slot; for one that has not changed, the same object as before."""
+    """Return the providers of the rows by slot; an unchanged provider is the same object as before."""
     traits, aggregates = grouped(rows.traits), grouped(rows.aggregates)
     classes = grouped((row[0], row[1]) for row in rows.inventories)
     providers: dict[int, Provider | None] = {}
@@ -165,7 +166,7 @@ def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict
 
 
 def _roots_of(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
-    """Return the root of each slot whose parent is given, and of their ancestors; raises CycleError."""
+    """Return the root of each slot in ``parents``, and of its ancestors; raises CycleError."""
 
     def parent_of(slot: int) -> int | None:
         if slot in parents:
@@ -208,13 +209,13 @@ def _columns(
     for slot, provider in before.items():
         for class_id in () if provider is None else provider.classes:
             inventories.setdefault(class_id, {}).setdefault(slot, ABSENT)
-    fresh = dict(columns)
+    edited = dict(columns)
     for class_id, changes in inventories.items():
         column = columns.get(class_id) or Column.empty()
         different = {slot: inventory for slot, inventory in changes.items() if column.amounts(slot) != inventory}
         if different:
-            fresh[class_id] = column.with_inventories(different, size)
-    return fresh
+            edited[class_id] = column.with_inventories(different, size)
+    return edited
 
 
 def _resized(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
@@ -229,7 +230,7 @@ def _sets(
     names: Callable[[Provider], Iterable[str]],
     size: int,
 ) -> Mapping[str, SlotSet]:
-    """Return the slot sets by trait or by aggregate; ``names`` returns those of one provider."""
+    """Return the slot sets by trait or by aggregate; ``names`` returns the traits or aggregates of a provider."""
     added: dict[str, list[int]] = defaultdict(list)
     removed: dict[str, list[int]] = defaultdict(list)
     for slot, provider in after.items():
@@ -242,11 +243,11 @@ def _sets(
             removed[name].append(slot)
     if not (added or removed):
         return sets
-    fresh = dict(sets)
+    edited = dict(sets)
     for name in added.keys() | removed.keys():
         changed = sets.get(name, EMPTY).edited(added[name], removed[name], size)
         if changed.count:
-            fresh[name] = changed
+            edited[name] = changed
         else:
-            del fresh[name]
-    return fresh
+            del edited[name]
+    return edited

@@ -9,12 +9,12 @@ import numpy as np
 
 from placement.index.slots import Mask, Slots, SlotSet
 
-#: The members of trees are collected one by one if there are fewer trees than one in so many slots.
-_FEW = 64
+#: The number of slots per tree above which members are collected tree by tree, instead of with a mask.
+_SLOTS_PER_TREE = 64
 
 
 class Forest:
-    """Immutable.  A slot without a provider is in no tree."""
+    """An immutable set of trees.  A slot without a provider is in no tree."""
 
     __slots__ = ("_root", "alive", "all_roots", "children", "everything", "is_lone", "is_root", "members")
 
@@ -22,9 +22,9 @@ class Forest:
         """Build a forest.
 
         Args:
-            root: The root of every slot; a root is its own.
+            root: The root of every slot; the root of a root is itself.
             alive: Whether a slot has a provider.
-            members: For trees of more than one provider, their members by root, ascending.
+            members: The members of each tree of more than one provider, ascending, by root.
         """
         self._root = root
         self.alive = alive
@@ -33,14 +33,14 @@ class Forest:
         self.everything = SlotSet.dense(alive)
         #: The providers that are not roots.
         self.children: Slots = np.flatnonzero(alive & ~self.is_root)
-        #: Whether a slot has a root without children.
+        #: Whether a slot has a provider that is a tree by itself.
         self.is_lone: Mask = self.is_root.copy()
         self.is_lone[root[self.children]] = False
         self.members = members
 
     @classmethod
     def of_roots(cls, roots: Sequence[int], size: int) -> Forest:
-        """Return the forest in which slot n has the root ``roots[n]``, with ``size`` slots in all."""
+        """Return a forest of ``size`` slots in which slot n has the root ``roots[n]``."""
         root = np.arange(size, dtype=np.intp)
         root[: len(roots)] = roots
         alive = np.zeros(size, dtype=np.bool_)
@@ -53,11 +53,11 @@ class Forest:
 
     @property
     def size(self) -> int:
-        """The number of slots, used or not."""
+        """The number of slots, including free ones."""
         return len(self._root)
 
     def tree(self, root: int) -> tuple[int, ...]:
-        """Return the providers of one tree, its root included."""
+        """Return the members of one tree, including its root."""
         return self.members.get(root) or (root,)
 
     def roots(self, slots: Slots) -> Slots:
@@ -65,10 +65,10 @@ class Forest:
         return self._root[slots]
 
     def roots_of(self, members: SlotSet) -> SlotSet:
-        """Return the roots of the trees that have a member in the set.
+        """Return the roots of the trees with a member in the set.
 
         Args:
-            members: Slots that have a provider.
+            members: Slots with a provider.
         """
         if members is self.everything:
             return self.all_roots
@@ -79,31 +79,31 @@ class Forest:
         return SlotSet.dense(roots)
 
     def trees_of(self, roots: SlotSet) -> SlotSet:
-        """Return all providers of the trees that have their root in the set."""
+        """Return all members of the trees with their root in the set."""
         if roots is self.all_roots:
             return self.everything
         if not len(self.children):
             return roots
-        if roots.is_sparse and roots.count * _FEW < self.size:
+        if roots.is_sparse and roots.count * _SLOTS_PER_TREE < self.size:
             members = chain.from_iterable(map(self.tree, roots.slots().tolist()))
             return SlotSet.sparse(np.sort(np.fromiter(members, np.intp)))
         return SlotSet.dense(roots.mask(self.size)[self._root] & self.alive)
 
     def sample(self, count: int, generator: np.random.Generator) -> SlotSet:
-        """Return about so many of the roots, chosen at random; there are many more."""
+        """Return a random sample of about ``count`` roots, which must be a small part of all."""
         drawn = generator.integers(self.size, size=count * self.size // self.all_roots.count)
         return SlotSet.sparse(np.unique(drawn[self.is_root[drawn]]))
 
     def changed(self, roots: Mapping[int, int | None], size: int) -> Forest:
-        """Return the forest with other roots for some slots; a root of None removes the provider."""
+        """Return the forest with new roots for some slots; a root of None removes the provider."""
         root, alive = np.arange(size, dtype=np.intp), np.zeros(size, dtype=np.bool_)
         root[: self.size], alive[: self.size] = self._root, self.alive
         touched: dict[int, set[int]] = {}
 
         def tree(top: int) -> set[int]:
             if top not in touched:
-                there = top < self.size and self.alive[top] and self._root[top] == top
-                touched[top] = set(self.tree(top)) if there else set()
+                exists = top < self.size and self.alive[top] and self._root[top] == top
+                touched[top] = set(self.tree(top)) if exists else set()
             return touched[top]
 
         for slot in roots:

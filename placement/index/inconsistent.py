@@ -1,7 +1,7 @@
-"""Rows that the schema allows and that make no sense; the index leaves them out, and the log names them.
+"""Inconsistent rows, which the schema allows; the index corrects them or leaves them out, and the log names them.
 
-Lost commits, other programs and manual changes leave them behind: a membership in an aggregate that does not exist, a
-provider without a generation, a provider that is its own ancestor.
+Lost commits, other programs and manual changes cause them: a membership in an aggregate that does not exist, a provider
+without a generation, a provider that is its own ancestor.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from placement.objects.ancestry import CycleError, find_root
 
 LOG = logging.getLogger(__name__)
 
-#: For each kind of inconsistency: how many rows a message names, and how many are remembered as logged.
-_NAMED = 5
-_REMEMBERED = 1000
+#: Rows that one message names.
+_MAX_NAMED = 5
+#: Rows that are remembered as logged, for each finding.
+_MAX_REMEMBERED = 1000
 
 _logged: dict[str, set[Hashable]] = {}
 
@@ -24,21 +25,21 @@ ProviderRows = Sequence[tuple[int, str, str | None, int | None, int | None, int 
 
 
 def _log_once(finding: str, rows: Collection[Hashable]) -> None:
-    """Log the rows that have not been logged for this finding yet."""
+    """Log the rows that were not yet logged for this finding."""
     logged = _logged.setdefault(finding, set())
-    fresh = [row for row in rows if row not in logged] if rows and len(logged) < _REMEMBERED else []
-    if not fresh:
+    new = [row for row in rows if row not in logged] if rows and len(logged) < _MAX_REMEMBERED else []
+    if not new:
         return
-    logged.update(fresh[:_REMEMBERED])
-    more = f" and {len(fresh) - _NAMED} more" if len(fresh) > _NAMED else ""
-    LOG.error("In the database, %s: %s%s.", finding, ", ".join(map(str, fresh[:_NAMED])), more)
+    logged.update(new[:_MAX_REMEMBERED])
+    more = f" and {len(new) - _MAX_NAMED} more" if len(new) > _MAX_NAMED else ""
+    LOG.error("In the database, %s: %s%s.", finding, ", ".join(map(str, new[:_MAX_NAMED])), more)
 
 
 def parents_and_roots(providers: ProviderRows) -> tuple[Mapping[int, int | None], Mapping[int, int]]:
     """Return the parent and the root of each provider, by id.
 
-    The root follows from the parents; a different root in a row is ignored and logged, and so are missing parents and
-    cycles, where a provider is taken for a root.
+    The root follows from the parents; a different root in a row is ignored and logged.  A missing parent or a cycle is
+    logged, and a provider treated as a root.
     """
     parent_of = {row[0]: row[4] for row in providers}
     root_of = {id_: id_ for id_, parent in parent_of.items() if parent is None}
@@ -56,25 +57,28 @@ def parents_and_roots(providers: ProviderRows) -> tuple[Mapping[int, int | None]
                 find_root(id_, parent_of.__getitem__, root_of)
         uuid_of = {row[0]: row[1] for row in providers} if orphans or circular else {}
         _log_once(
-            "the parent of these providers is not there; they are taken for roots", [uuid_of[id_] for id_ in orphans]
+            "these providers have a parent that does not exist; they are treated as roots",
+            [uuid_of[id_] for id_ in orphans],
         )
-        _log_once("these providers are below themselves; they are taken for roots", [uuid_of[id_] for id_ in circular])
+        _log_once(
+            "these providers are their own ancestors; they are treated as roots", [uuid_of[id_] for id_ in circular]
+        )
     _check_rows(providers, root_of)
     return parent_of, root_of
 
 
 def _check_rows(providers: ProviderRows, root_of: Mapping[int, int]) -> None:
-    # Roots of old databases have no root id.
+    # In old databases, roots have no root id.
     wrong = [row[1] for row in providers if row[5] != root_of[row[0]] and not (row[5] is None and row[4] is None)]
-    _log_once("the root of these providers is not that of their parents, which is taken", wrong)
-    _log_once("these providers have no generation; 0 is taken", [row[1] for row in providers if row[3] is None])
+    _log_once("the root of these providers differs from the root of their parents, which is used", wrong)
+    _log_once("these providers have no generation; 0 is used", [row[1] for row in providers if row[3] is None])
 
 
 def with_names(pairs: Iterable[tuple[Any, Any]], name_of: Mapping[int, str | None], kind: str) -> list[tuple[int, str]]:
-    """Replace the ids that are second in the pairs by names; pairs whose id has no name are left out and logged."""
+    """Replace the second ids of the pairs with names; pairs whose id has no name are left out and logged."""
     pairs = list(pairs)
-    found = [(provider_id, name) for provider_id, id_ in pairs if (name := name_of.get(id_)) is not None]
-    if len(found) != len(pairs):
+    named = [(provider_id, name) for provider_id, id_ in pairs if (name := name_of.get(id_)) is not None]
+    if len(named) != len(pairs):
         nameless = [f"{kind} {id_} of provider {owner}" for owner, id_ in pairs if name_of.get(id_) is None]
-        _log_once(f"these {kind}s are not there or have no name; they are passed over", nameless)
-    return found
+        _log_once(f"these {kind}s do not exist or have no name; they are ignored", nameless)
+    return named

@@ -1,4 +1,4 @@
-"""The live index: the newest snapshot of a process, refreshed when it is asked for."""
+"""The live index: the current snapshot of a process, refreshed on demand."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a search spends on leases that are over, before it is answered.
+#: Seconds that a search spends, at most, on releasing expired leases.
 LONGEST_SWEEP = 0.25
-#: Providers that are compared with the database at once, so that no request waits long for it.
+#: Providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
 
 
 class LiveIndex:
-    """Gives current snapshots of a database; shared by all threads.
+    """The current snapshot of a database, for all threads.
 
-    A snapshot has everything that any process committed before the call: a client that was answered by one worker finds
-    its writes at every other one (linearizability).  The first call reads the whole database.
+    A snapshot includes every commit of any process before the call: once a worker has responded to a client's write,
+    the client finds the write at every other worker (linearizability).  The first call reads the whole database.
 
-    What expired leases hold is given back first, so that it is free in the snapshot; if they are many, only a part of
-    it (``has_leases_left``).  Where the database takes no writes it is not.
+    Expired leases are released first, so that their resources are free in the snapshot.  Some may be left
+    (``has_leases_left``) if there are many, or all of them if the database accepts no writes.
     """
 
     def __init__(self, database: Database, verify_interval: float = 0) -> None:
         """Read nothing yet.
 
         Args:
-            database: Where the providers are.
-            verify_interval: Seconds in which the whole index is compared with the database once; 0 is never.
+            database: The database of the providers.
+            verify_interval: Seconds in which the whole index is compared once with the database; 0 for never.
         """
         self._database = database
         self._verify_interval = verify_interval
@@ -48,35 +48,35 @@ class LiveIndex:
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
         self._current_at = 0.0
-        #: Whether the last refresh found changes; then the next one most likely does, too.
+        #: Whether the last refresh found changes, so that the next one most likely does, too.
         self._changing = False
         self._leases = LeaseSweeper(database, LONGEST_SWEEP)
-        #: Whether the newest snapshot lacks room of expired leases that the next one will have.
+        #: Whether expired leases are left that hold resources in the newest snapshot.
         self.has_leases_left = False
-        #: How many consumers hold something on each provider of a snapshot.
+        #: The number of consumers with allocations on each provider of a snapshot.
         self.consumers = ConsumerCounts(database)
 
     @signals.timed("index")
     def current(self) -> Snapshot:
-        """Return the snapshot of the current state; raises DatabaseUnavailable or DatabaseBusy."""
-        self._shared.since_now()
+        """Return a snapshot of the current state; raises DatabaseUnavailable or DatabaseBusy."""
+        self._shared.run()
         assert self._indexed is not None
         return self._indexed.snapshot
 
     def recent(self, age: float) -> Snapshot:
-        """Return a snapshot that was current at most so many seconds ago, for a guess that is checked later."""
+        """Return a snapshot that was current at most ``age`` seconds ago, for an optimistic claim."""
         indexed = self._indexed
         if indexed is None or time.monotonic() - self._current_at > age:
             return self.current()
         return indexed.snapshot
 
     def differences(self, compared: Callable[[int], object]) -> list[tuple[int, int]]:
-        """Return the ranges of provider ids, first and last, in which the index differs from the database.
+        """Return the ranges of provider ids (see ``bounds``) in which the index differs from the database.
 
-        Nothing is read again because of it: the other workers' indexes may differ, too.
+        The index is not read again, because the indexes of the other workers may differ, too.
 
         Args:
-            compared: Called with the number of providers of each range, once it is compared.
+            compared: Called with the number of providers of each range, once the range is compared.
 
         Raises:
             DatabaseUnavailable, DatabaseBusy: As ``current``.
@@ -85,12 +85,12 @@ class LiveIndex:
         indexed = self._indexed
         assert indexed is not None
         sections = 1 + len(indexed.snapshot) // SECTION
-        found = []
+        different = []
         for number in range(sections):
             if not self._database.snapshot(lambda db: agrees(db, refreshed(db, indexed), number, sections)):  # noqa: B023
-                found.append(bounds(indexed, number, sections))
+                different.append(bounds(indexed, number, sections))
             compared(SECTION)
-        return found
+        return different
 
     def _refresh(self) -> None:
         current_at = time.monotonic()
@@ -107,12 +107,12 @@ class LiveIndex:
         _publish(time.perf_counter() - began, self._indexed, before)
 
     def _restore_identity(self) -> bool:
-        """Give the feed an identity again, and insert standard rows that are missing too; return whether it has one.
+        """Give the feed an identity, and insert missing standard rows; return whether the feed has an identity.
 
-        Without an identity the feed cannot be followed, and every search reads everything.  It may have one already: a
-        snapshot of PostgreSQL that began before the commit of a restore sees none of its rows, in any table.
+        Without an identity the feed cannot be followed, and every search reads everything.  The feed may have an
+        identity already: a PostgreSQL snapshot that began before the commit of a restore sees no rows in any table.
         """
-        LOG.error("A search found a database without identity: it is new, or was replaced.  Reading everything again.")
+        LOG.error("A search found a database without identity, which is new or was replaced: reading everything again.")
         try:
             standard.insert(self._database)
         except (errors.Failure, RuntimeError) as error:
@@ -130,26 +130,26 @@ class LiveIndex:
         if self._verify_interval and time.monotonic() - self._verified > self._verify_interval / sections:
             return self._verify(indexed, sections)
         if not self._changing:
-            # Most often nothing has changed, and one statement shows that.
+            # Usually nothing has changed, which takes one statement to find out.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
                 return Indexed(indexed.snapshot, position)
-        fresh = self._database.snapshot(lambda db: refreshed(db, indexed))
-        self._changing = fresh.snapshot is not indexed.snapshot
-        return fresh
+        newer = self._database.snapshot(lambda db: refreshed(db, indexed))
+        self._changing = newer.snapshot is not indexed.snapshot
+        return newer
 
     def _verify(self, indexed: Indexed, sections: int) -> Indexed:
-        """Refresh the index, and compare the next section of it with the database."""
+        """Refresh the index, and compare its next section with the database."""
         section = self._section = (self._section + 1) % sections
-        fresh, agreed = self._database.snapshot(
+        newer, agreed = self._database.snapshot(
             lambda db: ((now := refreshed(db, indexed)), agrees(db, now, section, sections))
         )
         self._verified = time.monotonic()
         if agreed:
-            return fresh
+            return newer
         LOG.error(
-            "The index differs from the database: it was written to without the change feed, "
-            "by another Placement or by hand.  Reading everything again."
+            "The index differs from the database, which another Placement or an operator has changed without the "
+            "change feed: reading everything again."
         )
         signals.reloaded("differs")
         return self._database.snapshot(loaded)

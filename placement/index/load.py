@@ -1,4 +1,4 @@
-"""The rows of a database that an index is built from: of all providers, or of some."""
+"""The rows of a database that an index is built from, of all or some providers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from placement.index import inconsistent
 from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
-#: Ids in one statement.
-BATCH = 5000
-#: Provider ids whose rows MySQL sends in one text.
+#: Ids per statement.
+_BATCH_SIZE = 5000
+#: Provider ids whose rows MySQL sends as one text.
 _PACK = 256
 
 
@@ -47,9 +47,9 @@ def everything(db: Connection) -> Rows:
 
 
 def of_providers(db: Connection, ids: Collection[int]) -> Rows:
-    """Return the rows of those providers that exist."""
+    """Return the rows of the given providers, as far as they exist."""
     providers = _some(db, _PROVIDERS, ids)
-    # Rows that a deleted provider may have left behind are ignored.
+    # Ignore rows that a deleted provider may have left behind.
     present = [row[0] for row in providers]
     has, member_of = _some(db, _TRAITS, present), _some(db, _AGGREGATES, present)
     trait_names = _names(db, has, _TRAIT_NAMES)
@@ -64,7 +64,7 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
 
 
 def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tuple[int, int, int]]]:
-    """Return the generations of those providers that exist, by id, and their usages: provider id, class id, amount."""
+    """Return the generations of existing providers, by id, and their usages: provider id, class id, amount."""
     rows: list[tuple[Any, ...]] = []
     for batch in _batches(ids):
         rows += db.exec_driver_sql(_GENERATIONS_AND_USAGES.format(ids=", ".join(map(str, batch))))
@@ -73,7 +73,7 @@ def usage(db: Connection, ids: Collection[int]) -> tuple[dict[int, int], list[tu
 
 
 def _as_integers(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]]:
-    """Convert the amounts to integers: MySQL's sums are decimals."""
+    """Convert the amounts to integers, because MySQL's sums are decimals."""
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in usages]
 
 
@@ -83,22 +83,22 @@ def class_names(db: Connection) -> dict[int, str]:
 
 
 class Checksum(NamedTuple):
-    """Counts and sums of a range of providers, which most writes change."""
+    """Counts and sums over a range of providers; most writes change them."""
 
     providers: int
     highest_id: int
     #: The sum of all generations.
     generations: int
-    #: The sum of the usages, each times the weight of its inventory.
+    #: The sum of the usages, each multiplied by the weight of its inventory.
     usage: int
 
 
-#: The number of different weights: a plain sum would not show usage that moved from one inventory to another.
+#: The number of weights.  Without weights, the sum would not show usage that moves from one inventory to another.
 _WEIGHTS = 1021
 
 
 def weight(provider_id: Any, class_id: Any) -> Any:
-    """Return the weight of an inventory's usage in a checksum; for numbers, arrays and SQL columns."""
+    """Return the weight of an inventory's usage in a checksum, for numbers, arrays or SQL columns."""
     return (provider_id * 31 + class_id) % _WEIGHTS + 1
 
 
@@ -109,7 +109,7 @@ def checksum(db: Connection, low: int, high: int) -> Checksum:
 
 
 class _Query(NamedTuple):
-    """A statement for all rows, and one for those whose first column is in a list of ids."""
+    """A statement for all rows, and one for the rows whose first column is in a list of ids."""
 
     every: sa.Select[Any]
     some: sa.Select[Any]
@@ -120,7 +120,7 @@ class _Query(NamedTuple):
 
 
 def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
-    """Return the driver's rows: those of SQLAlchemy take twice the time."""
+    """Return the driver's rows, since SQLAlchemy's take twice the time."""
     cursor = cast(Any, db.execute(statement, parameters).cursor)
     rows = list(cursor.fetchall())
     bulkhead.note_progress()
@@ -134,41 +134,41 @@ def _some(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
     remaining = iter(ids)
-    while batch := list(itertools.islice(remaining, BATCH)):
+    while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
         yield batch
 
 
 def _packed(db: Connection, query: _Query) -> Matrix:
     """Return all rows of a query that selects only numbers.
 
-    PyMySQL is written in Python, and reading rows takes most of its time.  So MySQL is asked for the rows of many
-    providers as one text, which is parsed as JSON.
+    PyMySQL is written in Python, and spends most of its time reading rows.  So MySQL sends the rows of many providers
+    as one text, which is parsed as JSON.
     """
     if db.dialect.name not in ("mysql", "mariadb"):
         return matrix(_plain(db, query.every), len(query.every.selected_columns))
     columns = query.every.subquery().c
     pack = columns[0].op("DIV")(_PACK)
-    # Every number is followed by a comma, so a text that was cut at GROUP_CONCAT's limit has too few.
+    # A comma follows every number, so a text that was truncated at GROUP_CONCAT's limit has too few commas.
     text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
-    packs, cut = [np.empty(0)], []
+    packs, truncated = [np.empty(0)], []
     for number, count, numbers in _plain(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
         if numbers.count(",") == count * len(columns):
             packs.append(np.array(orjson.loads(f"[{numbers[:-1]}]"), dtype=np.float64))
         else:
-            cut.append(number)
-    for number in cut:
-        # For example a provider with 100,000 traits: its rows are read as rows.
+            truncated.append(number)
+    for number in truncated:
+        # Read rows instead, for example of a provider with 100,000 traits.
         packs.append(matrix(_plain(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
     return matrix(np.concatenate(packs), len(columns))
 
 
 def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
-    return [(provider_id, named) for provider_id, named in _packed(db, query).astype(np.int64).tolist()]
+    return [(provider_id, named_id) for provider_id, named_id in _packed(db, query).astype(np.int64).tolist()]
 
 
 def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:
-    """Return the names of the ids that are second in the pairs, by id."""
-    return dict(_some(db, names, {named for _, named in pairs}))
+    """Return the names of the second ids of the pairs, by id."""
+    return dict(_some(db, names, {named_id for _, named_id in pairs}))
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c
@@ -183,7 +183,7 @@ SELECT p.id, p.generation, a.resource_class_id, SUM(a.used)
   FROM resource_providers p LEFT JOIN allocations a ON a.resource_provider_id = p.id
  WHERE p.id IN ({ids}) GROUP BY p.id, p.generation, a.resource_class_id"""
 _IN_RANGE = _P.id.between(sa.bindparam("low"), sa.bindparam("high") - 1)
-# Only the allocations that the index has: on a provider that exists, of a class that it has inventory of.
+# Only the allocations that the index includes: on an existing provider with inventory in the class.
 _WEIGHTED_USAGE = (
     sa.select(
         sa.func.sum(sa.cast(_A.used, sa.BigInteger) * weight(sa.cast(_P.id, sa.BigInteger), _A.resource_class_id))

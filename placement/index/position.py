@@ -17,29 +17,29 @@ from placement.db.schema.tables import change_writers, feed_instance, provider_c
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.leases import ANY_EXPIRED
 
-#: A reader that has not looked for longer may have missed writers that were ended and deleted meanwhile.
+#: A reader that has not read the feed for longer may have missed writers that were ended and deleted meanwhile.
 _LONGEST_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A vector of sequence numbers (a vector clock): the newest transaction of each writer, as of one state."""
+    """A vector clock: the sequence number of the newest transaction of each writer in one state of the database."""
 
     #: The identity of the feed; None if the database has lost it, and then no two positions can be compared.
     instance: str | None
-    #: The time by the database's clock; a reader's clock may have been suspended.
+    #: The time, by the database's clock, because a reader's clock may have been suspended.
     at: datetime.datetime
-    #: Sequence numbers by writer; 0 for one that has changed nothing.  A writer that was ended has a negated id.
+    #: Sequence numbers by writer; 0 for a writer without rows.  A writer that was ended has a negated id.
     newest: Mapping[int, int]
-    #: Whether the time of a lease is over whose consumer still holds something.
+    #: Whether an expired lease still holds resources.
     has_expired_leases: bool = False
 
     @classmethod
     def now(cls, db: Reading) -> Self:
-        """Return the current position; one statement, for any number of writers."""
+        """Return the current position, in one statement for any number of writers."""
         (row,) = db.execute(_NOW, {})
         text = row.newest or ""
-        if text.count(",") != 2 * row.writers:  # MySQL cut the text at GROUP_CONCAT's limit
+        if text.count(",") != 2 * row.writers:  # MySQL truncated the text at GROUP_CONCAT's limit
             newest = {pair.id: pair.seq for pair in db.execute(sa.select(_writers))}
         else:
             numbers = orjson.loads(f"[{text[:-1]}]")
@@ -47,7 +47,7 @@ class Position:
         return cls(row.instance, row.at, newest, bool(row.has_expired_leases))
 
     def follows(self, earlier: Self) -> bool:
-        """Whether both are positions of one feed, in this order, and close enough for the changes to be known."""
+        """Whether this is a later position in the same feed, recent enough for the changes between them to be known."""
         return (
             self.instance is not None
             and self.instance == earlier.instance
@@ -57,55 +57,55 @@ class Position:
         )
 
     def _continues(self, writer: int, known: int) -> bool:
-        """Whether a writer of an earlier position has not gone backwards; ended writers may be absent."""
+        """Whether a writer of an earlier position has not gone backwards; ended writers may be missing."""
         return writer < 0 or -writer in self.newest or self.newest.get(writer, -1) >= known
 
     def _knows(self, writer: int, seq: int) -> bool:
-        """Whether a writer of a later position, if it was ended, committed nothing after this position."""
+        """Whether a writer of a later position is not ended, or was ended with its number in this position."""
         return writer > 0 or self.newest.get(-writer) == seq
 
     def transactions_since(self, earlier: Self) -> int:
-        """Return the number of transactions in between, as far as sequence numbers show."""
+        """Return the number of transactions since an earlier position, as far as sequence numbers show."""
         return sum(seq - known for _, known, seq in self._moved_since(earlier))
 
     def _moved_since(self, earlier: Self) -> list[tuple[int, int, int]]:
-        """Return the writers that have advanced: their ids, earlier and current sequence numbers."""
+        """Return the id, the earlier and the current sequence number of each writer that has advanced."""
         different = self.newest.items() - earlier.newest.items()
         moved = ((writer, earlier.newest.get(writer, 0), seq) for writer, seq in different if writer > 0)
         return [(writer, known, seq) for writer, known, seq in moved if seq > known]
 
-    def changes_since(self, db: Connection, earlier: Self, most: int) -> dict[int, str] | None:
-        """Return what changed since an earlier position, by provider id.
+    def changes_since(self, db: Connection, earlier: Self, max_changes: int) -> dict[int, str] | None:
+        """Return the kind of change since an earlier position, by provider id.
 
         Args:
-            db: A connection that sees the feed as it is at this position.
+            db: A connection that sees the state of the database at this position.
             earlier: A position that this one follows.
-            most: The largest number of changes to return.
+            max_changes: The largest number of changes to return.
 
         Returns:
-            The changes; None if there are more than ``most``, or if rows that are needed have been deleted.
+            The changes; None if there are more than ``max_changes``, or if required rows have been deleted.
         """
         known_of = {writer: known for writer, known, _ in self._moved_since(earlier)}
         if not known_of:
             return {}
         later = _any((writer, ">", known) for writer, known in known_of.items())
-        # Rows are deleted from the lowest number on: if the row of the earlier position exists, or row 1, all after it
-        # exist.  If it does not exist, it was deleted, or the database has lost it.
+        # Rows are deleted in ascending order: if the earlier position's row exists, or row 1, so do all later rows.
+        # If it does not exist, it was deleted, or the database has lost it.
         anchors = {(writer, known or 1) for writer, known in known_of.items()}
-        here = _any((writer, "=", seq) for writer, seq in anchors)
-        rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=here, most=most + 1)).all()
-        found = {(row[0], row[1]) for row in rows if row[3] is None}
-        if found != anchors or len(rows) > most + len(found):
+        at_anchors = _any((writer, "=", seq) for writer, seq in anchors)
+        rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=at_anchors, limit=max_changes + 1)).all()
+        existing = {(row[0], row[1]) for row in rows if row[3] is None}
+        if existing != anchors or len(rows) > max_changes + len(existing):
             return None
         changes: dict[int, str] = {}
-        for _, _, provider_id, what in rows:
-            if what is not None:
-                changes[provider_id] = feed.combined(changes.get(provider_id), what)
+        for _, _, provider_id, kind in rows:
+            if kind is not None:
+                changes[provider_id] = feed.stronger(changes.get(provider_id), kind)
         return changes
 
 
 def _any(conditions: Iterable[tuple[int, str, int]]) -> str:
-    """Return a SQL condition for rows of these writers whose sequence numbers compare so."""
+    """Return a SQL condition for rows that meet any of the conditions: writer, comparison, sequence number."""
     return " OR ".join(f"(writer_id = {writer:d} AND seq {sign} {seq:d})" for writer, sign, seq in conditions)
 
 
@@ -120,7 +120,7 @@ _newest: sa.ScalarSelect[Any] = (
 )
 _writers = sa.select(change_writers.c.id, sa.func.coalesce(_newest, 0).label("seq")).subquery()
 _pair = sa.cast(_writers.c.id, sa.String) + "," + sa.cast(_writers.c.seq, sa.String) + ","
-# One row, since drivers take time for each; an aggregate, so that there is a row without writers too.
+# One row, since drivers spend time on each; an aggregate, so that there is a row even without writers.
 _NOW = CompiledStatement(
     sa.select(
         sa.select(feed_instance.c.uuid).limit(1).scalar_subquery().label("instance"),
@@ -132,6 +132,6 @@ _NOW = CompiledStatement(
 )
 _CHANGES = """
 SELECT * FROM (SELECT writer_id, 0 AS seq, provider_id, what FROM provider_changes WHERE {later}
-                GROUP BY writer_id, provider_id, what LIMIT {most}) AS changes
+                GROUP BY writer_id, provider_id, what LIMIT {limit}) AS changes
 UNION ALL
 SELECT DISTINCT writer_id, seq, 0, NULL FROM provider_changes WHERE {anchors}"""

@@ -1,4 +1,4 @@
-"""The rows that an index is built from; they come from a database, or from a test."""
+"""The rows that an index is built from, from a database or from a test."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Numbers = Sequence[tuple[Any, ...]] | npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All rows of some providers, or of all: tuples, or arrays where every column is a number."""
+    """All rows of some or all providers: tuples, or an array if every column is a number."""
 
-    #: Id, uuid, name, generation (None is inconsistent, and read as 0), id of the parent (None for a root), id of the
-    #: root (None for a root of an old database).
+    #: Id, uuid, name, generation (None is inconsistent and treated as 0), id of the parent (None for a root), id of the
+    #: root (None for a root in an old database).
     providers: Sequence[tuple[int, str, str | None, int | None, int | None, int | None]]
     #: Provider id, class id, total, reserved, min_unit, max_unit, step_size, allocation_ratio.
     inventories: Numbers = ()
@@ -28,5 +28,5 @@ class Rows:
     traits: Sequence[tuple[int, str]] = ()
     #: Provider id, uuid of the aggregate.
     aggregates: Sequence[tuple[int, str]] = ()
-    #: The id of every trait that is named.
+    #: Ids by name, for every trait in ``traits``.
     trait_ids: Mapping[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""A snapshot brought up to date: what the feed names is read again, everything else is kept.
+"""Refreshing of a snapshot: the providers that the feed names are read again, everything else is kept.
 
-The functions here run in one transaction that sees a single committed state, feed included (``Database.snapshot``).
-What they return is that state; later commits of other transactions do not affect it.
+The functions run in a transaction that sees a single committed state, including the feed (``Database.snapshot``).  They
+return that state, whatever other transactions commit meanwhile.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from placement.index.snapshot import Snapshot
 
 LOG = logging.getLogger(__name__)
 
-#: To read a provider by its id takes about twice as long as to read it among all.
+#: The cost of reading a provider by its id, relative to reading it with all others.
 _COST_BY_ID = 2
-#: Up to so many changes are read by id in any case.
-_FEW = 500
-#: Greater than any id.
-_ABOVE = 2**31
+#: The number of changes up to which providers are always read by id.
+_MIN_BY_ID = 500
+#: An exclusive upper bound of all ids.
+_ID_LIMIT = 2**31
 
 
 class Indexed(NamedTuple):
-    """A snapshot, and the position in the feed that it shows."""
+    """A snapshot, and its position in the feed."""
 
     snapshot: Snapshot
     position: Position
 
 
 def loaded(db: Connection) -> Indexed:
-    """Read everything from the database."""
+    """Return an index that is read from the database."""
     began = time.monotonic()
     with _without_collections():
         position = Position.now(Reader(db))
         snapshot = build(load.everything(db), load.class_names(db))
-    # Freeze the snapshot, so that full collections skip it: they take about 0.1 s per 100,000 providers, and providers
-    # are in no reference cycle.
+    # Freeze the snapshot, so that full collections skip it: they take about 0.1 s per 100,000 providers, which are not
+    # in reference cycles.
     gc.collect()
     gc.freeze()
     LOG.info("Read %d providers into the index in %.1f s.", len(snapshot), time.monotonic() - began)
@@ -68,14 +68,14 @@ def _without_collections() -> Iterator[None]:
 
 
 def refreshed(db: Connection, indexed: Indexed) -> Indexed:
-    """Return the index with all changes that were committed since it was read."""
+    """Return the index with all changes committed since it was read."""
     snapshot, earlier = indexed
     position = Position.now(Reader(db))
     if not position.follows(earlier):
-        LOG.info("The change feed cannot be followed from where the index stands.")
+        LOG.info("The change feed cannot be followed from the position of the index: reading everything again.")
         signals.reloaded("feed_lost")
         return loaded(db)
-    changes = position.changes_since(db, earlier, max(_FEW, len(snapshot) // _COST_BY_ID))
+    changes = position.changes_since(db, earlier, max(_MIN_BY_ID, len(snapshot) // _COST_BY_ID))
     if changes is None:
         LOG.info("The change feed has too many changes: reading everything again.")
         signals.reloaded("feed_long")
@@ -92,22 +92,22 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
     """Return the snapshot with the changed providers read again.
 
     Args:
-        changes: What changed, by provider id.
+        changes: The kind of change by provider id.
 
     Raises:
         OutOfStepError: The snapshot has missed an earlier change.
     """
     if changes.get(feed.NO_PROVIDER) == feed.NAMES:
         snapshot = edit.with_classes(snapshot, load.class_names(db))
-    changed = {id_: what for id_, what in changes.items() if id_ != feed.NO_PROVIDER}
-    used = [id_ for id_, what in changed.items() if what == feed.USAGE]
-    # A deleted provider has no rows; where the database reuses ids, they are those of another provider.
-    shaped = [id_ for id_, what in changed.items() if what != feed.USAGE]
+    changed = {id_: kind for id_, kind in changes.items() if id_ != feed.NO_PROVIDER}
+    used = [id_ for id_, kind in changed.items() if kind == feed.USAGE]
+    # A deleted provider has no rows; if the database reuses ids, another provider may have its id.
+    shaped = [id_ for id_, kind in changed.items() if kind != feed.USAGE]
     if shaped:
         snapshot = edit.with_providers(snapshot, shaped, load.of_providers(db, shaped))
     if used:
         generations, usages = load.usage(db, used)
-        # Allocations of a provider that does not exist, and did not before, are ignored.
+        # Ignore allocations on a provider that neither exists nor existed before.
         if missing := snapshot.by_id.keys() & set(used) - generations.keys():
             raise edit.OutOfStepError(*missing)
         snapshot = edit.with_usage(snapshot, generations, usages)
@@ -115,18 +115,18 @@ def applied(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> S
 
 
 def bounds(indexed: Indexed, section: int, sections: int) -> tuple[int, int]:
-    """Return the lowest id of a section, and the id that ends it."""
+    """Return the lowest id of a section, and the lowest id after it."""
     width = max(indexed.snapshot.by_id, default=0) // sections + 1
-    return section * width, ((section + 1) * width if section + 1 < sections else _ABOVE)
+    return section * width, ((section + 1) * width if section + 1 < sections else _ID_LIMIT)
 
 
 def agrees(db: Connection, indexed: Indexed, section: int, sections: int) -> bool:
-    """Whether a snapshot that was just refreshed has the database's providers, generations and usages.
+    """Whether a refreshed snapshot and the database agree on providers, generations and usages.
 
-    It has not if another program writes to the database without the feed.
+    They differ if another program writes to the database without the feed.
 
     Args:
-        section: Which section of all ids to compare, from 0.
+        section: The number of the section of ids to compare, from 0.
         sections: The number of sections.
     """
     low, high = bounds(indexed, section, sections)
@@ -135,13 +135,13 @@ def agrees(db: Connection, indexed: Indexed, section: int, sections: int) -> boo
 
 def _checksum(snapshot: Snapshot, low: int, high: int) -> load.Checksum:
     ids = np.array([-1 if provider is None else provider.id for provider in snapshot.providers], dtype=np.int64)
-    chosen = (ids >= low) & (ids < high)
+    in_range = (ids >= low) & (ids < high)
     usage = 0
     for class_id, column in snapshot.columns.items():
         slots, used = column.usage()
-        slots, used = slots[chosen[slots]], used[chosen[slots]]
-        # In two halves of 32 bits, since the sum of the products may exceed 64 bits.
+        slots, used = slots[in_range[slots]], used[in_range[slots]]
+        # In two halves of 32 bits, because the sum of the products may exceed 64 bits.
         for half, shift in ((used & 0xFFFFFFFF, 0), (used >> 32, 32)):
             usage += int((half * load.weight(ids[slots], class_id)).sum()) << shift
-    generations = snapshot.generations[: len(ids)][chosen]
-    return load.Checksum(int(chosen.sum()), int(ids[chosen].max(initial=0)), int(generations.sum()), usage)
+    generations = snapshot.generations[: len(ids)][in_range]
+    return load.Checksum(int(in_range.sum()), int(ids[in_range].max(initial=0)), int(generations.sum()), usage)

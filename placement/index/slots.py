@@ -1,9 +1,8 @@
 """Sets of slots: dense, as a mask, or sparse, as a sorted array.
 
-A slot is the index of a provider in the arrays of a snapshot.  The index has a set for each trait and each aggregate,
-and narrowing makes more of them by intersection, union and difference.  A mask takes one byte for each slot of the
-snapshot, a sorted array eight for each member: so a set of fewer than one slot in eight is smaller, and faster to
-work with, as an array.
+A slot is the index of a provider in the arrays of a snapshot.  The index holds a set for each trait and each aggregate,
+and narrowing creates more by intersection, union and difference.  A mask takes one byte per slot of the snapshot, and a
+sorted array eight bytes per member.  So a set of less than one eighth of the slots is smaller and faster as an array.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 Slots = npt.NDArray[np.intp]
 
-#: A set is sparse if it has fewer members than one slot in so many.
-_SPARSE = 8
+#: The number of slots per member above which a set is sparse.
+_SPARSE_RATIO = 8
 
 
 class SlotSet:
     """An immutable set of slots.
 
-    A dense set has as many slots as its snapshot; a sparse set fits snapshots of any size.  Operators choose the form
-    that is cheapest to compute; ``compact`` chooses the smaller one.
+    A dense set has the size of its snapshot; a sparse set fits snapshots of any size.  Operators choose the form that
+    is cheapest to compute; ``compact`` chooses the smaller one.
     """
 
     __slots__ = ("_count", "_mask", "_slots")
@@ -35,17 +34,17 @@ class SlotSet:
         self._mask = mask
         self._count: int | None = None if slots is None else len(slots)
 
-    # --- making ---
+    # --- construction ---
 
     @classmethod
     def of(cls, slots: Slots, size: int) -> SlotSet:
         """Return the set of these slots in its smaller form.
 
         Args:
-            slots: Sorted, each once.
+            slots: Sorted and unique.
             size: The number of slots of the snapshot.
         """
-        if len(slots) * _SPARSE < size:
+        if len(slots) * _SPARSE_RATIO < size:
             return cls(slots, None)
         mask = np.zeros(size, dtype=np.bool_)
         mask[slots] = True
@@ -53,17 +52,17 @@ class SlotSet:
 
     @classmethod
     def sparse(cls, slots: Slots) -> SlotSet:
-        """Return the set of these slots, which are sorted, each once.  The array must not be changed afterwards."""
+        """Return the set of these slots, which must be sorted and unique; the array must not be changed afterwards."""
         return cls(slots, None)
 
     @classmethod
     def dense(cls, mask: Mask) -> SlotSet:
-        """Return the set of the slots where the mask is true.  The mask must not be changed afterwards."""
+        """Return the set of the slots where the mask is true; the mask must not be changed afterwards."""
         return cls(None, mask)
 
     @staticmethod
     def union(sets: Collection[SlotSet], size: int) -> SlotSet:
-        """Return the union of some sets.
+        """Return the union of the sets.
 
         Args:
             size: The number of slots of the snapshot.
@@ -87,7 +86,7 @@ class SlotSet:
 
     @property
     def size(self) -> int:
-        """The number of slots of the snapshot that a dense set was made for."""
+        """The number of slots of the snapshot of a dense set."""
         assert self._mask is not None
         return len(self._mask)
 
@@ -109,11 +108,11 @@ class SlotSet:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the set holds, in bytes."""
+        """The size of the set in memory, in bytes."""
         return (self._slots if self._mask is None else self._mask).nbytes  # type: ignore[union-attr]
 
     def mask(self, size: int) -> Mask:
-        """Return a mask that is true for every member; the caller must not change it.
+        """Return a mask that is true for each member; the caller must not change it.
 
         Args:
             size: The number of slots of the snapshot.
@@ -139,8 +138,8 @@ class SlotSet:
         """Return the members of both sets."""
         if self._mask is None:
             if other._mask is None:
-                few, many = (self, other) if self.count <= other.count else (other, self)
-                return SlotSet(_intersection(few.slots(), many.slots()), None)
+                smaller, larger = (self, other) if self.count <= other.count else (other, self)
+                return SlotSet(_intersection(smaller.slots(), larger.slots()), None)
             slots = self.slots()
             return SlotSet(slots[other._mask[slots]], None)
         if other._mask is None:
@@ -174,25 +173,25 @@ class SlotSet:
 
     def compact(self) -> SlotSet:
         """Return the same set, sparse if that is smaller."""
-        if self._mask is None or self.count * _SPARSE >= len(self._mask):
+        if self._mask is None or self.count * _SPARSE_RATIO >= len(self._mask):
             return self
         return SlotSet(np.flatnonzero(self._mask), None)
 
     # --- editing: for the next snapshot ---
 
     def edited(self, added: Collection[int], removed: Collection[int], size: int) -> SlotSet:
-        """Return the set with other members, in its smaller form.
+        """Return the set with some members added and removed, in its smaller form.
 
         Args:
-            added: Slots that are no members.
+            added: Slots that are not members.
             removed: Slots that are members.
             size: The number of slots of the next snapshot.
         """
         count = self.count + len(added) - len(removed)
-        if self._mask is None and count * _SPARSE < size:
-            fresh = np.sort(np.fromiter(added, np.intp))
+        if self._mask is None and count * _SPARSE_RATIO < size:
+            inserted = np.sort(np.fromiter(added, np.intp))
             slots = self.slots()
-            slots = np.insert(slots, np.searchsorted(slots, fresh), fresh)
+            slots = np.insert(slots, np.searchsorted(slots, inserted), inserted)
             return SlotSet(slots[~np.isin(slots, list(removed))] if removed else slots, None)
         mask = self.mask(size).copy()
         mask[list(added)] = True
@@ -204,22 +203,22 @@ class SlotSet:
         return self if self._mask is None else SlotSet(None, self.mask(size))
 
 
-def _intersection(few: Slots, many: Slots) -> Slots:
-    """Return the members of the first array that are in the second, which is not shorter; both are sorted."""
-    if not len(few):
-        return few
-    places = np.minimum(np.searchsorted(many, few), len(many) - 1)
-    found: Slots = few[many[places] == few]
-    return found
+def _intersection(smaller: Slots, larger: Slots) -> Slots:
+    """Return the members of both sorted arrays; the second must not be the shorter one."""
+    if not len(smaller):
+        return smaller
+    places = np.minimum(np.searchsorted(larger, smaller), len(larger) - 1)
+    common: Slots = smaller[larger[places] == smaller]
+    return common
 
 
 EMPTY = SlotSet.sparse(np.empty(0, np.intp))
 
 
 def intersection(sets: Iterable[SlotSet]) -> SlotSet:
-    """Return the members that all sets have; there is at least one set."""
+    """Return the common members of the sets; there must be at least one set."""
     remaining = iter(sets)
-    found = next(remaining)
+    common = next(remaining)
     for members in remaining:
-        found &= members
-    return found
+        common &= members
+    return common

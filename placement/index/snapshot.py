@@ -1,4 +1,4 @@
-"""All providers as of one committed state of the database."""
+"""Snapshots of all providers in one committed state of the database."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
 class Provider(NamedTuple):
-    """A provider, except for its generation and its amounts, which are in arrays."""
+    """A provider without its generation and amounts, which the snapshot holds in arrays."""
 
     id: int
     uuid: str
     name: str | None
-    #: The slots of the parent (-1 for a root) and of the root.
+    #: The slot of the parent (-1 for a root) and of the root.
     parent: int
     root: int
     #: The ids of the resource classes of its inventories, ascending.
@@ -33,7 +33,7 @@ class Provider(NamedTuple):
 
 
 class Snapshot:
-    """Immutable; made by ``build`` and ``edit``."""
+    """An immutable snapshot; ``build`` and ``edit`` create it."""
 
     __slots__ = (
         "_by_name",
@@ -52,7 +52,7 @@ class Snapshot:
         "traits",
     )
 
-    #: By slot; None where there is no provider.
+    #: By slot; None in a slot without a provider.
     providers: Sequence[Provider | None]
     generations: npt.NDArray[np.int64]
     forest: Forest
@@ -63,20 +63,20 @@ class Snapshot:
     by_uuid: Mapping[str, int]
     class_ids: Mapping[str, int]
     class_names: Mapping[int, str]
-    #: The id of every trait that some provider has, and perhaps of others.
+    #: Ids by name, of all traits of providers and possibly of others.
     trait_ids: Mapping[str, int]
-    #: Slots below the length of ``providers`` that no provider has.
+    #: Slots without a provider, below the length of ``providers``.
     free: tuple[int, ...]
-    #: Both are made when they are asked for first; snapshots with the same providers have them from each other.
+    #: Both are computed on first use; snapshots with the same providers share them.
     _by_name: Mapping[str, int] | None
     _parents: Slots | None
 
     def __init__(self) -> None:
-        """Leave everything to ``build`` and ``edit``."""
+        """Create an empty object, which ``build`` fills."""
         self.forget_providers()
 
     def forget_providers(self) -> None:
-        """Names and parents are read from the providers when they are asked for next."""
+        """Drop the names and parents computed from the providers, which have been replaced."""
         self._by_name = self._parents = None
 
     @property
@@ -90,7 +90,7 @@ class Snapshot:
 
     @property
     def by_name(self) -> Mapping[str, int]:
-        """The slots of the providers that have a name."""
+        """The slots of the providers with a name, by name."""
         by_name = self._by_name
         if by_name is None:
             named = ((provider.name, slot) for slot, provider in enumerate(self.providers) if provider is not None)
@@ -99,39 +99,41 @@ class Snapshot:
 
     @property
     def parents(self) -> Slots:
-        """The parent of each slot; -1 for a root, and where there is no provider."""
+        """The parent of each slot; -1 for a root, and for a slot without a provider."""
         if self._parents is None:
             parents = np.full(self.size, -1, np.intp)
-            parents[: len(self.providers)] = [-1 if one is None else one.parent for one in self.providers]
+            parents[: len(self.providers)] = [
+                -1 if provider is None else provider.parent for provider in self.providers
+            ]
             self._parents = parents
         return self._parents
 
     def provider(self, slot: int) -> Provider:
-        """Return the provider in a slot that has one."""
+        """Return the provider in a slot that is not free."""
         provider = self.providers[slot]
         assert provider is not None, slot
         return provider
 
     def with_trait(self, trait: str) -> SlotSet:
-        """Return the providers that have the trait."""
+        """Return the providers with the trait."""
         return self.traits.get(trait, EMPTY)
 
     def in_aggregate(self, aggregate: str) -> SlotSet:
-        """Return the providers that are in the aggregate."""
+        """Return the providers in the aggregate."""
         return self.aggregates.get(aggregate, EMPTY)
 
     def column(self, resource_class: str) -> Column | None:
-        """Return the inventories of a class; None if no provider has any."""
+        """Return the inventories in a class; None if there are none."""
         class_id = self.class_ids.get(resource_class)
         return None if class_id is None else self.columns.get(class_id)
 
     def totals(self) -> dict[str, Totals]:
-        """Return the sums of each resource class by its name, zeros for a class that no provider has."""
+        """Return the sums over each resource class, by name; 0 for a class without inventories."""
         columns = {name: self.columns.get(class_id) for name, class_id in self.class_ids.items()}
         return {name: Totals() if column is None else column.totals() for name, column in columns.items()}
 
     def ancestry(self, slot: int) -> tuple[int, ...]:
-        """Return the provider, its parent, and so on to the root."""
+        """Return the slots of the provider, its parent, and so on up to the root."""
         path = [slot]
         while (parent := self.provider(path[-1]).parent) >= 0:
             path.append(parent)
@@ -139,7 +141,7 @@ class Snapshot:
 
 
 def amounts_of(row: tuple[int, int, int, int, int, int, int, float], used: int) -> Amounts:
-    """Return the amounts of an inventory row of the database."""
+    """Return the amounts of an inventory, from its row and its usage."""
     _, _, total, reserved, min_unit, max_unit, step_size, stored = row
     capacity, ratio = capacity_and_ratio(total, reserved, stored)
     return Amounts(

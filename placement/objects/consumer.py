@@ -145,7 +145,7 @@ class Consumer:
             read = cls._collected(owners, db.execute(_read(), {"uuids": list(owners)}))
             known = names.find(db, owner_names)
             provider_ids = ResourceProvider.ids(db, providers)
-        ids = names.with_no_ids(owner_names, known)
+        ids = names.with_placeholder_ids(owner_names, known)
         for uuid, owner in owners.items():
             if owner:
                 read[uuid].columns = owner.columns(ids)

@@ -154,7 +154,7 @@ def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
     assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK))
     assert sorted(row[0] for row in rows.inventories) == sorted(ids)
     assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
-    monkeypatch.setattr(load, "BATCH", 100)
+    monkeypatch.setattr(load, "_BATCH_SIZE", 100)
     assert as_sets(some(database, ids)) == as_sets(rows)
 
 
@@ -167,7 +167,7 @@ def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, l
         with opened(database.url) as another:
             another.write(lambda db, number=number: LockedProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
     whole, position = everything(database), database.read(Position.now)
-    monkeypatch.setattr(dialects, "LONGEST_TEXT", longest)
+    monkeypatch.setattr(dialects, "GROUP_CONCAT_MAX_LEN", longest)
     with opened(database.url) as cut:
         assert as_sets(everything(cut)) == as_sets(whole)
         assert cut.read(Position.now).newest == position.newest

@@ -1,4 +1,4 @@
-"""A connection of psycopg with a limit on the silence of its server."""
+"""A psycopg connection that limits how long its server may be silent."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import psycopg
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Closes itself and raises OperationalError once the server has been silent for ``silence`` seconds."""
+    """A connection that closes itself, and raises OperationalError, after ``silence`` seconds without an answer."""
 
-    #: Seconds; None is no limit.
+    #: Seconds; None for no limit.
     silence: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:

@@ -1,7 +1,7 @@
 """A bulkhead: a limit on the threads of a process that use the database at a time.
 
-One thread is kept for requests that need no database, such as health checks, so that a database that hangs does not
-stop the whole process (the bulkhead pattern: M. Nygard, Release It!).
+One thread stays free for requests that need no database, such as health checks, so that a hanging database does not
+block the whole process (the bulkhead pattern: M. Nygard, Release It!).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from contextlib import AbstractContextManager
 
 from placement import errors
 
-#: Seconds without an answer of the database after which a thread counts as stalled.
+#: Seconds without an answer from the database after which a thread counts as stalled.
 STALL_TIMEOUT = 5.0
 
 _current = threading.local()
 
 
 def note_progress() -> None:
-    """Note that the database has answered this thread, so that work of many statements does not count as stalled."""
+    """Note that the database has answered this thread, so that a series of statements does not count as stalled."""
     bulkhead: Bulkhead | None = getattr(_current, "bulkhead", None)
     if bulkhead is not None:
         bulkhead.note_progress()
@@ -32,10 +32,10 @@ class Bulkhead:
     """Admits a limited number of threads at a time; reentrant."""
 
     def __init__(self, threads: int | None = None, check_interval: float = 0.5) -> None:
-        """Admit ``threads`` threads at a time; None is no limit.
+        """Admit ``threads`` threads at a time; None for no limit.
 
         Args:
-            check_interval: Seconds after which a thread that waits for another's work looks whether that is stalled.
+            check_interval: Seconds between two checks by a waiting thread whether the admitted threads are stalled.
         """
         self._threads = threads
         #: Provides admission for a block; raises DatabaseBusy if all admitted threads are stalled.
@@ -44,9 +44,9 @@ class Bulkhead:
         )
         self._check_interval = check_interval
         self._released = threading.Condition()
-        #: For each admitted thread, when it was admitted or last answered by the database.
+        #: The time at which each admitted thread was admitted or last answered by the database.
         self._admitted: dict[int, float] = {}
-        #: The threads that wait for the work of admitted ones, in the order of their arrival.
+        #: The threads that wait for the work of admitted threads, in order of arrival.
         self._following: dict[int, None] = {}
 
     @contextlib.contextmanager
@@ -68,40 +68,40 @@ class Bulkhead:
     def wait_for(self, done: threading.Event) -> bool:
         """Wait for the work of an admitted thread, and return whether it is done.
 
-        Such a wait needs no admission.  But if no thread is left for other requests and all that are admitted are
-        stalled, those that came last give up.
+        Waiting needs no admission.  But if no thread is left for other requests and all admitted threads are stalled,
+        the waiting threads that arrived last give up.
         """
         thread = threading.get_ident()
         try:
             with self._released:
                 self._following[thread] = None
             while not done.wait(self._check_interval):
-                if self._has_to_give_up(thread):
+                if self._must_give_up(thread):
                     return done.is_set()
             return True
         finally:
             with self._released:
                 self._following.pop(thread, None)
 
-    def _has_to_give_up(self, thread: int) -> bool:
+    def _must_give_up(self, thread: int) -> bool:
         with self._released:
             if self._threads is None or not self._is_stalled():
                 return False
-            beyond = len(self._admitted) + len(self._following) - self._threads
-            return beyond > 0 and thread in [*self._following][-beyond:]
+            excess = len(self._admitted) + len(self._following) - self._threads
+            return excess > 0 and thread in [*self._following][-excess:]
 
     def _is_stalled(self) -> bool:
-        """Return whether threads are admitted, and none of them has had an answer for a while."""
+        """Whether there are admitted threads, and all of them are stalled."""
         return bool(self._admitted) and max(self._admitted.values()) + STALL_TIMEOUT <= time.monotonic()
 
     def note_progress(self) -> None:
-        """Note that the database has answered this thread, which is admitted."""
+        """Note that the database has answered the current thread, which must be admitted."""
         with self._released:
             self._admitted[threading.get_ident()] = time.monotonic()
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
-            # With a further thread they would not count as stalled for a while; then it would be stalled, too.
+            # Another thread would stall, too, and until then the threads would not count as stalled.
             if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
                 raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:

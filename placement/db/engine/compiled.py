@@ -1,8 +1,8 @@
-"""Statements that are compiled once, and then sent as text: those of every claim (docs/adr/0035).
+"""Statements that are compiled once and then sent as text, for claims (docs/adr/0035).
 
 At each execution, SQLAlchemy looks up the compiled form of a statement and expands its lists again, which takes more
-time than the driver does.  Here the text is kept, for each dialect and each number of list values, together with where
-its values come from.  ``exec_driver_sql`` sends it, so listeners, the log and errors work as for any other statement.
+time than the driver does.  This module keeps the text, for each dialect and each number of list values, and the sources
+of its values.  ``exec_driver_sql`` sends it, so listeners, the log and errors work as for any other statement.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import visitors
 
-#: The most values in the lists of one statement.  With more, SQLAlchemy executes it: its share of the time is small
-#: then, and it keeps no text for each number of values.
-_VALUES = 100
-#: The most rows of one INSERT, and of one that is sent together with others.
-_MANY, _FEW = 1000, 16
+#: List values in a compiled statement, at most.  SQLAlchemy executes longer ones: its share of the time is small then,
+#: and it does not keep a text for each number of values.
+_MAX_LIST_VALUES = 100
+#: Rows per INSERT, which bound the length of its text.  No limit on the number of variables applies: SQLite runs the
+#: statement once for each row, PostgreSQL receives all rows as one value, and MySQL's drivers put values into the text.
+_BATCH_SIZE = 1000
+#: Rows, at most, of each INSERT that is sent in one statement with others.
+_MAX_COMBINED_ROWS = 16
 
 #: Values by name: a row, or the parameters of a statement.
 Row = Mapping[str, Any]
@@ -31,18 +34,18 @@ class CompiledStatement:
     """A query, an UPDATE or a DELETE; its parameters with ``bindparam(..., expanding=True)`` are lists."""
 
     def __init__(self, statement: Any) -> None:
-        """Take a statement, which must give a value to every column that has a default."""
+        """Take a statement, which must set every column that has a default."""
         self._statement = statement
         binds = [part for part in visitors.iterate(statement) if isinstance(part, sa.BindParameter)]
         #: The names of the parameters that are lists.
         self._lists = tuple(dict.fromkeys(bind.key for bind in binds if bind.expanding))
-        #: By dialect, and by the number of values in each list.
+        #: By dialect and number of values in each list.
         self._texts = weakref.WeakKeyDictionary[Dialect, dict[tuple[int, ...], _Text]]()
 
     def execute(self, connection: Connection, parameters: Mapping[str, Any]) -> Any:
-        """Return the rows of a query, or for a change a result with ``rowcount``.  Raises what SQLAlchemy raises."""
+        """Return the rows of a query, or a result with ``rowcount`` for a change; raises SQLAlchemy's exceptions."""
         lengths = tuple([len(parameters[name]) for name in self._lists])
-        if sum(lengths) > _VALUES:
+        if sum(lengths) > _MAX_LIST_VALUES:
             return connection.execute(self._statement, parameters)
         texts = self._texts.setdefault(connection.dialect, {})
         text = texts.get(lengths)
@@ -52,7 +55,7 @@ class CompiledStatement:
         return text.rows(result) if result.returns_rows else result
 
 
-#: Turns rows into a text and its values.
+#: Turns rows into the text of an INSERT and its values.
 _Form = Callable[[Sequence[Row]], tuple[str, Any]]
 
 
@@ -60,17 +63,17 @@ class CompiledInsert:
     """An INSERT of any number of rows into some columns of a table."""
 
     def __init__(self, table: sa.Table, *columns: str, **expressions: sa.ColumnElement[Any]) -> None:
-        """Take the columns that every row has a value for, and expressions by which the database computes others."""
+        """Take the columns that every row sets, and expressions with which the database computes other columns."""
         self._table, self._columns, self._expressions = table, columns, expressions
         self._forms = weakref.WeakKeyDictionary[Dialect, _Form]()
 
     def execute(self, connection: Connection, rows: Sequence[Row]) -> None:
-        """Insert the rows, in their order; raises what SQLAlchemy raises."""
+        """Insert the rows, in order; raises SQLAlchemy's exceptions."""
         for text, values in self._batches(connection.dialect, rows):
             connection.exec_driver_sql(text, values)
 
     def execute_returning_ids(self, connection: Connection, rows: Sequence[Row], key: str) -> dict[Any, int]:
-        """Insert the rows, and return their ids by the values of the column ``key``, which must not be null."""
+        """Insert the rows, and return their ids by the value of the column ``key``, which must not be null."""
         if connection.dialect.insert_returning and connection.dialect.name != "sqlite":
             ids: dict[Any, int] = {}
             for text, values in self._batches(connection.dialect, rows):
@@ -85,21 +88,23 @@ class CompiledInsert:
         return {row[0]: row[1] for row in connection.execute(inserted)}
 
     def _batches(self, dialect: Dialect, rows: Sequence[Row]) -> Iterator[tuple[str, Any]]:
-        """Yield the statements that insert the rows, with their values."""
+        """Yield the text and the values of each statement that inserts a batch of the rows."""
         form = self._form(dialect)
-        for start in range(0, len(rows), _MANY):
-            yield form(rows[start : start + _MANY])
+        for start in range(0, len(rows), _BATCH_SIZE):
+            yield form(rows[start : start + _BATCH_SIZE])
 
     @classmethod
     def execute_together(cls, connection: Connection, inserts: Sequence[tuple[CompiledInsert, Sequence[Row]]]) -> None:
-        """Insert rows into different tables: in one statement if the server takes that and the rows are few.
+        """Insert rows into different tables, in one statement if the server supports it and the rows are few.
 
-        No row may refer to another one, because the order is undefined.  Raises what SQLAlchemy raises.
+        No row may refer to another one, because the order is undefined.  Raises SQLAlchemy's exceptions.
         """
         dialect, inserts = connection.dialect, [(insert, rows) for insert, rows in inserts if rows]
-        if len(inserts) > 1 and _takes_several(dialect) and all(len(rows) <= _FEW for _, rows in inserts):
+        are_few = all(len(rows) <= _MAX_COMBINED_ROWS for _, rows in inserts)
+        if len(inserts) > 1 and are_few and _combines_inserts(dialect):
             texts, values = zip(*[insert._form(dialect)(rows) for insert, rows in inserts], strict=True)
-            connection.exec_driver_sql(_several(dialect, texts), {name: each[name] for each in values for name in each})
+            parameters = {name: value for named in values for name, value in named.items()}
+            connection.exec_driver_sql(_combined(dialect, texts), parameters)
         else:
             for insert, rows in inserts:
                 insert.execute(connection, rows)
@@ -110,21 +115,21 @@ class CompiledInsert:
         return self._forms[dialect]
 
     @property
-    def _one_row(self) -> sa.Insert:
+    def _single_row_insert(self) -> sa.Insert:
         values: dict[str, Any] = {name: sa.bindparam(name) for name in self._columns} | self._expressions
         return sa.insert(self._table).values(values).inline()
 
     def _row_form(self, dialect: Dialect) -> _Form:
         """Return the form for SQLite, whose driver executes a single-row statement for each row, or for MySQL."""
-        one = _Text(self._one_row, dialect, dict.fromkeys(self._columns))
+        insert = _Text(self._single_row_insert, dialect, dict.fromkeys(self._columns))
         if dialect.name == "sqlite":
-            return lambda rows: (one.sql, [one.arranged(one.values(row)) for row in rows])
-        return _literal_form(one, self._table.name)
+            return lambda rows: (insert.sql, [insert.arranged(insert.values(row)) for row in rows])
+        return _literal_form(insert, self._table.name)
 
     def _json_form(self, dialect: Dialect) -> _Form:
-        """Return the form for PostgreSQL: all rows are one value, so that there is only one text, which is prepared.
+        """Return the form for PostgreSQL: all rows are one value, so that there is only one text to prepare.
 
-        Its driver takes time for each value, and more for each text that it has not prepared.
+        The driver spends time on each value, and more on each text that it has not prepared.
         """
         name = f"{self._table.name}_rows"
         types = [sa.column(column, self._table.c[column].type) for column in self._columns]
@@ -136,12 +141,12 @@ class CompiledInsert:
         return lambda rows: (sent.sql, {name: orjson.dumps(rows).decode()})
 
 
-def _literal_form(one: _Text, table: str) -> _Form:
-    """Return the form for MySQL, whose drivers spend most of their time converting values.
+def _literal_form(insert: _Text, table: str) -> _Form:
+    """Return the form for MySQL: integers are part of the text, and equal values of other types are sent once.
 
-    So integers are part of the text, and equal values of other types are sent once.
+    MySQL's drivers spend most of their time converting values.
     """
-    before, _, row_text = one.sql.partition(" VALUES ")
+    before, _, row_text = insert.sql.partition(" VALUES ")
 
     def form(rows: Sequence[Row]) -> tuple[str, Any]:
         names: dict[tuple[type, Any], str] = {}
@@ -149,24 +154,24 @@ def _literal_form(one: _Text, table: str) -> _Form:
         def literal(value: Any) -> str:
             if value is None or type(value) is int:
                 return "NULL" if value is None else str(value)
-            # The values of other tables have other names.
+            # The table's name is in it because INSERTs into several tables may be sent together.
             return f"%({names.setdefault((type(value), value), f'{table}_{len(names)}')})s"
 
-        texts = [row_text % one.arranged([literal(value) for value in one.values(row)]) for row in rows]
+        texts = [row_text % insert.arranged([literal(value) for value in insert.values(row)]) for row in rows]
         return f"{before} VALUES {', '.join(texts)}", {name: value for (_, value), name in names.items()}
 
     return form
 
 
-def _takes_several(dialect: Dialect) -> bool:
-    """Whether the server takes several INSERTs as one statement.
+def _combines_inserts(dialect: Dialect) -> bool:
+    """Whether the server supports several INSERTs in one statement.
 
-    MySQL can only accept texts of several statements, which would open the door to statements in values.
+    MySQL would have to accept several statements in every text, which makes SQL injection easier.
     """
     return dialect.name == "postgresql" or getattr(dialect, "is_mariadb", False)
 
 
-def _several(dialect: Dialect, inserts: Sequence[str]) -> str:
+def _combined(dialect: Dialect, inserts: Sequence[str]) -> str:
     if dialect.name == "postgresql":
         *others, last = inserts
         return "WITH " + ", ".join(f"insert_{number} AS ({text})" for number, text in enumerate(others)) + f" {last}"
@@ -174,13 +179,13 @@ def _several(dialect: Dialect, inserts: Sequence[str]) -> str:
 
 
 class _Text:
-    """The text of a statement for one dialect and given numbers of list values, and where its values come from."""
+    """The text of a statement for one dialect and given lengths of its lists, and the sources of its values."""
 
     def __init__(self, statement: Any, dialect: Dialect, parameters: Row) -> None:
-        """Take parameters to compile the statement with."""
+        """Compile the statement for lists as long as in these parameters."""
         compiled = statement.compile(dialect=dialect)
         if compiled.insert_prefetch or compiled.update_prefetch:
-            raise ValueError(f"a column of this statement has a default, which is not computed: {compiled}")
+            raise ValueError(f"the statement must set a column whose default is not computed: {compiled}")
         expanded = compiled.construct_expanded_state(dict(parameters))
         self.sql: str = expanded.statement
         lists = expanded.parameter_expansion
@@ -188,7 +193,7 @@ class _Text:
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
         #: The names in the text; None if its parameters are positional.
         self._names = None if compiled.positional else names
-        #: For each value its parameter, and the index in it if that is a list.
+        #: For each value, its parameter, and its index if that is a list.
         self._sources = [list_of.get(name, (name, None)) for name in names]
         #: Values that are part of the statement itself.
         self._constants = {name: expanded.parameters[name] for name, _ in self._sources if name not in parameters}
@@ -205,7 +210,7 @@ class _Text:
         return self._convert([given[name] if at is None else given[name][at] for name, at in self._sources])
 
     def arranged(self, values: Sequence[Any]) -> Any:
-        """Return the values as the text takes them: by name or by position."""
+        """Return the values by name or by position, as the text refers to them."""
         return tuple(values) if self._names is None else dict(zip(self._names, values, strict=True))
 
     def rows(self, result: sa.CursorResult[Any]) -> list[Any]:

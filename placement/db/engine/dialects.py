@@ -1,4 +1,4 @@
-"""What differs between SQLite, MariaDB/MySQL and PostgreSQL when connections are made."""
+"""Engines for SQLite, MariaDB/MySQL and PostgreSQL: their URLs, options, sessions and transactions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: The limit of MySQL's GROUP_CONCAT, in bytes.
-LONGEST_TEXT = 2**23
-#: In the facts about a pooled connection: its transaction was committed, and none has begun since.
+#: Bytes: the longest result of GROUP_CONCAT, on MySQL and MariaDB.
+GROUP_CONCAT_MAX_LEN = 2**23
+#: Key in a pooled connection's ``info``: its transaction was committed, and none has begun since.
 _COMMITTED = "committed"
 
 _DRIVERS = {"postgresql": ("psycopg", "psycopg2"), "mysql": ("pymysql", "MySQLdb"), "mariadb": ("pymysql", "MySQLdb")}
@@ -29,7 +29,7 @@ _SQLALCHEMY_NAMES = {"MySQLdb": "mysqldb"}
 
 
 def normalise(url: str | sa.URL) -> sa.URL:
-    """Return the URL with an installed driver if it names none.
+    """Return the URL; if it names no driver, add an installed one.
 
     Raises:
         sqlalchemy.exc.ArgumentError: The URL is malformed; the message contains no part of it.
@@ -46,15 +46,15 @@ def normalise(url: str | sa.URL) -> sa.URL:
 def _parsed(url: str | sa.URL) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except ValueError:  # its message shows the text in the place of the port, which may be part of a password
+    except ValueError:  # its message quotes the text in place of the port, which may be part of a password
         parsed = None
     if parsed is None or "@" in (parsed.host or ""):
-        raise exc.ArgumentError("what stands before the host is cut off too early: write @ as %40, : as %3A, / as %2F")
+        raise exc.ArgumentError("the URL is invalid: in the user and the password, write @ as %40, : as %3A, / as %2F")
     return parsed
 
 
 def in_memory(url: sa.URL) -> bool:
-    """Whether the database is SQLite's and in the memory of this process; it is used through one connection.
+    """Whether the database is an in-memory SQLite database, which is used through one connection.
 
     SQLite allows several connections to a named one (``vfs=memdb``), but its lock timeout does not work there.
     """
@@ -63,8 +63,8 @@ def in_memory(url: sa.URL) -> bool:
     )
 
 
-#: The settings of a setup that are options of Database, too.
-_OF_SESSIONS = ("mysql_sql_mode", "mysql_wsrep_sync_wait", "sqlite_synchronous")
+#: The fields of a setup that are session settings, and options of Database.
+_SESSION_SETTINGS = ("mysql_sql_mode", "mysql_wsrep_sync_wait", "sqlite_synchronous")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class Setup:
 
     @classmethod
     def of(cls, url: sa.URL, *, connect_timeout: int = 5, read_timeout: int | None = 30, **options: Any) -> Setup:
-        """Return the setup for options of ``create_engine`` and settings of the sessions; times are in seconds."""
-        session = {name: options[name] for name in _OF_SESSIONS if name in options}
+        """Return the setup for options of ``create_engine`` and session settings; times are in seconds."""
+        session = {name: options[name] for name in _SESSION_SETTINGS if name in options}
         engine = {name: value for name, value in options.items() if name not in session}
         return cls(url, engine, Timeouts(connect_timeout, read_timeout), **session)
 
@@ -93,7 +93,7 @@ class Setup:
 
 
 def writing_engine(setup: Setup) -> Engine:
-    """Return the engine for transactions: READ COMMITTED, and in SQLite one writer at a time from BEGIN on."""
+    """Return the engine for transactions: READ COMMITTED; on SQLite, one writer at a time, from BEGIN on."""
     if setup.backend == "sqlite":
         engine = sa.create_engine(setup.url, **_sqlite_options(setup))
         sa.event.listen(engine, "begin", _begin_immediate)
@@ -111,7 +111,7 @@ def reading_engine(setup: Setup, writing: Engine) -> Engine:
         engine = sa.create_engine(setup.url, **_sqlite_options(setup))
     else:
         engine = sa.create_engine(setup.url, isolation_level="AUTOCOMMIT", **_server_options(setup))
-        # In autocommit mode there is nothing to roll back; SQLAlchemy before 2.0.43 still sends the ROLLBACK.
+        # In autocommit mode there is nothing to roll back; SQLAlchemy before 2.0.43 sends a ROLLBACK anyway.
         engine.dialect.skip_autocommit_rollback = True
     if setup.backend in ("mysql", "mariadb"):
         sa.event.listen(engine, "connect", _set_up_reads)
@@ -141,22 +141,22 @@ _SNAPSHOT = {
 
 @contextlib.contextmanager
 def snapshot(connection: Connection) -> Iterator[None]:
-    """Have all statements of the block, on a connection for reads, see one committed state: that at its begin."""
+    """Have all statements of a block, on a connection for reads, see the state committed when the block begins."""
     if in_memory(connection.engine.url):
-        yield  # the only connection there is, so nothing else writes
+        yield  # this is the only connection, so nothing else writes
         return
     try:
         connection.exec_driver_sql(_SNAPSHOT[connection.dialect.name])
         yield
         connection.exec_driver_sql("COMMIT")
     except BaseException:
-        # The transaction may still be open: back in the pool, the connection would go on reading this state.
+        # The transaction may still be open; the connection, back in the pool, would keep reading this state.
         connection.invalidate()
         raise
 
 
 def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]) -> sa.Insert:
-    """Return an INSERT that, if the value of the unique ``column`` exists, locks that row and sets ``values`` there.
+    """Return an INSERT that locks the row with the same value of ``column``, if it exists, and sets ``values`` there.
 
     Args:
         column: The unique column.
@@ -170,15 +170,15 @@ def upsert(dialect: str, column: sa.Column[Any], **values: sa.ColumnElement[Any]
 
 
 def skips_locked_rows(dialect: sa.Dialect) -> bool:
-    """Return whether the server of a connection knows ``FOR UPDATE SKIP LOCKED``; SQLite has no locks of rows."""
+    """Whether the server supports ``FOR UPDATE SKIP LOCKED``; SQLite has no row locks."""
     if dialect.name in ("mysql", "mariadb"):
-        least = (10, 6) if getattr(dialect, "is_mariadb", False) else (8,)
-        return (dialect.server_version_info or ()) >= least
+        minimum = (10, 6) if getattr(dialect, "is_mariadb", False) else (8,)
+        return (dialect.server_version_info or ()) >= minimum
     return dialect.name == "postgresql"
 
 
 def _set_up_reads(connection: Any, _record: Any) -> None:
-    """Allow snapshots at any default isolation of the server."""
+    """Enable snapshots, whatever the server's default isolation level."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
@@ -202,7 +202,7 @@ def _begin_immediate(connection: Connection) -> None:
 
 
 def _session(setup: Setup, *, reads: bool) -> list[str]:
-    """Return the statements that begin a session."""
+    """Return the statements that set up a session."""
     backend = setup.backend
     if backend == "sqlite":
         return [
@@ -212,20 +212,20 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
     waits = setup.timeouts.session(backend, reads=reads)
     if backend in ("mysql", "mariadb"):
         variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
-        # Else GROUP_CONCAT cuts at 1024 bytes.
-        variables.append(f"group_concat_max_len = {LONGEST_TEXT}")
+        # MySQL's default truncates the result at 1024 bytes.
+        variables.append(f"group_concat_max_len = {GROUP_CONCAT_MAX_LEN}")
         if setup.mysql_sql_mode:
             variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
         return [f"SET SESSION {', '.join(variables)}"]
     if backend == "postgresql":
-        # Compiling a statement would take longer than any of this service runs: more than a second for a list.
+        # JIT compilation would take longer than any statement of this service runs: more than a second for a list.
         variables = ["TIME ZONE 'UTC'", "jit = off", f"lock_timeout = '{LOCK_TIMEOUT}s'", *waits]
         return ["; ".join(f"SET {variable}" for variable in variables)]
     return []
 
 
 def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
-    """Return the engine, set up so that every new connection gets the settings of its session."""
+    """Have every new connection of the engine get its session settings; return the engine."""
     backend = setup.backend
     statements = _session(setup, reads=reads)
     setup.timeouts.apply(engine)
@@ -233,7 +233,7 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
 
     def set_up(connection: Any, _record: Any) -> None:
         if backend == "sqlite":
-            # Else the driver begins transactions by itself, before the first INSERT.
+            # By default the driver begins a transaction before the first INSERT.
             connection.isolation_level = None
             _write_ahead(connection)
         cursor = connection.cursor()
@@ -251,19 +251,21 @@ def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
     return engine
 
 
-def _wait_for_other_nodes(cursor: Any, statements: int) -> None:
-    """Have a Galera node apply what others have committed before it runs statements of these kinds (ADR 41).
+def _wait_for_other_nodes(cursor: Any, sync_wait: int) -> None:
+    """Have a Galera node apply the commits of other nodes before certain statements (ADR 41).
 
-    Other servers may lack the variable.
+    Args:
+        sync_wait: The kinds of statements that wait, as a bit mask: the value of ``wsrep_sync_wait``, a variable that
+            other servers may lack.
     """
     cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
-    found = cursor.fetchone()
-    if found and found[1] == "ON":
-        cursor.execute(f"SET SESSION wsrep_sync_wait = {statements}")
+    variable = cursor.fetchone()
+    if variable and variable[1] == "ON":
+        cursor.execute(f"SET SESSION wsrep_sync_wait = {sync_wait}")
 
 
 def _write_ahead(connection: Any) -> None:
-    """Switch the file to write-ahead logging; waits for other connections, which SQLite does not do for this."""
+    """Switch the file to write-ahead logging; wait for other connections, because SQLite's own timeout does not."""
     deadline = time.monotonic() + LOCK_TIMEOUT
     while True:
         try:
@@ -276,7 +278,7 @@ def _write_ahead(connection: Any) -> None:
 
 
 def commit(connection: Connection) -> None:
-    """Commit the transaction, after which the connection must return to its pool."""
+    """Commit the transaction; the connection must then return to its pool."""
     connection.commit()
     connection.info[_COMMITTED] = True
 
@@ -284,10 +286,10 @@ def commit(connection: Connection) -> None:
 def _end_transaction(connection: Any, record: Any, _state: Any) -> None:
     """Roll back an open transaction when its connection returns to the pool.
 
-    After a COMMIT none is open; MySQL's drivers would send a ROLLBACK all the same.  After a COMMIT that failed one may
-    be open, although SQLAlchemy takes the transaction for ended then, and says that it was reset.
+    After a COMMIT none is open, but MySQL's drivers would send a ROLLBACK all the same.  After a failed COMMIT one may
+    be open, although SQLAlchemy considers the transaction ended, and reports that it was reset.
 
-    A connection that was detached from the pool has no record, and is closed after this.
+    A connection that was detached from the pool has no record, and is closed next.
     """
     is_committed = record is not None and record.info.pop(_COMMITTED, False)
     if not is_committed:

@@ -1,8 +1,9 @@
-"""Classification of driver errors: what an error of a database or its driver means for the attempt that met it.
+"""Classification of driver errors: what an error of a database or its driver means for the attempt that raised it.
 
 Databases and drivers report the same condition in many ways; placement/db/engine/error_codes.py lists them.  The class
-decides what follows: a collision is retried as a whole attempt, a lost connection once, a value that no column holds is
-the client's mistake, and any other error is an internal error.
+decides what happens next.  After a collision the whole attempt is retried, and after a lost connection it is retried
+once.  A database that denies access needs its operator, and a value that fits no column is the client's mistake.  Any
+other error is an internal error.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from placement.db.engine import error_codes
 from placement.db.engine.error_codes import Code, ErrorClass
 from placement.signals import ErrorLabel
 
-__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "label", "may_pass", "message"]
+__all__ = ["ErrorClass", "cause_of", "classify", "is_missing_table", "is_read_only", "is_transient", "label", "message"]
 
 _LABELS: dict[ErrorClass, ErrorLabel] = {
     ErrorClass.COLLISION: "lock_timeout",
@@ -28,11 +29,11 @@ _LABELS: dict[ErrorClass, ErrorLabel] = {
 
 
 def classify(error: BaseException) -> ErrorClass:
-    """Return the class of an error that was raised by a statement, a connect or a COMMIT."""
+    """Return the class of an error raised by a statement, a connect or a COMMIT."""
     if isinstance(error, exc.TimeoutError):
         return ErrorClass.LOST
-    # A duplicate or a missing parent row was committed by another transaction since this attempt read: another attempt
-    # reads it, and answers accordingly.
+    # Another transaction has committed the duplicate, or the deletion of the parent row, since this attempt read.  The
+    # next attempt sees it, and responds accordingly.
     if isinstance(error, exc.IntegrityError):
         return ErrorClass.COLLISION
     if isinstance(error, exc.DBAPIError):
@@ -40,8 +41,8 @@ def classify(error: BaseException) -> ErrorClass:
     return ErrorClass.VALUE if isinstance(error, (UnicodeError, OverflowError)) else ErrorClass.INTERNAL
 
 
-def may_pass(error: BaseException) -> bool:
-    """Return whether the same statement may succeed later: a connection was lost, or the statement met a lock.
+def is_transient(error: BaseException) -> bool:
+    """Whether the same statement may succeed later: a connection was lost, or the statement met a lock.
 
     A Galera node that cannot reach the others reports a lock wait timeout, for a SELECT as well.
     """
@@ -54,29 +55,26 @@ def _classify_driver(error: exc.DBAPIError) -> ErrorClass:
         return code.error_class
     if error.connection_invalidated:
         return ErrorClass.LOST
-    origin = error.orig
-    if isinstance(error, exc.DataError) or isinstance(origin, (UnicodeError, OverflowError)):
+    driver_error, text = error.orig, str(error.orig)
+    if isinstance(error, exc.DataError) or isinstance(driver_error, (UnicodeError, OverflowError)):
         return ErrorClass.VALUE
-    if any(words in str(origin) for words in error_codes.TOO_MANY_VALUES):
+    if any(words in text for words in error_codes.TOO_MANY_VALUES):
         return ErrorClass.VALUE
     if not _was_never_connected(error):
         return ErrorClass.INTERNAL
-    return (
-        ErrorClass.DENIED if any(words in str(origin) for words in error_codes.CONNECTION_DENIED) else ErrorClass.LOST
-    )
+    return ErrorClass.DENIED if any(words in text for words in error_codes.CONNECTION_DENIED) else ErrorClass.LOST
 
 
 def _was_never_connected(error: exc.DBAPIError) -> bool:
     """Whether no connection could be opened: PostgreSQL's drivers then raise OperationalError without a SQLSTATE."""
-    origin = error.orig
-    if not isinstance(error, exc.OperationalError) or isinstance(origin, sqlite3.Error):
+    if not isinstance(error, exc.OperationalError) or isinstance(error.orig, sqlite3.Error):
         return False
     state, number, _ = _numbers(error)
     return state is None and number is not None and not isinstance(number, int)
 
 
 def is_read_only(error: BaseException) -> bool:
-    """Whether the server takes no writes: it is not the primary, or no longer, and has committed nothing."""
+    """Whether the server refuses writes, because it is not, or no longer, the primary; it has committed nothing."""
     code = _code(error) if isinstance(error, exc.DBAPIError) else None
     return code is not None and code.read_only
 
@@ -94,12 +92,12 @@ def label(error: BaseException) -> ErrorLabel:
 
 def message(error: BaseException) -> str:
     """Return the driver's message on one line, without the statement or its values."""
-    origin = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
-    return " ".join(str(origin).split())
+    original = error.orig if isinstance(error, exc.DBAPIError) and error.orig is not None else error
+    return " ".join(str(original).split())
 
 
 def cause_of(failure: BaseException) -> str:
-    """Return the message of the driver error that a failure was raised from; empty if there is none."""
+    """Return the message of the driver error that caused a failure; empty if there is none."""
     return message(failure.__cause__) if failure.__cause__ else ""
 
 
@@ -112,7 +110,7 @@ def is_missing_table(error: BaseException) -> bool:
 
 
 def _code(error: exc.DBAPIError) -> Code | None:
-    """Return the entry of the tables for the error.  MySQL's numbers come first: they are finer than its SQLSTATEs."""
+    """Return the error's entry in the tables.  MySQL's number comes first: it is more specific than its SQLSTATE."""
     state, number, sqlite_number = _numbers(error)
     if isinstance(number, int):
         return error_codes.MYSQL.get(number)
@@ -122,8 +120,11 @@ def _code(error: exc.DBAPIError) -> Code | None:
 
 
 def _numbers(error: exc.DBAPIError) -> tuple[Any, Any, int]:
-    """Return PostgreSQL's SQLSTATE, MySQL's number and SQLite's code of the error; None, None and 0 if it has none."""
-    origin = error.orig
-    state = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
-    number = origin.args[0] if origin is not None and origin.args else None
-    return state, number, getattr(origin, "sqlite_errorcode", 0) & 0xFF
+    """Return PostgreSQL's SQLSTATE, MySQL's number and SQLite's code of the error; None, None and 0 if it has none.
+
+    Drivers without numbers have their message in the place of the number.
+    """
+    driver_error = error.orig
+    state = getattr(driver_error, "sqlstate", None) or getattr(driver_error, "pgcode", None)
+    number = driver_error.args[0] if driver_error is not None and driver_error.args else None
+    return state, number, getattr(driver_error, "sqlite_errorcode", 0) & 0xFF

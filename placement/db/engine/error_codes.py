@@ -1,8 +1,8 @@
 """Error codes of MySQL, MariaDB, PostgreSQL and SQLite: the class and the meaning of each.
 
 The tables list the codes that a statement, a connect or a COMMIT of this service can meet.  A code in no table is an
-internal error: a wrong statement, or a wrong use of the driver.  MySQL's numbers from 2000 to 2999 are those of its
-client libraries; 9001 is ProxySQL's.
+internal error: a wrong statement, or a wrong use of the driver.  MySQL's numbers from 2000 to 2999 belong to its client
+libraries; 9001 belongs to ProxySQL.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from placement.signals import ErrorLabel
 
 
 class ErrorClass(enum.Enum):
-    """What a driver error means for the transaction."""
+    """The meaning of a driver error for its transaction."""
 
     COLLISION = "another transaction was in the way; this one is rolled back"
-    LOST = "the server is gone, or cannot go on for now"
+    LOST = "the server is gone, or cannot continue for now"
     DENIED = "the server refuses this user, or has no such database, until an operator changes that"
     VALUE = "a value does not fit its column"
     INTERNAL = "the statement is wrong"
@@ -31,7 +31,7 @@ class Code(NamedTuple):
     error_class: ErrorClass
     reason: str
     label: ErrorLabel
-    #: Whether the server takes no writes while another one may; the transaction is rolled back.
+    #: Whether the server refuses writes, while another one may accept them; the transaction is rolled back.
     read_only: bool = False
 
 
@@ -66,7 +66,7 @@ MYSQL: Mapping[int, Code] = {
     1689: _collision("lock wait aborted, because a change of the schema waits for the table", "lock_timeout"),
     3101: _collision("failed certification in Group Replication, reported at COMMIT", "serialization"),
     3572: _collision("lock not available at once (NOWAIT)", "lock_timeout"),
-    # The server takes no writes
+    # The server refuses writes
     1036: _read_only("table is read only (InnoDB in read-only or forced recovery mode)"),
     1290: _read_only("server runs with --read-only or --super-read-only: a demoted primary"),
     1792: _read_only("transactions are read only by default on this server"),
@@ -112,7 +112,7 @@ MYSQL: Mapping[int, Code] = {
     1040: _lost("too many connections"),
     1041: _lost("out of resources"),
     1114: _lost("table or temporary space is full"),
-    1135: _lost("no thread can be created for the connection"),
+    1135: _lost("cannot create a thread for the connection"),
     1203: _lost("user has max_user_connections open"),
     1206: _lost("lock table is full: the buffer pool is too small"),
     1226: _lost("user has exceeded a limit per hour or of connections"),
@@ -134,7 +134,7 @@ MYSQL: Mapping[int, Code] = {
     1195: _lost("table is damaged, and was not repaired"),
     1296: _lost("error reported by the storage engine"),
     1297: _lost("temporary error reported by the storage engine"),
-    1467: _lost("the storage engine gives no auto-increment value"),
+    1467: _lost("storage engine failed to return an auto-increment value"),
     1534: _lost("binary log could not be written"),
     1598: _lost("binary log cannot be written"),
     1712: _lost("index is damaged"),
@@ -148,12 +148,12 @@ MYSQL: Mapping[int, Code] = {
     1049: _denied("no such database"),
     1129: _denied("host is blocked after many connection errors, until FLUSH HOSTS"),
     1130: _denied("host may not connect"),
-    1142: _denied("user may not do this with the table"),
-    1143: _denied("user may not do this with the column"),
+    1142: _denied("user lacks a privilege on the table"),
+    1143: _denied("user lacks a privilege on the column"),
     1227: _denied("user lacks a privilege"),
     1251: _denied("client does not support the authentication that the account requires"),
     1524: _denied("authentication plugin is not loaded"),
-    1698: _denied("wrong user, where no password is used"),
+    1698: _denied("wrong user, for an account without a password"),
     1820: _denied("password must be changed first"),
     1862: _denied("password has expired"),
     3118: _denied("MySQL 8: account is locked"),
@@ -179,17 +179,17 @@ MYSQL: Mapping[int, Code] = {
     1713: _value("row too large for the undo log"),
     3988: _value("MySQL 8: characters that cannot be converted to the other side's character set"),
     # Client libraries
-    2001: _lost("no socket can be created"),
-    2002: _lost("cannot connect by the local socket"),
+    2001: _lost("cannot create a socket"),
+    2002: _lost("cannot connect through the local socket"),
     2003: _lost("cannot connect"),
-    2004: _lost("no TCP socket can be created"),
+    2004: _lost("cannot create a TCP socket"),
     2005: _lost("host name cannot be resolved"),
     2006: _lost("server has gone away"),
     2008: _lost("client is out of memory"),
     2012: _lost("error in the handshake"),
     2013: _lost("connection was lost, or the server was silent for read_timeout seconds"),
-    2014: _lost("answers out of step with requests: an earlier statement was interrupted"),
-    2020: _value("packet larger than max_allowed_packet, noticed by the client library"),
+    2014: _lost("commands out of sync: an earlier statement was interrupted"),
+    2020: _value("packet larger than max_allowed_packet, detected by the client library"),
     2026: _lost("TLS failed"),
     2027: _lost("malformed packet"),
     2055: _lost("connection was lost in the middle of a packet"),
@@ -209,14 +209,14 @@ POSTGRESQL: Mapping[str, Code] = {
     "55006": _collision("object is in use", "lock_timeout"),
     "55P03": _collision("lock not available, or lock_timeout", "lock_timeout"),
     "72000": _collision("snapshot too old", "serialization"),
-    # A pooler that gives each transaction another session loses prepared statements
+    # A pooler that assigns another session to each transaction loses prepared statements
     "26000": _lost("prepared statement does not exist: another session behind a pooler"),
     "42P05": _lost("prepared statement exists already: another session behind a pooler"),
     # Accounts, privileges and databases
     "3D000": _denied("no such database"),
     "42501": _denied("user lacks a privilege"),
 }
-#: By the first two characters, where the state itself is not in the table.
+#: By the first two characters, for states that are not in the table themselves.
 POSTGRESQL_CLASSES: Mapping[str, Code] = {
     "08": _lost("connection exception"),
     "22": _value("data exception"),
@@ -247,15 +247,15 @@ SQLITE: Mapping[int, Code] = {
     sqlite3.SQLITE_CORRUPT: _lost("file is damaged"),
     sqlite3.SQLITE_FULL: _lost("disk full, or max_page_count"),
     sqlite3.SQLITE_INTERRUPT: _lost("statement was interrupted"),
-    sqlite3.SQLITE_IOERR: _lost("error of the file system"),
+    sqlite3.SQLITE_IOERR: _lost("file system error"),
     sqlite3.SQLITE_NOLFS: _lost("file is larger than the file system allows"),
     sqlite3.SQLITE_NOMEM: _lost("out of memory"),
-    sqlite3.SQLITE_NOTADB: _lost("file is no database"),
+    sqlite3.SQLITE_NOTADB: _lost("file is not a database"),
     sqlite3.SQLITE_PERM: _lost("access to the file was denied"),
     sqlite3.SQLITE_READONLY: _lost("file is read only, or was replaced"),
     sqlite3.SQLITE_AUTH: _denied("statement is not authorized"),
-    sqlite3.SQLITE_MISMATCH: _value("value of a wrong type"),
+    sqlite3.SQLITE_MISMATCH: _value("value of the wrong type"),
     sqlite3.SQLITE_TOOBIG: _value("string or blob too large"),
 }
-#: Parts of the messages of SQLite and psycopg for a statement with too many values; these errors have no code.
+#: Parts of the messages of SQLite and psycopg about a statement with too many values; these errors have no code.
 TOO_MANY_VALUES = ("too many SQL variables", "Expression tree is too large", "number of parameters must be between")

@@ -1,8 +1,8 @@
-"""Connections that still work but must not be used again: those of another process, or to a former primary.
+"""Replacement of connections that work but must not be used: to a former primary, or made by another process.
 
-Servers written in C (uWSGI) fork without Python's hooks; a child has the connections of its parent.
-After a switchover the old primary goes on answering reads from its outdated state.  The first write that it refuses
-discards all connections made before.  A process that only reads asks its server at intervals whether it takes writes.
+Servers written in C (uWSGI) fork without Python's hooks, so a child inherits the connections of its parent.
+After a switchover the old primary keeps answering reads from its outdated state.  The first write that it refuses
+discards all connections made before.  A process that only reads asks its server at intervals whether it is read-only.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Engine
 
-#: Seconds after which a connection for reads is asked again, before its next use, whether its server takes writes.
+#: Seconds between the checks, before a connection for reads is used, whether its server is read-only.
 CHECK_INTERVAL = 5.0
 
-_IS_READ_ONLY = {
+_READ_ONLY_QUERIES = {
     "postgresql": "SHOW transaction_read_only",
     "mysql": "SELECT @@global.read_only",
     "mariadb": "SELECT @@global.read_only",
@@ -28,33 +28,33 @@ _IS_READ_ONLY = {
 
 
 class Freshness:
-    """Shared by the pools of one database: the time before which their connections are stale."""
+    """The time before which the connections of one database are stale; shared by its pools."""
 
     def __init__(self) -> None:
         self._since = 0.0
 
     def discard_connections(self, began: float) -> None:
-        """Have every connection that exists now replaced before its next use.
+        """Have every existing connection replaced before its next use.
 
         Args:
-            began: When the attempt that lost its server began (monotonic clock).  If connections were discarded after
-                that, by another attempt that lost the same server, nothing is done.
+            began: The time, by the monotonic clock, at which the attempt that lost its server began.  If another
+                attempt that lost the same server has discarded the connections since, nothing happens.
         """
         if began > self._since:
             self._since = time.monotonic()
 
     def watch(self, engine: Engine, *, reads: bool) -> None:
-        """Replace connections of the engine's pool that are stale or of another process.
+        """Replace the connections of the engine's pool that are stale or were made by another process.
 
         Args:
-            reads: Whether those to a server that takes no writes are replaced, too.
+            reads: Whether connections to a read-only server are replaced, too.
         """
-        question = _IS_READ_ONLY.get(engine.url.get_backend_name()) if reads else None
+        query = _READ_ONLY_QUERIES.get(engine.url.get_backend_name()) if reads else None
         driver_error = engine.dialect.loaded_dbapi.Error
 
-        def note_origin(_connection: Any, record: Any) -> None:
+        def note_creation(_connection: Any, record: Any) -> None:
             record.info["process"] = os.getpid()
-            record.info["made"] = record.info["asked"] = time.monotonic()
+            record.info["made"] = record.info["checked"] = time.monotonic()
 
         def check(connection: Any, record: Any, fairy: Any) -> None:
             if record.info["process"] != os.getpid():
@@ -63,28 +63,28 @@ class Freshness:
             if record.info["made"] <= self._since:
                 raise exc.DisconnectionError("made before the server was lost")
             now = time.monotonic()
-            if question is None or now - record.info["asked"] < CHECK_INTERVAL:
+            if query is None or now - record.info["checked"] < CHECK_INTERVAL:
                 return
-            record.info["asked"] = now
+            record.info["checked"] = now
             try:
-                read_only = str(_answer(connection, question)).lower() not in ("0", "off")
+                read_only = str(_scalar(connection, query)).lower() not in ("0", "off")
             except driver_error as error:
                 raise exc.DisconnectionError("the connection is broken") from error
             if read_only:
-                raise exc.DisconnectionError("the server takes no writes")
+                raise exc.DisconnectionError("the server is read-only")
 
-        sa.event.listen(engine, "connect", note_origin)
+        sa.event.listen(engine, "connect", note_creation)
         sa.event.listen(engine, "checkout", check)
 
 
 def _abandon(record: Any, fairy: Any) -> None:
-    """Leave the connection open, which is the parent's."""
-    # One more reference, so that it is never collected: mysqlclient would tell the server that the session is over.
+    """Detach the connection without closing it, since the parent uses it."""
+    # One more reference keeps it from being collected, because mysqlclient would then end the session at the server.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(fairy.dbapi_connection))
     record.dbapi_connection = fairy.dbapi_connection = None
 
 
-def _answer(connection: Any, question: str) -> Any:
+def _scalar(connection: Any, query: str) -> Any:
     with contextlib.closing(connection.cursor()) as cursor:
-        cursor.execute(question)
+        cursor.execute(query)
         return cursor.fetchone()[0]

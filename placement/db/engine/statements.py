@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from placement import signals
 
 _PACKAGE = Path(__file__).parents[2]
-#: Paths that every statement passes through, so that their lines do not show its source.
+#: Code that all statements pass through, so that its lines do not show the source of a statement.
 _INTERNALS = tuple(
     str(_PACKAGE / name)
     for name in (
@@ -39,15 +39,15 @@ def log(verbosity: int) -> None:
 
 
 def add_source_comments(engine: Engine) -> None:
-    """Add to each statement of the engine a comment with the file and line of this package that it comes from."""
+    """Add a comment to each statement of the engine: the file and line of this package that it comes from."""
     sa.event.listen(engine, "before_cursor_execute", _add_comment, retval=True)
 
 
 def publish(engine: Engine) -> None:
-    """Publish each statement of the engine, and its seconds as the timing "sql".
+    """Publish each statement of the engine, and its duration as the timing "sql".
 
-    BEGIN counts where it is sent as a statement; COMMIT is timed where it is sent.  A statement that fails counts too:
-    a request may be slow because it waited for a lock until the timeout.
+    BEGIN counts if it is sent as a statement; COMMIT is timed by its callers.  A statement that fails counts, too: a
+    request may be slow because it waited for a lock until the timeout.
     """
     if sa.event.contains(engine, "before_cursor_execute", _begin):
         return
@@ -67,7 +67,7 @@ def _end(_connection: Any, _cursor: Any, statement: str, *_: Any, error: str = "
 
 
 def _end_failed(failed: Any) -> None:
-    if failed.execution_context is not None:  # otherwise nothing was sent
+    if failed.execution_context is not None:  # otherwise no statement was sent
         _end(None, None, failed.statement, error=type(failed.original_exception).__name__)
 
 

@@ -1,9 +1,8 @@
 """Time limits on waiting for a server that is silent: frozen, cut off, or blocked by another session.
 
-Each driver has its own options.  PyMySQL and mysqlclient limit every read of the socket.  libpq limits only what TCP
-can see, a peer that acknowledges nothing; but the kernel of a frozen server still acknowledges.  So the waiting of
-psycopg is limited too (bounded_psycopg.py).  psycopg2 waits inside libpq, where it has no other limit
-(docs/deployment.rst).
+Each driver has its own options.  PyMySQL and mysqlclient limit every read of the socket.  libpq can only detect a peer
+that acknowledges no packets, but the kernel of a frozen server still acknowledges them.  So the waits of psycopg are
+limited, too (bounded_psycopg.py).  psycopg2 waits inside libpq, without another limit (docs/deployment.rst).
 """
 
 from __future__ import annotations
@@ -14,26 +13,26 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect, Engine
 
-#: Seconds to wait for another transaction's lock; after that the attempt has collided.
+#: Seconds to wait for another transaction's lock; after that, the attempt has collided.
 LOCK_TIMEOUT = 10
-#: Seconds after which the server ends a transaction, with its locks, whose client is silent: it may be gone.
+#: Seconds after which the server ends a transaction, with its locks, whose client is silent and may be gone.
 _IDLE_TRANSACTION = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds until a server counts as gone."""
+    """Seconds after which a server counts as lost."""
 
-    #: To open a connection, the handshake included.
+    #: While a connection is opened, the handshake included.
     connect: int = 5
-    #: Without an answer while a statement runs; None is no limit.
+    #: Without an answer while a statement runs; None for no limit.
     silence: int | None = 30
 
     def connect_args(self, url: sa.URL) -> dict[str, Any]:
-        """Return the arguments of the driver's ``connect``; those that the URL gives are left out."""
+        """Return the arguments of the driver's ``connect``, except for arguments that the URL sets."""
         driver = url.get_driver_name()
         if driver == "pymysql":
-            # Its connect_timeout does not cover the handshake; until that is done, the read timeout is the same.
+            # Its connect_timeout does not cover the handshake; the other timeouts do, until ``apply`` replaces them.
             arguments = {"connect_timeout": self.connect, "read_timeout": self.connect, "write_timeout": self.connect}
         elif driver == "mysqldb":
             arguments = {"connect_timeout": self.connect}
@@ -70,7 +69,7 @@ class Timeouts:
         if backend == "postgresql":
             idle = f"idle_in_transaction_session_timeout = '{_IDLE_TRANSACTION}s'"
             return [idle, f"statement_timeout = '{self.silence}s'"] if reads else [idle]
-        # Executable comments: /*M!...*/ is read by MariaDB only, /*!50708 ...*/ by MySQL (which lacks the others).
+        # Executable comments: only MariaDB reads /*M!...*/, only MySQL /*!50708 ...*/; it lacks MariaDB's variables.
         waits = f"lock_wait_timeout = {LOCK_TIMEOUT} /*M!100300 , idle_transaction_timeout = {_IDLE_TRANSACTION} */"
         limit = (
             f" /*M!100300 , max_statement_time = {self.silence} */"
@@ -97,5 +96,5 @@ class Timeouts:
         return connection
 
 
-#: For commands and changes of the schema.
+#: No limit on statements, for commands and changes of the schema.
 UNBOUNDED = Timeouts(silence=None)

@@ -1,6 +1,6 @@
-"""TLS to MariaDB and MySQL: a URL with ``ssl_ca`` has the certificate and the host name of the server verified.
+"""TLS to MariaDB and MySQL: with ``ssl_ca`` in the URL, the server's certificate and host name are verified.
 
-libpq does what ``sslmode`` says, and needs nothing here (docs: tls-to-the-database).
+libpq follows ``sslmode``, and needs nothing here (docs: tls-to-the-database).
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect, Engine
 
 _FILES = ("ssl_ca", "ssl_cert", "ssl_key")
-#: The number of the client libraries' own errors of TLS.
+#: The client libraries' error number for TLS.
 _TLS_FAILED = 2026
 
 
 def connect_args(url: sa.URL) -> dict[str, Any]:
-    """Return arguments of the driver's ``connect``, beside those that SQLAlchemy makes of the URL."""
+    """Return arguments of the driver's ``connect`` that SQLAlchemy does not derive from the URL."""
     driver, query = url.get_driver_name(), url.query
     if driver == "mysqldb" and "ssl_ca" in query and "ssl_mode" not in query:
-        # With an authority alone, MariaDB's client library accepts a certificate of any name, and a server without TLS.
+        # With only an authority, MariaDB's client library accepts any host name, and a server without TLS.
         return {"ssl_mode": "VERIFY_IDENTITY"}
     if driver == "pymysql" and not query.keys().isdisjoint({"ssl_verify_cert", "ssl_verify_identity"}):
         # SQLAlchemy passes the files in a dictionary, which PyMySQL replaces if it has one of these two arguments.
@@ -28,7 +28,7 @@ def connect_args(url: sa.URL) -> dict[str, Any]:
 
 
 def apply(engine: Engine) -> None:
-    """Have PyMySQL report an unreadable file of a certificate as other drivers do."""
+    """Have PyMySQL report an unreadable certificate file as other drivers do."""
     files = [str(engine.url.query[name]) for name in _FILES if name in engine.url.query]
     if not files or engine.url.get_driver_name() != "pymysql":
         return
@@ -36,7 +36,7 @@ def apply(engine: Engine) -> None:
     def connect(dialect: Dialect, _record: Any, arguments: Any, named: dict[str, Any]) -> Any:
         try:
             return dialect.connect(*arguments, **named)
-        except OSError as error:  # ssl.SSLError, too; errors of the handshake are the driver's own
+        except OSError as error:  # or its subclass ssl.SSLError; the driver wraps errors of the handshake
             sentence = f"TLS: {error} ({', '.join(files)})"
             raise dialect.loaded_dbapi.OperationalError(_TLS_FAILED, sentence) from error
 

@@ -1,7 +1,7 @@
 """Idempotent steps of a revision.
 
-MySQL commits every change of the schema implicitly: a run that is killed has taken some steps of a revision and not
-others, and the next run continues after them.
+MySQL commits every change of the schema implicitly: a run that is killed may have completed only some steps of a
+revision, and the next run continues after them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a database looks like: its tables, its revision, its clock.
+"""The schema of a database: its tables, its revision, its clock.
 
 tables              the tables
 schema, revisions   the revision of a database, and the ways to change it
-clock               the time of a database
+clock               the database's time, as an SQL expression
 """

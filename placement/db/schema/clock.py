@@ -1,4 +1,4 @@
-"""The database's clock: one clock for all workers, whose hosts have clocks of their own."""
+"""The database's clock: one clock for all workers, because the clocks of their hosts may differ."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sqlalchemy.sql.functions import FunctionElement
 
 
 class Clock(FunctionElement[datetime.datetime]):
-    """The time at which the statement began: UTC, naive, with microseconds (on SQLite: milliseconds).
+    """The time at which the statement began: UTC, naive, in microseconds (on SQLite: milliseconds).
 
-    It is one value for the whole statement, so that a database can compare it with an index.
+    It is constant within a statement, so that the database can use an index for a comparison with it.
     """
 
     name = "clock"
@@ -21,7 +21,7 @@ class Clock(FunctionElement[datetime.datetime]):
     inherit_cache = True
 
 
-#: The time of the statement, as an expression.
+#: The time at which the statement began.
 CLOCK = Clock()
 
 
@@ -32,11 +32,11 @@ def _on_mysql(_element: Clock, _compiler: Any, **_options: Any) -> str:
 
 @compiles(Clock, "postgresql")
 def _on_postgresql(_element: Clock, _compiler: Any, **_options: Any) -> str:
-    # Not that of the transaction, which may have waited for a lock since.
+    # Not the time of the transaction, which may have waited for a lock since it began.
     return "timezone('UTC', statement_timestamp())"
 
 
 @compiles(Clock, "sqlite")
 def _on_sqlite(_element: Clock, _compiler: Any, **_options: Any) -> str:
-    # With the six digits in which SQLAlchemy stores dates there: they are compared as texts.
+    # With six decimals, because SQLAlchemy stores dates so there, and they are compared as texts.
     return "strftime('%Y-%m-%d %H:%M:%f000', 'now')"

@@ -1,7 +1,7 @@
-"""The revisions of the schema, kept by alembic, and additions that have no revision.
+"""The revisions of the schema, applied by alembic, and the tables of extensions, which have no revision.
 
-``schema`` imports this module only when it needs it: importing alembic takes a tenth of the start, and a schema that is
-current does not need alembic.
+``schema`` imports this module on demand: importing alembic takes a tenth of the startup time, and a current schema does
+not need alembic.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from placement.db.schema import tables
 
 
 def upgrade(connection: Connection, revision: str) -> None:
-    """Upgrade to the revision; raises SchemaError if it does not exist, or if a step on the way refuses some rows."""
+    """Upgrade to the revision; raises SchemaError if it does not exist, or if a step refuses rows of the database."""
     with _refusals():
         command.upgrade(configuration(connection), revision)
 
 
 def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
-    """Add what the database lacks of tables that have no revision: whole tables, columns and indexes."""
+    """Add the tables, columns and indexes that the database lacks; these tables have no revision."""
     alembic = Operations(MigrationContext.configure(connection))
     with _collated(connection, additions):
         tables.metadata.create_all(connection, additions)
         for table in additions:
-            found = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
+            present = {column["name"] for column in sa.inspect(connection).get_columns(table.name)}
             for column in table.columns:
-                if column.name not in found:
+                if column.name not in present:
                     alembic.add_column(table.name, column)
             for index in table.indexes:
                 index.create(connection, checkfirst=True)
@@ -47,22 +47,22 @@ def complete(connection: Connection, additions: Sequence[sa.Table]) -> None:
 
 @contextlib.contextmanager
 def _collated(connection: Connection, additions: Iterable[sa.Table]) -> Iterator[None]:
-    """While the block creates columns that are joined with others, give them the collation of those.
+    """Give new columns the collation of the columns that they are joined with, while the block creates them.
 
-    The database's default may have changed, or a backup was restored into a new database with another one, and MySQL
-    does not compare columns with different collations of one character set ("Illegal mix of collations").
+    The database's default collation may have changed, or a backup may have been restored into a database with another
+    default, and MySQL does not compare columns with different collations ("Illegal mix of collations").
     """
     types: dict[sa.Column[Any], Any] = {
         column: column.type for table in additions for column in table.columns if "like" in column.info
     }
-    found = sa.text(
+    collation_of = sa.text(
         "SELECT character_set_name, collation_name FROM information_schema.columns "
         "WHERE table_schema = DATABASE() AND table_name = :table AND column_name = :column"
     )
     try:
         for column in types if connection.dialect.name in ("mysql", "mariadb") else ():
             like = column.info["like"]
-            charset, collation = connection.execute(found, {"table": like.table.name, "column": like.name}).one()
+            charset, collation = connection.execute(collation_of, {"table": like.table.name, "column": like.name}).one()
             column.type = mysql.VARCHAR(types[column].length, charset=charset, collation=collation)
         yield
     finally:
@@ -77,13 +77,13 @@ def downgrade(connection: Connection, revision: str) -> None:
 
 
 def stamp(connection: Connection, revision: str) -> None:
-    """Replace the recorded revision with this one; raises SchemaError if it does not exist."""
+    """Record this revision instead of the current one; raises SchemaError if it does not exist."""
     with _refusals():
         command.stamp(configuration(connection), revision, purge=True)
 
 
 def check(revision: str) -> None:
-    """Raise SchemaError if there is no such revision."""
+    """Raise SchemaError unless the revision exists."""
     with _refusals():
         _scripts().get_revisions(revision)
 
@@ -94,14 +94,14 @@ def known() -> set[str]:
         return {script.revision for script in _scripts().walk_revisions()}
 
 
-def beyond(revision: str) -> set[str]:
+def later_than(revision: str) -> set[str]:
     """Return the ids of the revisions after this one."""
     with _refusals():
         return {script.revision for script in _scripts().iterate_revisions("head", revision)}
 
 
 def configuration(connection: Connection | None = None) -> Config:
-    """Return alembic's configuration for these revisions and a connection."""
+    """Return alembic's configuration for these revisions and the connection."""
     config = Config()
     config.set_main_option("script_location", "placement.db:migrations")
     config.attributes["connection"] = connection

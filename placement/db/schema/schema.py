@@ -19,25 +19,26 @@ from placement.db.schema import tables
 
 LOG = logging.getLogger(__name__)
 
-#: The newest revision: the schema that placement.db.schema.tables describes.
+#: The newest revision: the schema of placement.db.schema.tables.
 HEAD = "b91d4e7f20ac"
-#: The newest revisions of other Placement implementations: of current releases, and of older ones.
+#: The newest revisions of other Placement implementations: in current releases, and in older ones.
 COMMON_HEADS = ("a082b8bb98d0", "422ece571366")
-#: Seconds to wait for another process that is changing the schema.
+#: Seconds to wait for another process that changes the schema.
 SCHEMA_LOCK_TIMEOUT = 300
 _LOCK_NAME = "placement-schema"
 _LOCK_NUMBER = 0x706C6163656D656E  # "placemen": PostgreSQL names locks by 64 bits
-#: Seconds for which a process counts as writing after its writer's last maintenance; that runs once a minute.
-SERVED = 120
-_TOO_LONG = "Another process has been changing the schema for %d seconds."
+#: Seconds after the last maintenance of a feed writer during which the database counts as in use.  Maintenance runs
+#: once a minute.
+QUIET_PERIOD = 120
+_LOCK_TIMED_OUT = "Another process has been changing the schema for %d seconds. Try again when it has finished."
 
 
 class UnknownRevision(errors.SchemaError):
-    """The database is at a revision that this program does not know; the text names it."""
+    """The database is at a revision that this release does not know; the message names it."""
 
 
 class State(enum.Enum):
-    """How the schema of a database relates to this program."""
+    """The state of a database's schema, as this release sees it."""
 
     MISSING = "missing"
     OLDER = "older"
@@ -48,8 +49,8 @@ class State(enum.Enum):
 _FINDINGS = {
     State.MISSING: 'The database has no tables yet. Run "placement-manage db sync".',
     State.OLDER: 'The database is at revision %(version)s, not yet at %(head)s. Run "placement-manage db sync".',
-    State.UNKNOWN: "The database is at revision %(version)s, which this program does not know: "
-    "a newer version or another program made it.",
+    State.UNKNOWN: "The database is at revision %(version)s, which this release does not know: "
+    "a newer release or another program created it.",
 }
 
 
@@ -58,11 +59,11 @@ class Addition:
     """The tables of an extension; :func:`sync` adds the tables, columns and indexes that the database lacks.
 
     Args:
-        tables: Those of ``placement.db.schema.tables.metadata``.  A column that a later version adds is nullable, or
-            has a default of the server, for the rows that are there; constraints come with their table only.  With a
-            column of the core as ``like`` in its ``info`` a column gets the collation of that one, to be joined with.
-        losses: Returns a sentence on rows that cannot be made again, and that :func:`release` would drop; empty if
-            there are none.
+        tables: Tables in ``placement.db.schema.tables.metadata``.  A column that a later version adds must be nullable
+            or have a server default, because of existing rows; constraints are added only with their table.  A column
+            that is joined with a column of the core names it in ``info["like"]``, to get the same collation.
+        losses: Returns a sentence about the irreplaceable rows that :func:`release` would drop; empty if there are
+            none.
     """
 
     tables: Sequence[sa.Table]
@@ -73,25 +74,25 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
     """Upgrade the schema to ``revision``; several processes may do so at once.
 
     Args:
-        additions: Their tables are brought up to date, too, if ``revision`` is "head".
+        additions: Their tables are completed, too, if ``revision`` is "head".
 
     Raises:
-        UnknownRevision: The database is at no revision of this program.
-        SchemaError: The tables are of another program, or a revision refuses some rows.
+        UnknownRevision: This release does not know the revision of the database.
+        SchemaError: The tables belong to another program, or a revision refuses rows of the database.
     """
     with _exclusively(engine) as connection:
         _refuse_unversioned(connection)
-        found = _version(connection)
-        if _state(found) is State.UNKNOWN:
-            raise UnknownRevision(_FINDINGS[State.UNKNOWN] % {"version": found})
-        if (found, revision) != (HEAD, "head"):
+        current = _version(connection)
+        if _state(current) is State.UNKNOWN:
+            raise UnknownRevision(_FINDINGS[State.UNKNOWN] % {"version": current})
+        if (current, revision) != (HEAD, "head"):
             from placement.db.schema import revisions  # imports alembic
 
             revisions.upgrade(connection, revision)
         if revision == "head" and (missing := _lacking(connection, additions)):
             from placement.db.schema import revisions
 
-            LOG.info("Adding what extensions need: %s", ", ".join(missing))
+            LOG.info("Adding tables, columns or indexes of extensions: %s", ", ".join(missing))
             revisions.complete(connection, _tables_of(additions))
 
 
@@ -104,40 +105,40 @@ def release(
     additions: Sequence[Addition] = (),
     discarded: Sequence[Addition] = (),
 ) -> None:
-    """Downgrade the schema to what another Placement implementation knows; no process may be serving it.
+    """Downgrade the schema to one that another Placement implementation knows; the service must not be running.
 
     Args:
-        revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older one only
-            loses our tables.
-        force: Do it even if a process of this service wrote to the database a short time ago.
-        discard_leases: Do it even if there are claims with an end, which they lose.
+        revision: The newest revision of that implementation, one of COMMON_HEADS.  A database at an older revision
+            only loses the tables that this service adds.
+        force: Whether to go on if a process of this service wrote to the database recently.
+        discard_leases: Whether to go on if there are leases, whose expiry is lost.
         additions: Their tables are dropped.
-        discarded: Those that are dropped even if rows are lost.
+        discarded: The additions whose tables are dropped even if rows are lost.
 
     Raises:
-        SchemaError: A process wrote a short time ago, rows of an addition or ends of claims would be lost, or the
-            database has no schema, or one of an unknown revision.
+        SchemaError: A process wrote recently, rows of an addition or the expiry of leases would be lost, or the
+            database has no schema or an unknown revision.
     """
     from placement.db.schema import revisions
 
     with _exclusively(engine) as connection:
-        found = _version(connection)
-        if _state(found) in (State.MISSING, State.UNKNOWN):
-            raise errors.SchemaError(_FINDINGS[_state(found)] % {"version": found})
+        current = _version(connection)
+        if _state(current) in (State.MISSING, State.UNKNOWN):
+            raise errors.SchemaError(_FINDINGS[_state(current)] % {"version": current})
         if not force:
-            _refuse_while_served(connection)
-        for each in additions:
-            if each.losses and each not in discarded and (sentence := each.losses(connection)):
+            _refuse_while_in_use(connection)
+        for addition in additions:
+            if addition.losses and addition not in discarded and (sentence := addition.losses(connection)):
                 raise errors.SchemaError(sentence)
         if not discard_leases:
             _refuse_with_leases(connection)
         tables.metadata.drop_all(connection, tables=_tables_of(additions))
-        if found in revisions.beyond(revision):
+        if current in revisions.later_than(revision):
             revisions.downgrade(connection, revision)
-        tables.metadata.drop_all(connection, tables=tables.OURS)  # a downgrade leaves them if the revision was stamped
+        tables.metadata.drop_all(connection, tables=tables.OURS)  # still there if the revision was stamped
         shared = {table.name for table in tables.CORE} | {"alembic_version"}
         if left := sorted(set(sa.inspect(connection).get_table_names()) - shared):
-            LOG.warning("Tables stay that no installed extension has: %s.", ", ".join(left))
+            LOG.warning("Tables that belong to no installed extension are kept: %s.", ", ".join(left))
 
 
 def version(engine: Engine) -> str | None:
@@ -147,42 +148,42 @@ def version(engine: Engine) -> str | None:
 
 
 def stamp(engine: Engine, revision: str) -> None:
-    """Record ``revision`` ("head", or an id) as that of the schema, and change nothing else.
+    """Record ``revision`` ("head", or an id) as the revision of the schema, and change nothing else.
 
     Raises:
         SchemaError: There is no such revision.
     """
     from placement.db.schema import revisions
 
-    revisions.check(revision)  # before the purge of the old one, which MySQL does not roll back
+    revisions.check(revision)  # before the old one is deleted, which MySQL does not roll back
     with _exclusively(engine) as connection:
         revisions.stamp(connection, revision)
 
 
 def state(engine: Engine) -> State:
-    """Return how the schema relates to this program."""
+    """Return the state of the schema."""
     return _state(version(engine))
 
 
 def finding(engine: Engine, additions: Sequence[Addition] = ()) -> str | None:
-    """Return the finding about the schema; None if it is current, and has the tables of the additions."""
-    found = version(engine)
-    template = _FINDINGS.get(_state(found))
+    """Return the finding about the schema; None if it is current and includes the tables of the additions."""
+    current = version(engine)
+    template = _FINDINGS.get(_state(current))
     if template:
-        return template % {"version": found, "head": HEAD}
+        return template % {"version": current, "head": HEAD}
     with engine.connect() as connection:
         missing = _lacking(connection, additions)
     return f'The database lacks {", ".join(missing)}. Run "placement-manage db sync".' if missing else None
 
 
 def require_current(engine: Engine, additions: Sequence[Addition] = ()) -> None:
-    """Raise SchemaError if the schema is not that of this program."""
-    if found := finding(engine, additions):
-        raise errors.SchemaError(found)
+    """Raise SchemaError unless the schema is current and includes the tables of the additions."""
+    if sentence := finding(engine, additions):
+        raise errors.SchemaError(sentence)
 
 
 def lacking(engine: Engine, additions: Sequence[Addition] = ()) -> list[str]:
-    """Return the tables that this program uses and the database lacks, and ``table.column`` of such columns."""
+    """Return the tables that the database lacks, and ``table.column`` for each missing column of other tables."""
     with engine.connect() as connection:
         return _missing(sa.inspect(connection), [*tables.CORE, *_tables_of(additions)])
 
@@ -193,16 +194,16 @@ def _lacking(connection: Connection, additions: Sequence[Addition]) -> list[str]
         return []
     inspector, wanted = sa.inspect(connection), {table.name: table for table in _tables_of(additions)}
     missing = set(_missing(inspector, wanted.values()))
-    for (_, name), found in inspector.get_multi_indexes(filter_names=[*wanted]).items():
-        present = {index["name"] for index in found}
+    for (_, name), indexes in inspector.get_multi_indexes(filter_names=[*wanted]).items():
+        present = {index["name"] for index in indexes}
         missing |= {str(index.name) for index in wanted[name].indexes if index.name not in present}
     return sorted(missing)
 
 
 def _missing(inspector: sa.Inspector, wanted: Collection[sa.Table]) -> list[str]:
-    """Return those of the tables that the database lacks, and ``table.column`` of columns that it lacks."""
-    found = inspector.get_multi_columns(filter_names=[table.name for table in wanted])
-    present = {table: {column["name"] for column in columns} for (_, table), columns in found.items()}
+    """Return the wanted tables that the database lacks, and ``table.column`` for each missing column of the others."""
+    columns_of = inspector.get_multi_columns(filter_names=[table.name for table in wanted])
+    present = {table: {column["name"] for column in columns} for (_, table), columns in columns_of.items()}
     columns = (column for table in wanted if table.name in present for column in table.columns)
     return sorted(
         [table.name for table in wanted if table.name not in present]
@@ -211,17 +212,17 @@ def _missing(inspector: sa.Inspector, wanted: Collection[sa.Table]) -> list[str]
 
 
 def _tables_of(additions: Sequence[Addition]) -> list[sa.Table]:
-    return [table for each in additions for table in each.tables]
+    return [table for addition in additions for table in addition.tables]
 
 
-def _state(found: str | None) -> State:
-    if found is None:
+def _state(revision: str | None) -> State:
+    if revision is None:
         return State.MISSING
-    if found == HEAD:
+    if revision == HEAD:
         return State.CURRENT
     from placement.db.schema import revisions
 
-    return State.OLDER if found in revisions.known() else State.UNKNOWN
+    return State.OLDER if revision in revisions.known() else State.UNKNOWN
 
 
 def _version(connection: Connection) -> str | None:
@@ -234,7 +235,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _refuse_unversioned(connection: Connection) -> None:
-    """Raise SchemaError if the database has tables of our names but no revision: they may be of another program."""
+    """Raise SchemaError if tables with our names exist, but no revision: they may belong to another program."""
     present = set(sa.inspect(connection).get_table_names())
     unversioned = sorted(present & set(tables.metadata.tables))
     if unversioned and "alembic_version" not in present:
@@ -244,35 +245,35 @@ def _refuse_unversioned(connection: Connection) -> None:
         )
 
 
-def _refuse_while_served(connection: Connection) -> None:
-    """Raise SchemaError if a process of this service wrote a short time ago, by the clock of the database."""
+def _refuse_while_in_use(connection: Connection) -> None:
+    """Raise SchemaError if a process of this service wrote recently, by the database's clock."""
     if not sa.inspect(connection).has_table(tables.change_writers.name):
         return
-    # PostgreSQL's CURRENT_TIMESTAMP has a zone, which the columns do not; SQLite has no other.
+    # PostgreSQL's CURRENT_TIMESTAMP has a time zone, unlike the columns; SQLite has no LOCALTIMESTAMP.
     clock = sa.func.current_timestamp() if connection.dialect.name == "sqlite" else sa.func.localtimestamp()
     now, seen = connection.execute(sa.select(clock, sa.func.max(tables.change_writers.c.seen_at))).one()
     if seen is None:
         return
     ago = (now - seen).total_seconds()
-    if ago < SERVED:
+    if ago < QUIET_PERIOD:
         raise errors.SchemaError(
-            f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them: "
-            f'"db release" works {SERVED} seconds after that, or at once with --force.'
+            f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them; then "
+            f'run "db release" after {QUIET_PERIOD} seconds, or at once with --force.'
         )
 
 
 def _refuse_with_leases(connection: Connection) -> None:
-    """Raise SchemaError if there are claims with an end, which no other implementation gives back."""
+    """Raise SchemaError if there are leases, which no other implementation releases."""
     leases = rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
     if leases:
         raise errors.SchemaError(
-            f"The database has {leases} claims with an end, which would be lost: what they hold would stay until a "
-            'client releases it. "db release" drops the ends with --discard-leases.'
+            f"The expiry of {leases} leases would be lost: they would hold their resources until a client releases "
+            'them. Run "db release" with --discard-leases to accept that.'
         )
 
 
 def rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[bool]) -> int:
-    """Return the number of rows of the table that meet the conditions; 0 if it does not exist."""
+    """Return the number of rows that meet the conditions; 0 if the table does not exist."""
     if not sa.inspect(connection).has_table(table.name):
         return 0
     return connection.execute(sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar_one()
@@ -280,14 +281,14 @@ def rows(connection: Connection, table: sa.Table, *conditions: sa.ColumnElement[
 
 @contextlib.contextmanager
 def _exclusively(engine: Engine) -> Iterator[Connection]:
-    """Provide a connection for changes of the schema, with a lock against other processes; commit after the block."""
+    """Provide a connection for changes of the schema, locked against other processes; commit after the block."""
     backend = engine.dialect.name
     with engine.connect() as connection:
         if backend in ("mysql", "mariadb"):
             # MySQL commits every change of the schema implicitly; the recorded revision must be committed with it.
             connection.execution_options(isolation_level="AUTOCOMMIT")
-            # It ends here: to give it back the pool would reset the level, which raises an error of the driver if the
-            # connection is lost by then.
+            # The connection does not return to the pool, which would reset the isolation level: that raises a driver
+            # error if the connection is lost by then.
             connection.detach()
             with _mysql_lock(connection):
                 yield connection
@@ -307,12 +308,12 @@ def _lock_postgresql(connection: Connection) -> None:
     except exc.OperationalError as error:
         if driver_errors.classify(error) is not ErrorClass.COLLISION:
             raise
-        raise errors.SchemaError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT) from error
+        raise errors.SchemaError(_LOCK_TIMED_OUT % SCHEMA_LOCK_TIMEOUT) from error
 
 
 @contextlib.contextmanager
 def _mysql_lock(connection: Connection) -> Iterator[None]:
-    """Hold MySQL's named lock; some Galera clusters forbid it, but they serialize changes of the schema anyway."""
+    """Hold a named lock of MySQL; some Galera clusters forbid it, but they serialize changes of the schema anyway."""
     name = f"{_LOCK_NAME} {connection.engine.url.database}"[:64]
     try:
         taken = connection.execute(sa.select(sa.func.get_lock(name, SCHEMA_LOCK_TIMEOUT))).scalar()
@@ -323,7 +324,7 @@ def _mysql_lock(connection: Connection) -> Iterator[None]:
         yield
         return
     if not taken:
-        raise errors.SchemaError(_TOO_LONG % SCHEMA_LOCK_TIMEOUT)
+        raise errors.SchemaError(_LOCK_TIMED_OUT % SCHEMA_LOCK_TIMEOUT)
     try:
         yield
     finally:

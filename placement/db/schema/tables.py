@@ -1,8 +1,8 @@
-"""The tables: those of every Placement database, then those of the feed and of claims.
+"""The tables of every Placement database, and the tables of the change feed and of claims.
 
-Other implementations read and write the first kind, so their names, types and indexes are fixed.  The other tables are
-only ours, and can be created and dropped without touching the first (docs: database-schema).  Extensions add theirs to
-``metadata``.
+Other implementations read and write the former, so their names, types and indexes are fixed.  Only this service uses
+the latter, which can be created and dropped without changing the others (docs: database-schema).  Extensions add their
+tables to ``metadata``.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from placement.db.schema.clock import CLOCK
 
 metadata = sa.MetaData()
 
-#: The greatest allocation ratio: that of single precision, which MySQL stores.  With it no capacity is infinite.
+#: The largest allocation ratio: the largest number of single precision, which MySQL stores.  Capacities stay finite.
 LARGEST_RATIO = 3.40282e38
 
 
 class Ratio(sa.types.TypeDecorator[float]):
     """An allocation ratio, which is read as a finite number.
 
-    PostgreSQL and SQLite store every value that other programs write: infinities, which are read as the greatest ratio,
-    and on PostgreSQL NaN, which is read as 0.
+    PostgreSQL and SQLite store whatever other programs write.  Infinity is read as the largest ratio, and NaN, which
+    only PostgreSQL stores, as 0.
     """
 
     impl = sa.Float
     cache_ok = True
 
     def process_result_value(self, value: float | None, dialect: sa.Dialect) -> float | None:  # noqa: ARG002
-        """Return the ratio that a row has."""
+        """Return the finite ratio for the value of a row."""
         if value is None or -LARGEST_RATIO <= value <= LARGEST_RATIO:
             return value
         return 0.0 if value != value else max(-LARGEST_RATIO, min(value, LARGEST_RATIO))
 
 
 def utcnow() -> datetime.datetime:
-    """Return the current time as the tables store it: UTC, naive."""
+    """Return the current time in the form of the tables: UTC, naive."""
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
 def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
-    """Return the new value of ``updated_at`` in an UPDATE that changes nothing else; see :func:`touched`.
+    """Return the new value of ``updated_at`` for an UPDATE that changes nothing else; :func:`touched` binds it.
 
-    It differs from the old value in any case: MySQL does not write, and so does not lock, a row that stays the same.
+    It always differs from the old value, because MySQL neither writes nor locks a row that an UPDATE does not change.
     """
     same = table.c.updated_at == sa.bindparam("now", type_=sa.DateTime)
     return sa.case((same, sa.bindparam("before", type_=sa.DateTime)), else_=sa.bindparam("now", type_=sa.DateTime))
 
 
 def touched() -> dict[str, datetime.datetime]:
-    """Return the parameters of :func:`touch_of`; whole seconds, since MySQL stores no fractions."""
+    """Return the parameters of :func:`touch_of`, in whole seconds, since MySQL stores no fractions."""
     now = utcnow().replace(microsecond=0)
     return {"now": now, "before": now - datetime.timedelta(seconds=1)}
 
@@ -69,13 +69,13 @@ def _id() -> sa.Column[int]:
     return sa.Column("id", sa.Integer, primary_key=True, nullable=False)
 
 
-def _names(table: str, name: str, of: sa.types.TypeEngine[str], *, nullable: bool = False) -> sa.Table:
-    """Return a table of unique names."""
+def _names(table: str, name: str, kind: sa.types.TypeEngine[str], *, nullable: bool = False) -> sa.Table:
+    """Return a table of unique names with ids."""
     unique = sa.UniqueConstraint(name, name=f"uniq_{table}0{name}")
-    return sa.Table(table, metadata, *_times(), _id(), sa.Column(name, of, nullable=nullable), unique)
+    return sa.Table(table, metadata, *_times(), _id(), sa.Column(name, kind, nullable=nullable), unique)
 
 
-# Resource providers.  A root has its own id in root_provider_id, and no parent.
+# Resource providers.  A root's root_provider_id is its own id; its parent_provider_id is null.
 resource_providers = sa.Table(
     "resource_providers",
     metadata,
@@ -129,14 +129,14 @@ allocations = sa.Table(
     sa.Index("allocations_consumer_id_idx", "consumer_id"),
 )
 
-# Types of consumers; a consumer without one is shown as "unknown".
+# Consumer types; a consumer without a type is shown as "unknown".
 consumer_types = _names("consumer_types", "name", sa.Unicode(255))
 
 # Consumers.  A row exists as long as the consumer has allocations.
 consumers = sa.Table(
     "consumers",
     metadata,
-    *_times(CLOCK),  # the age of a consumer decides whether it is released, and is counted by this clock
+    *_times(CLOCK),  # because consumers are released by age, by this clock
     _id(),
     sa.Column("uuid", sa.String(36), nullable=False),
     sa.Column("project_id", sa.Integer, nullable=False),
@@ -157,7 +157,7 @@ consumers = sa.Table(
 projects = _names("projects", "external_id", sa.String(255))
 users = _names("users", "external_id", sa.String(255))
 
-# Standard classes have fixed ids from 0 (VCPU), custom ones begin at 10000.
+# Standard classes have fixed ids from 0 (VCPU); custom classes have ids from 10000.
 resource_classes = _names("resource_classes", "name", sa.String(255))
 
 traits = _names("traits", "name", sa.Unicode(255))
@@ -192,7 +192,7 @@ resource_provider_aggregates = sa.Table(
 # --- the feed ---------------------------------------------------------------------------------------------------------
 
 # Writers, whose transactions are numbered 1, 2, 3 ... and commit in that order (placement/db/feed.py).
-# Both times are of the database's clock, so that the clocks of hosts do not matter.
+# The database's clock sets both times, so that the clocks of hosts do not matter.
 change_writers = sa.Table(
     "change_writers",
     metadata,
@@ -202,8 +202,8 @@ change_writers = sa.Table(
     sqlite_autoincrement=True,
 )
 
-# What a transaction changed: a provider's usage or anything else, its deletion, or (provider 0) the names of classes.
-# The foreign key refuses a transaction of a writer that was ended.
+# The changes of transactions: of a provider's usage or anything else, its deletion, or (provider 0) names of classes.
+# The foreign key refuses the transactions of a writer that has been ended.
 provider_changes = sa.Table(
     "provider_changes",
     metadata,
@@ -213,7 +213,7 @@ provider_changes = sa.Table(
     sa.Column("what", sa.String(8), nullable=False),
 )
 
-# One row: the identity of the feed.  Another uuid means that readers must read everything again.
+# One row: the identity of the feed.  When the uuid changes, readers must read everything again.
 feed_instance = sa.Table(
     "feed_instance",
     metadata,
@@ -224,12 +224,12 @@ feed_instance = sa.Table(
 
 
 def precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
-    """Return a column of dates with microseconds, which MySQL does not keep by default."""
+    """Return a column of times with microseconds, which MySQL does not store by default."""
     return sa.Column(name, sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb"), **options)
 
 
-# What is known of a consumer's claim beside what it holds: which request it answers, and when it ends.  The row goes
-# with the consumer's, whichever program deletes that.
+# A consumer's claim, except for its allocations: the request that placed it, and its expiry.  The row is deleted with
+# the consumer's, whichever program deletes that.
 claims = sa.Table(
     "claims",
     metadata,
@@ -241,32 +241,32 @@ claims = sa.Table(
         nullable=False,
         autoincrement=False,
     ),
-    # The SHA-256 digest of the request, in hexadecimal; null if the claim was only given an end here.
+    # The SHA-256 digest of the request, in hexadecimal; null if the claim was placed otherwise, and only got an expiry.
     sa.Column("content", sa.String(64), nullable=True),
-    # The generation that the claim gave the consumer; while it has it, the mappings are those of what it holds.
+    # The consumer's generation after the claim; while the consumer has it, the mappings apply to its allocations.
     sa.Column("generation", sa.Integer, nullable=False),
     sa.Column("mappings", sa.JSON, nullable=False),
-    # By the database's clock; null: it has no end.
+    # By the database's clock; null: the claim does not expire.
     precise("expires_at", nullable=True),
     sa.Index("claims_expires_at_idx", "expires_at"),
 )
 
-#: Whether the time of a lease is over; null, and so not true, for a claim without an end.
+#: Whether a lease has expired; null, and so not true, for a claim that does not expire.
 LEASE_HAS_EXPIRED: sa.ColumnElement[bool] = claims.c.expires_at <= CLOCK
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
 def exact(length: int) -> sa.types.TypeEngine[str]:
-    """Return the type of texts that hold every character and are compared exactly; on MySQL the default is neither."""
+    """Return a type for texts with any characters, compared exactly; MySQL's default type provides neither."""
     exact = mysql.VARCHAR(length, charset="utf8mb4", collation="utf8mb4_bin")
     return sa.Unicode(length).with_variant(exact, "mysql", "mariadb")
 
 
-#: Texts of up to 16 MB; MySQL's TEXT ends at 64 KB, and the error of an allocation repeats its traits.
+#: Texts of up to 16 MB; MySQL's TEXT ends at 64 KB, but the error of an allocation repeats its traits.
 LONG_TEXT = sa.Text().with_variant(mysql.MEDIUMTEXT(charset="utf8mb4", collation="utf8mb4_bin"), "mysql", "mariadb")
 
-#: The tables of the core that other implementations do not know.
+#: Tables of the core that only this service uses.
 OURS = (change_writers, provider_changes, feed_instance, claims)
-#: Those of the core; other tables of ``metadata`` are of extensions.
+#: Tables of the core; the other tables in ``metadata`` belong to extensions.
 CORE = tuple(metadata.sorted_tables)

@@ -1,6 +1,6 @@
-"""What keeps the rows of a database right.
+"""Upkeep of a database's rows.
 
-standard  the rows that every database has
-online    completion of rows that older releases left incomplete
-sweep     removal of names that nothing refers to
+standard  the rows that every database contains
+online    online data migrations, which complete the rows of older releases
+sweep     the removal of unused names
 """

@@ -1,6 +1,6 @@
-"""Online data migrations: completion of rows that an older Placement left incomplete, in batches (docs: commands).
+"""Online data migrations, which complete the rows of older Placement releases in batches (docs: commands).
 
-A migration is a function of a database and the largest number of rows to change; it returns :class:`Counts`.  It has to
+A migration is a function of a database and the largest number of rows to change; it returns :class:`Counts`.  It must
 run on the first revision of the schema, because later ones refuse databases that need it; so it names its columns.
 """
 
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counts:
-    """The number of rows that a migration found, and that it completed."""
+    """The numbers of incomplete rows that a migration found and completed."""
 
     found: int = 0
     done: int = 0
@@ -41,16 +41,16 @@ def rootless(db: Reading) -> int:
 
 
 def ownerless(db: Reading) -> int:
-    """Return the number of consumers that have allocations but no row."""
+    """Return the number of consumers with allocations but without a row."""
     return int(db.execute(sa.select(sa.func.count()).select_from(_OWNERLESS.subquery())).scalar_one())
 
 
 def set_root_provider_ids(database: Database, limit: int) -> Counts:
-    """Make providers without a root roots of their own trees."""
+    """Make each provider without a root the root of its own tree."""
 
     def complete(db: Transaction) -> Counts:
-        find = sa.select(resource_providers.c.id).where(_ROOTLESS).order_by(resource_providers.c.id).limit(limit)
-        ids = db.execute(find).scalars().all()
+        batch = sa.select(resource_providers.c.id).where(_ROOTLESS).order_by(resource_providers.c.id).limit(limit)
+        ids = db.execute(batch).scalars().all()
         own_root = sa.update(resource_providers).values(root_provider_id=resource_providers.c.id)
         done = db.execute(own_root.where(resource_providers.c.id.in_(ids), _ROOTLESS)).rowcount if ids else 0
         for provider_id in ids:
@@ -61,9 +61,9 @@ def set_root_provider_ids(database: Database, limit: int) -> Counts:
 
 
 class IncompleteConsumers:
-    """Inserts missing consumers, of a given project and user (external ids).
+    """A migration that inserts missing consumers, with a given project and user (external ids).
 
-    A batch begins where the last one ended: a search from the beginning would read all complete rows again.
+    Each batch begins where the last one ended: a search from the beginning would read all complete rows again.
     """
 
     def __init__(self, project: str, user: str) -> None:
@@ -82,41 +82,42 @@ class IncompleteConsumers:
         wanted = _OWNERLESS.where(after_last).order_by(allocations.c.consumer_id).limit(limit)
 
         def complete(db: Transaction) -> tuple[Counts, str | None]:
-            found = db.execute(wanted).scalars().all()
-            if not found:
+            uuids = db.execute(wanted).scalars().all()
+            if not uuids:
                 return Counts(), None
             values = [sa.literal(value) for value in (*self._owner(db), 0)]
-            # Selected again by the INSERT itself: a consumer whose allocations were deleted meanwhile gets no row.
-            missing = _OWNERLESS.where(allocations.c.consumer_id.in_(found))
+            # The INSERT selects them again, since the allocations of some may have been deleted meanwhile.
+            missing = _OWNERLESS.where(allocations.c.consumer_id.in_(uuids))
             missing = missing.add_columns(*values, sa.literal(utcnow(), sa.DateTime))
             columns = ["uuid", "project_id", "user_id", "generation", "created_at"]
             create = sa.insert(consumers).from_select(columns, missing, include_defaults=False)
-            # Without the option SQLAlchemy discards the row count of an INSERT.
+            # By default SQLAlchemy discards the row count of an INSERT.
             done = db.execute(create.execution_options(preserve_rowcount=True)).rowcount
-            self._note(db, found)
-            return Counts(done, done), found[-1]
+            self._note(db, uuids)
+            return Counts(done, done), uuids[-1]
 
         counts, self._last = _write(database, complete)
         return counts
 
     def _note(self, db: Transaction, uuids: Sequence[str]) -> None:
-        """Note for the history the consumers that have this owner now; those that others created have generations."""
+        """Note the inserted consumers for the history; consumers that others inserted have a generation above 0."""
         owner: dict[Path, Pair] = {("project",): (None, self._project), ("user",): (None, self._user)}
-        both = sa.select(consumers.c.uuid, consumers.c.id)
-        for uuid, id_ in db.execute(both.where(consumers.c.uuid.in_(uuids), consumers.c.generation == 0)).all():
+        inserted = sa.select(consumers.c.uuid, consumers.c.id)
+        for uuid, id_ in db.execute(inserted.where(consumers.c.uuid.in_(uuids), consumers.c.generation == 0)).all():
             db.note(CONSUMER, uuid, owner, advance=Advance(id_, None, 0), project=self._project)
 
     def _owner(self, db: Transaction) -> tuple[int, int]:
-        """Return the ids of the project and the user; their rows are created if they are missing."""
-        both = [Name(names.PROJECT, self._project), Name(names.USER, self._user)]
-        if len(names.find(db, both)) < len(both):
-            names.create(db, both)
-        found = names.find(db, both)
-        return found[both[0]], found[both[1]]
+        """Return the ids of the project and the user; create missing rows."""
+        project, user = Name(names.PROJECT, self._project), Name(names.USER, self._user)
+        ids = names.find(db, [project, user])
+        if len(ids) < 2:
+            names.create(db, [project, user])
+            ids = names.find(db, [project, user])
+        return ids[project], ids[user]
 
 
 def _write(database: Database, work: Callable[[Transaction], Result]) -> Result:
-    """Return what ``work`` returns; its changes are recorded in the feed if the schema is new enough to have one."""
+    """Return the result of ``work``; record its changes in the feed if the schema is new enough to include one."""
     if schema.state(database.reading_engine) is schema.State.CURRENT:
         return database.write(work)
     with database.engine.begin() as connection:

@@ -1,4 +1,4 @@
-"""The rows that every Placement database has: standard resource classes and traits, and the feed's identity.
+"""The rows that every Placement database contains: standard resource classes and traits, and the feed's identity.
 
 (docs: api-class-rules, entry-points)
 """
@@ -27,9 +27,9 @@ LOG = logging.getLogger(__name__)
 
 #: Ids of the standard resource classes: their order in os_resource_classes, the same in every Placement database.
 CLASS_IDS: dict[str, int] = {name: number for number, name in enumerate(os_resource_classes.STANDARDS)}
-#: Ids of custom resource classes begin here.
+#: The lowest id of a custom resource class.
 FIRST_CUSTOM_ID = 10000
-#: Names of custom resource classes and traits begin so.
+#: The prefix of the names of custom resource classes and traits.
 CUSTOM_PREFIX = "CUSTOM_"
 _STANDARD = {*CLASS_IDS, *os_traits.get_traits()}
 _MISSING = (
@@ -37,18 +37,18 @@ _MISSING = (
     *(errors.TraitNotFound, errors.UnknownTraits, errors.UnknownProviderTraits),
 )
 
-# Several processes that start may find the same rows missing; all but one collide, and find them at the next attempt.
+# Processes that start at the same time may lack the same rows; all but one collide, and find the rows when they retry.
 _ATTEMPTS = 50
 
 
 def insert(database: Database | DryRun[Any], *, noted: bool = False) -> None:
-    """Insert the missing rows, in one transaction; several processes may do so at once.
+    """Insert the missing rows in one transaction; several processes may do so at once.
 
-    Existing rows are not changed.  What is missing is read from the database each time, never cached.
+    Existing rows are not changed.  The missing rows are determined from the database each time, never cached.
 
     Args:
-        database: Where they are missing.
-        noted: Whether the history says so; of a new database it does not.
+        database: The database, or a dry run on it.
+        noted: Whether the history records them, as it does not for a new database.
 
     Raises:
         RuntimeError: The id of a standard resource class belongs to another class.
@@ -58,7 +58,7 @@ def insert(database: Database | DryRun[Any], *, noted: bool = False) -> None:
 
 
 def missing(db: Reading) -> list[str]:
-    """Return the names of the standard resource classes and traits that have no row.
+    """Return the names of the standard resource classes and traits without a row.
 
     Raises:
         RuntimeError: The id of a standard resource class belongs to another class.
@@ -72,16 +72,16 @@ def has_identity(db: Reading) -> bool:
 
 
 def repair(database: Database | DryRun[Any], failure: errors.Failure) -> bool:
-    """Insert the standard rows again if a failure shows that one is missing; return whether the request can be retried.
+    """Insert the standard rows if a failure shows that one is missing; return whether the request can be retried.
 
     In a dry run they are inserted for the dry run only.
 
-    Rows go missing under a running service when its database is dropped and created again, or is restored from a
-    backup that is older than the service.
+    A running service loses rows when its database is dropped and created again, or is restored from a backup that is
+    older than the service.
     """
     if not isinstance(failure, _MISSING) or not _names(failure) & _STANDARD:
         return False
-    LOG.error("The database has lost standard names (%s); a write inserts them again.", failure)
+    LOG.error("The database has lost standard names (%s); inserting them again.", failure)
     try:
         insert(database)
     except RuntimeError as error:
@@ -118,7 +118,7 @@ def _add(db: Transaction, *, noted: bool = False) -> None:
     if names := _missing_traits(db):
         db.execute(sa.insert(traits), [{"name": name} for name in names])
         _note(db, TRAIT, names if noted else ())
-    # An empty table of the identity has no row to lock, and two different rows would not collide: lock a class instead.
+    # If the table of the identity is empty, there is no row to lock, and two new rows would not collide: lock a class.
     db.execute(sa.select(resource_classes.c.id).where(resource_classes.c.name == "VCPU").with_for_update())
     if not has_identity(db):
         db.execute(sa.insert(feed_instance).values(uuid=str(uuid.uuid4())))
@@ -130,13 +130,13 @@ def _note(db: Transaction, kind: str, names: Iterable[str]) -> None:
 
 
 def _missing_classes(db: Reading) -> dict[str, int]:
-    """Return ids by name; raises RuntimeError if one of the ids belongs to another class."""
+    """Return the ids of missing classes by name; raises RuntimeError if an id belongs to another class."""
     standard = sa.select(resource_classes.c.name, resource_classes.c.id).where(resource_classes.c.id < FIRST_CUSTOM_ID)
     present = {row.name: row.id for row in db.execute(standard)}
     missing = {name: number for name, number in CLASS_IDS.items() if name not in present}
     taken = set(missing.values()) & set(present.values())
     if taken:
-        raise RuntimeError(f"Resource class ids {sorted(taken)} belong to other classes than the standard says.")
+        raise RuntimeError(f"Resource class ids {sorted(taken)} belong to other classes than the standard ones.")
     return missing
 
 
@@ -147,7 +147,7 @@ def _missing_traits(db: Reading) -> list[str]:
 
 @contextlib.contextmanager
 def _literal_zero(db: Transaction) -> Iterator[None]:
-    """Have MySQL store 0 in an auto-increment column; by default it means "the next number"."""
+    """Have MySQL store 0 in an auto-increment column, instead of the next number, in a block."""
     before = db.execute(sa.text("SELECT @@SESSION.sql_mode")).scalar()
     set_mode = sa.text("SET SESSION sql_mode = :mode")
     db.execute(set_mode, {"mode": f"{before},NO_AUTO_VALUE_ON_ZERO".lstrip(",")})

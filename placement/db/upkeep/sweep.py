@@ -1,9 +1,9 @@
-"""Removal of unreferenced projects, users, consumer types and aggregates.
+"""Removal of unreferenced projects, users, consumer types and aggregates, by mark and sweep.
 
-Names are marked first, then swept.  No foreign key prevents the removal of a project whose id a concurrent claim has
-just read.  So a row is first marked, in ``updated_at``, which has no other use in these tables.  From then on attempts
-treat it as absent, and remove the mark before they refer to the row (placement/db/writes/names.py).  A row is deleted
-once it has been marked for longer than any attempt lasts, and is still unreferenced.
+No foreign key prevents the removal of a project whose id a concurrent claim has just read.  So a row is first marked,
+in ``updated_at``, which has no other use in these tables.  From then on attempts treat it as absent, and remove the
+mark before they refer to the row (placement/db/writes/names.py).  A row is deleted once it has been marked for longer
+than any attempt lasts, and is still unreferenced.
 
 This needs no table lock.  It is correct on multi-primary clusters too, because both sides write the same row.
 """
@@ -27,10 +27,10 @@ from placement.db.schema.tables import (
 )
 from placement.db.writes.transaction import Reading
 
-#: Seconds between marking and deletion, at least; longer than any transaction lasts.
+#: Seconds, at least, between marking and deletion; longer than any transaction lasts.
 GRACE = 3600
-#: Rows in one transaction.
-BATCH = 1000
+#: Rows per transaction.
+BATCH_SIZE = 1000
 
 _REFERENCES: dict[sa.Table, sa.Column[Any]] = {
     projects: consumers.c.project_id,
@@ -42,7 +42,7 @@ _REFERENCES: dict[sa.Table, sa.Column[Any]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Swept:
-    """The numbers of rows of a table that were removed, and that were marked."""
+    """The numbers of removed and of marked rows of a table."""
 
     table: str
     removed: int
@@ -68,7 +68,7 @@ def remove(database: Database, table: sa.Table, condition: sa.ColumnElement[bool
 
 
 def _clock(db: Reading) -> datetime.datetime:
-    """Return the database's time, in UTC: the clocks of two hosts may differ by more than the grace."""
+    """Return the database's time in UTC; the clocks of two hosts may differ by more than the grace period."""
     now: datetime.datetime = db.execute(sa.select(sa.func.current_timestamp())).scalar_one()
     return now.replace(tzinfo=None)
 
@@ -78,7 +78,7 @@ def _change_unused(
 ) -> int:
     """Change the unused rows that meet the condition; return their number."""
     reference = _REFERENCES[table]
-    # One subquery for all rows, not a correlated one: few of these columns have an index of their own.
+    # One subquery for all rows, not a correlated one: most of these columns have no index.
     unused = table.c.id.not_in(sa.select(reference).where(reference.is_not(None)))
     return _change(database, table, condition, change, unused)
 
@@ -90,15 +90,14 @@ def _change(
     change: sa.Update | sa.Delete,
     *conditions: sa.ColumnElement[bool],
 ) -> int:
-    """Change the rows that meet all conditions, in batches.
+    """Change the rows that meet all conditions, in batches; return their number.
 
-    Returns:
-        The number of rows changed; ``condition`` is checked again by the statement that changes them.
+    The statement that changes a row checks ``condition`` again, but not the other conditions.
     """
-    found = sa.select(table.c.id).where(condition, *conditions).order_by(table.c.id)
-    ids = database.read(lambda db: db.execute(found).scalars().all())
+    matches = sa.select(table.c.id).where(condition, *conditions).order_by(table.c.id)
+    ids = database.read(lambda db: db.execute(matches).scalars().all())
     changed = 0
-    for start in range(0, len(ids), BATCH):
-        batch = change.where(table.c.id.in_(ids[start : start + BATCH]), condition)
+    for start in range(0, len(ids), BATCH_SIZE):
+        batch = change.where(table.c.id.in_(ids[start : start + BATCH_SIZE]), condition)
         changed += database.write(lambda db, batch=batch: db.execute(batch).rowcount)  # type: ignore[misc]
     return changed

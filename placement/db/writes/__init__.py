@@ -1,8 +1,8 @@
 """A write, from its first attempt to its COMMIT.
 
-transaction, attempt, retry  a transaction, one attempt at a write, and when it runs again
-notes, author                what a transaction changes, object by object, and in whose name
+transaction, attempt, retry  a transaction, one attempt at a write, and its retries
+notes, author                the changes of a transaction, object by object, and their author
 queue                        the work of several threads, which one of them does as a batch
 names                        ids of projects, users, consumer types and aggregates
-expired_writers              writers of the feed that have ended
+expired_writers              termination of feed writers with expired leases
 """

@@ -1,4 +1,4 @@
-"""One attempt at a write is one transaction: begin, work, record in the feed, COMMIT.  Dry runs roll back."""
+"""Attempts at a write: each is one transaction, which does its work, records it in the feed, and commits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from placement.db.writes.transaction import Collision, Transaction
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
-#: What a write does with its transaction; it may be called several times, each time in a new transaction.
+#: The function of a write; it may be called several times, each time with a new transaction.
 Work = Callable[[Transaction], Result]
-#: Held for the length of an attempt: a lock if the database needs one.
+#: Held during an attempt; a null context if the database needs no lock.
 Lock = contextlib.AbstractContextManager[None]
 
 
 class WriteLock:
-    """A reentrant lock of the threads of this process; a thread that waits too long for it collides.
+    """A reentrant lock for the threads of this process; a thread that waits too long for it raises Collision.
 
-    SQLite has one writer at a time.  Threads wait here instead of polling the file's lock.
+    SQLite allows one writer at a time.  Threads wait for this lock instead of polling the lock of the file.
     """
 
     def __init__(self) -> None:
@@ -56,32 +56,32 @@ class Attempts:
         lock: Lock,
         on_lost: Callable[[Exception, float], None],
     ) -> None:
-        """Take what an attempt needs.
+        """Take an engine and its feed writers.
 
         Args:
-            lock: Held from the beginning of an attempt to its end.
-            on_lost: Called with the error and the time if the connection was lost during COMMIT.
+            lock: Held during each attempt.
+            on_lost: Called with the error and the time if the connection is lost during COMMIT.
         """
         self._engine = engine
         self._writers = writers
         self._lock = lock
         self._on_lost = on_lost
-        #: Records what transactions change; None if nothing does.
+        #: The recorder of the transactions' changes; None if they are not recorded.
         self.recorder: Recorder | None = None
 
     def commit(self, work: Work[Result], number: int) -> Result:
-        """Return what ``work(db)`` returns, once that is committed.
+        """Return the result of ``work(db)`` once it is committed.
 
         Args:
             number: The number of the attempt, from 1.
 
         Raises:
             OutcomeUnknown: The connection was lost during COMMIT.
-            Prerequisite: The work requires something, and was rolled back.
+            Prerequisite: The work requires something else first, and was rolled back.
         """
         with self._lock:
-            writer = self._writers.borrow(self._engine)
-            # Whether the last number that the writer has used is known.
+            writer = self._writers.check_out(self._engine)
+            # Whether the last sequence number that the writer has used is known.
             is_known = True
             try:
                 with self._engine.connect() as connection:
@@ -96,13 +96,14 @@ class Attempts:
                     self._commit(connection)
                     writer.seq, is_known = seq, True
             except exc.DBAPIError as error:
-                # An IntegrityError means that another process has ended the writer: its row or its number is taken.
+                # An IntegrityError means that another process has ended the writer: its row is gone, or its number is
+                # taken.
                 if driver_errors.classify(error) is ErrorClass.COLLISION and not isinstance(error, exc.IntegrityError):
                     is_known = True
                 raise
             finally:
                 if is_known:
-                    self._writers.give_back(writer)
+                    self._writers.check_in(writer)
         transaction.committed()
         if writer.maintenance_due():
             self.maintain(writer)
@@ -111,9 +112,9 @@ class Attempts:
         return result
 
     def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
-        """Return what the last of the works returns, and commit none of them; see ``Database.dry_run``.
+        """Return the result of the last of the works, and commit none of them; see ``Database.dry_run``.
 
-        It uses no feed writer, and so no sequence number.  Giving back the connection rolls back.
+        It uses no feed writer, and so no sequence number.  Returning the connection to its pool rolls back.
         """
         with self._lock, self._engine.connect() as connection:
             connection.begin()
@@ -134,16 +135,16 @@ class Attempts:
                 dialects.commit(connection)
         except exc.SQLAlchemyError as error:
             if driver_errors.classify(error) is ErrorClass.LOST and not driver_errors.is_read_only(error):
-                LOG.error("The answer to a COMMIT was lost: %s", driver_errors.message(error))
+                LOG.error("The outcome of a COMMIT is unknown: %s", driver_errors.message(error))
                 self._on_lost(error, time.monotonic())
                 raise errors.OutcomeUnknown() from error
             raise
 
     def maintain(self, writer: feed.Writer) -> None:
-        """Renew this writer, let the recorder finish, then end the writers not seen for ``feed.LIFETIME``.
+        """Renew this writer's lease, let the recorder finish, then end the writers whose lease has expired.
 
-        The recorder comes first, because what it has recorded bears the numbers of the writers to end.  This happens
-        after a request's COMMIT; an error is logged, and does not fail the request.
+        The recorder comes first, because its records bear the numbers of the writers to end.  This happens after a
+        request's COMMIT; an error is logged, and does not fail the request.
         """
         try:
             with self._lock:

@@ -1,7 +1,7 @@
-"""Who asked for a change: the request or command in whose name a transaction writes.
+"""The author of a change: the request or command on behalf of which a transaction writes.
 
 The author belongs to the thread, so that no object between a request and its events has to pass it on.  A claim
-remembers its own, because one transaction can place the claims of several requests.
+records its author, because one transaction can place the claims of several requests.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """A request or a command; None stands for what is unknown."""
+    """A request or a command; None in a field that is unknown."""
 
     request_id: str | None = None
     global_request_id: str | None = None
-    #: The caller's ids, not those of the owner of what is changed.
+    #: The ids of the caller, not of the owner of the changed object.
     user: str | None = None
     project: str | None = None
-    #: The address, which may be a chain of proxies.
+    #: The caller's address, which may be a chain of proxies.
     client: str | None = None
-    #: The name of the API or of the program.
+    #: The name of the API or of the command-line program.
     api: str | None = None
-    #: The method and path of the route, with its variables unfilled; or the command.
+    #: The method and the path template of the route; or the command.
     route: str | None = None
 
 
@@ -33,13 +33,13 @@ _CURRENT: contextvars.ContextVar[Author | None] = contextvars.ContextVar("author
 
 
 def current() -> Author | None:
-    """Return in whose name this thread writes; None if that was not set."""
+    """Return the author of this thread's writes; None if there is none."""
     return _CURRENT.get()
 
 
 @contextlib.contextmanager
-def acting(author: Author) -> Iterator[None]:
-    """Write in the name of this author for the length of a block."""
+def acting_as(author: Author) -> Iterator[None]:
+    """Write on behalf of this author in a block."""
     token = _CURRENT.set(author)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Ending feed writers that have not renewed their lease: their processes have ended, or are stalled (ADR 4)."""
+"""Termination of feed writers with expired leases, whose processes have ended or stalled (ADR 4)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from placement.db.writes.transaction import Transaction
 
 
 def end(db: Transaction, expired: datetime.datetime) -> None:
-    """End the writers that have not been seen since this time.
+    """End the writers last seen before this point in time.
 
-    The transaction gets a sequence number of its own.  So every state after the end of a writer has a number of a
-    living writer that no earlier state has, by which a reader notices that the database went back.  The ended writers
-    cannot show it, because their rows are deleted in the end.
+    The transaction itself gets a sequence number.  So every state after the end of a writer contains a number of a
+    living writer that no earlier state contains, by which a reader notices that the database was set back.  The ended
+    writers cannot show it, because their rows are deleted eventually.
     """
     for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
         _end_one(db, writer_id, expired)
@@ -24,20 +24,20 @@ def end(db: Transaction, expired: datetime.datetime) -> None:
 
 
 def _end_one(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:
-    """End a writer; its newest row stays, under the negated id.
+    """End a writer; its newest row is kept, under the negated id.
 
-    The lock waits for a transaction of the writer that is about to commit, so the number read after it is the writer's
-    last: from then on the foreign key refuses its rows (fencing).  A reader whose number for this writer is lower has
-    missed a transaction.
+    The lock waits for a transaction of the writer that is about to commit, so the number read afterwards is the
+    writer's last: from then on the foreign key refuses its rows (fencing).  A reader with a lower number for this
+    writer has missed a transaction.
     """
     if db.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:
-        return  # the writer has renewed its lease since
+        return  # the writer has renewed its lease meanwhile
     if writer_id > 0:
         newest = db.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
         db.execute(feed.PRUNE, {"writer": writer_id, "newest": newest})
         db.execute(sa.insert(change_writers).values(id=-writer_id))
-        db.execute(_MOVE, {"writer": writer_id, "heir": -writer_id})
-    else:  # it was ended a ``feed.LIFETIME`` ago
+        db.execute(_MOVE, {"writer": writer_id, "ended": -writer_id})
+    else:  # it was ended at least ``feed.LIFETIME`` ago
         db.execute(_CLEAR, {"writer": writer_id})
     db.execute(_DELETE, {"writer": writer_id})
 
@@ -47,7 +47,7 @@ _LOCK = (
     sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("expired")).with_for_update()
 )
 _DELETE = sa.delete(change_writers).where(_THIS)
-_OF_THIS = provider_changes.c.writer_id == sa.bindparam("writer")
-_NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_THIS)
-_MOVE = sa.update(provider_changes).where(_OF_THIS).values(writer_id=sa.bindparam("heir"))
-_CLEAR = sa.delete(provider_changes).where(_OF_THIS)
+_OF_WRITER = provider_changes.c.writer_id == sa.bindparam("writer")
+_NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_WRITER)
+_MOVE = sa.update(provider_changes).where(_OF_WRITER).values(writer_id=sa.bindparam("ended"))
+_CLEAR = sa.delete(provider_changes).where(_OF_WRITER)

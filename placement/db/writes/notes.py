@@ -1,6 +1,6 @@
-"""What a transaction changes, object by object, for a recorder that writes it in the same transaction.
+"""Notes of a transaction's changes, object by object, which a recorder writes in the same transaction.
 
-Changes are noted while the transaction works, as pairs of old and new value by *path*, for instance
+Changes are noted while the transaction works, as pairs of the old and the new value by *path*, for instance
 ``("inventories", "VCPU", "total"): (8, 16)``.  Without a recorder, nothing is noted.
 """
 
@@ -12,34 +12,34 @@ from typing import Any, NamedTuple, Protocol
 from placement.db.engine.compiled import CompiledInsert
 from placement.db.writes.author import Author
 
-#: The kinds of objects of the core.  A recorder says which others it takes: the history of ``v1`` also takes nodes.
+#: The kinds of objects of the core.  A recorder may support others: the history of ``v1`` also records nodes.
 PROVIDER = "provider"
 CONSUMER = "consumer"
 RESOURCE_CLASS = "resource_class"
 TRAIT = "trait"
 
-#: Where a value is in the document of the changes.
+#: The place of a value in the document of the changes.
 Path = tuple[str, ...]
-#: The old and the new value; None where there is none.
+#: The old and the new value; None for a missing one.
 Pair = tuple[Any, Any]
 Changes = Mapping[Path, Pair]
 
-#: Sets, for which events list added and removed members: a pair is (was in it, is in it).  Consumers are those that
-#: hold something on a provider.
+#: Set-valued fields, for which events list added and removed members: a pair is (was a member, is a member).  The
+#: consumers are the consumers with allocations on a provider.
 MEMBERS = frozenset({"traits", "aggregates", "consumers"})
 
 
 class Advance(NamedTuple):
-    """The change of an object's generation; None where the object does not exist yet, or no longer."""
+    """The change of an object's generation; None before the object is created or after it is deleted."""
 
-    #: The id of the object's row: if a uuid is used again, it has another row.
+    #: The id of the object's row, because a reused uuid has another row.
     row: int | None
     before: int | None
     after: int | None
 
 
 class Notes(Protocol):
-    """What one transaction has changed so far."""
+    """The changes that one transaction has made so far."""
 
     def add(
         self,
@@ -54,12 +54,12 @@ class Notes(Protocol):
         """Note a change of an object.
 
         Args:
-            kind: What the object is, in one word.
+            kind: The kind of the object, in one word.
             key: The object's uuid; for a resource class or trait, its name.
-            author: In whose name.
-            changes: Pairs by path; a name is under ``("name",)``.
-            advance: None if the generation does not move.
-            project: The owner's, for consumers.
+            author: The author of the change.
+            changes: Pairs by path; the path of a name is ``("name",)``.
+            advance: None if the generation does not change.
+            project: The owning project of a consumer.
         """
 
     def __bool__(self) -> bool:
@@ -67,25 +67,25 @@ class Notes(Protocol):
         raise NotImplementedError
 
     def inserts(self, writer_id: int, seq: int) -> Sequence[tuple[CompiledInsert, list[dict[str, Any]]]]:
-        """Return the statements, with their rows, that record the notes under the transaction's number in the feed."""
+        """Return the statements, with their rows, that record the notes under the transaction's sequence number."""
         raise NotImplementedError
 
     def committed(self) -> None:
-        """Called once the transaction is committed with these rows."""
+        """Handle the COMMIT of the transaction with these rows."""
 
 
 class Recorder(Protocol):
-    """Records what each transaction of a process changes."""
+    """A recorder of the changes of all transactions of a process."""
 
     def notes(self) -> Notes | None:
-        """Return the notes of a new transaction; None if it is not to be recorded."""
+        """Return the notes for a new transaction; None if it is not recorded."""
 
     def committed(self) -> None:
-        """Called after each COMMIT, in the thread of a request, for small steps of work that is due."""
+        """Do a small step of due work after a COMMIT, in the thread of the request."""
 
     def order(self) -> None:
-        """Put everything that is committed in order; raises like ``Database.write``."""
+        """Give all committed events their positions; raises like ``Database.write``."""
 
     def maintain(self) -> bool:
-        """Called once a minute; return whether the writers that have ended are no longer needed."""
+        """Do due work, about once a minute; return whether writers with an expired lease can be ended."""
         raise NotImplementedError

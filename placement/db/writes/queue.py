@@ -1,8 +1,8 @@
-"""A queue whose threads do each other's work: one waiting thread does the work of all, as one batch.
+"""A queue in which one of the waiting threads does the work of all, as one batch.
 
 This is flat combining (D. Hendler, I. Incze, N. Shavit, M. Tzafrir: "Flat combining and the synchronization-parallelism
-tradeoff", SPAA 2010) with the queue of a group commit.  A lone thread begins at once, unless others were in the last
-batch, or waiting when it ended.
+tradeoff", SPAA 2010) with the queue of a group commit.  A lone thread begins at once, unless the last batch included
+other threads, or others were waiting when it ended.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from placement import errors
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: Seconds for which a thread waits for its turn before it goes alone: the batch before it may be waiting for a lock
-#: that does not concern it.
+#: Seconds for which a thread waits for its turn before it does its work alone: the current batch may be waiting for a
+#: lock that does not concern this thread.
 LONGEST_WAIT = 0.05
-#: Seconds for which a batch waits for as many items as there were when the last one ended: enough for a client that has
-#: its reply to send its next request.  Otherwise batches of one would alternate with batches of all the others.
+#: Seconds for which a batch waits for as many items as there were when the last batch ended: long enough for a client
+#: to receive its response and send its next request.  Otherwise batches of one item would alternate with batches of all
+#: the others.
 GATHERING = 0.002
 
 
 def log_failure(log: logging.Logger, consequence: str, error: Exception) -> None:
-    """Log why a batch has failed, where its items are done one by one instead; errors of the service with a traceback.
+    """Log why a batch has failed, before its items are done one by one; internal errors are logged with a traceback.
 
-    Each item is then attempted alone and answered with the result of that, so only the log shows this error.
+    Each request gets the result of its own item, so only the log shows this error.
     """
     if isinstance(error, errors.Failure):
         log.debug("%s: %s", consequence, error)
@@ -42,13 +43,13 @@ def log_failure(log: logging.Logger, consequence: str, error: Exception) -> None
 
 @dataclass(eq=False, slots=True)
 class Turn(Generic[Item, Result]):
-    """An item, and what becomes of it."""
+    """An item, and its result or failure."""
 
     item: Item
     distinct: frozenset[Hashable]
     size: int
     kind: Hashable
-    #: The turns that this thread must do: its own and those of others.  None: another thread does them.
+    #: The turns whose work this thread must do, including this one; None: another thread does it.
     batch: list[Turn[Item, Result]] | None = None
     result: Result | None = None
     is_done: bool = False
@@ -58,7 +59,7 @@ class Turn(Generic[Item, Result]):
 
     @property
     def items(self) -> list[Item]:
-        """The items of the batch; empty if another thread does the work."""
+        """The items of the batch; empty if another thread does their work."""
         return [turn.item for turn in self.batch or ()]
 
     def end(self, results: Sequence[Result]) -> None:
@@ -68,16 +69,16 @@ class Turn(Generic[Item, Result]):
 
 
 class Queue(Generic[Item, Result]):
-    """Items of several threads, done in batches, one batch at a time."""
+    """A queue of items of several threads, which are done in batches, one batch at a time."""
 
-    def __init__(self, most: int, wait: Callable[[threading.Event], bool]) -> None:
+    def __init__(self, max_size: int, wait: Callable[[threading.Event], bool]) -> None:
         """Create an empty queue.
 
         Args:
-            most: The largest sum of the sizes of a batch's items.
+            max_size: The largest total size of a batch's items.
             wait: Waits for the end of another thread's batch, and returns whether it has ended.
         """
-        self._most = most
+        self._max_size = max_size
         self._wait = wait
         self.longest_wait = LONGEST_WAIT
         self.gathering = GATHERING
@@ -85,7 +86,7 @@ class Queue(Generic[Item, Result]):
 
     @property
     def line(self) -> _Line[Item, Result]:
-        """The line of this process: a forked child does not have the waiting threads of its parent."""
+        """The line of this process; a forked child does not have the waiting threads of its parent."""
         process = os.getpid()
         if process not in self._lines:
             self._lines.setdefault(process, _Line())
@@ -98,12 +99,12 @@ class Queue(Generic[Item, Result]):
         """Wait for the turn of an item.  The block does the work for ``turn.items``, if any, and calls ``turn.end``.
 
         Args:
-            distinct: Items that have one of these in common are never in one batch.
-            size: Counts towards ``most``; an item larger than that is alone.
-            kind: Items of different kinds are never in one batch.
+            distinct: Items that have one of these in common are never in the same batch.
+            size: Counts towards ``max_size``; an item larger than that is done alone.
+            kind: Items of different kinds are never in the same batch.
 
         Raises:
-            OutcomeUnknown: Another thread had the item in its batch, and failed or is stalled.
+            OutcomeUnknown: The item was in the batch of another thread, which has failed or is stalled.
             Unavailable: That thread raised it; the class is the same.
         """
         line = self.line
@@ -113,7 +114,7 @@ class Queue(Generic[Item, Result]):
             if not turn.called.wait(self.longest_wait) and not line.leave(turn) and not self._wait(turn.called):
                 raise errors.OutcomeUnknown()
             if turn is line.leader:
-                line.gather(turn, self._most, self.gathering)
+                line.gather(turn, self._max_size, self.gathering)
             yield turn
         except BaseException as error:
             turn.failure = error
@@ -126,25 +127,25 @@ class Queue(Generic[Item, Result]):
 
 
 class _Line(Generic[Item, Result]):
-    """The turns of one process: those that wait, and the one that leads a batch."""
+    """The turns of one process: the waiting ones, and the leader of the current batch."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        #: In the order of their arrival.
+        #: In order of arrival.
         self.waiting: list[Turn[Item, Result]] = []
         self.leader: Turn[Item, Result] | None = None
         #: How many turns there were when the last batch ended.
         self._expected = 1
 
     def enter(self, turn: Turn[Item, Result]) -> None:
-        """Append a turn, which leads at once if there is no leader."""
+        """Append a turn; it becomes the leader at once if there is none."""
         with self._changed:
             self.waiting.append(turn)
             self._call_leader()
             self._changed.notify_all()
 
     def leave(self, turn: Turn[Item, Result]) -> bool:
-        """Let a waiting turn go alone; return False if it is no longer waiting."""
+        """Take a waiting turn out of the line, to do its work alone; return False if it is no longer waiting."""
         with self._changed:
             if turn not in self.waiting:
                 return False
@@ -152,15 +153,15 @@ class _Line(Generic[Item, Result]):
             turn.batch = [turn]
             return True
 
-    def gather(self, leader: Turn[Item, Result], most: int, seconds: float) -> None:
-        """Wait a moment for others, if there were some before, and make up the leader's batch."""
-        until = time.monotonic() + seconds
+    def gather(self, leader: Turn[Item, Result], max_size: int, seconds: float) -> None:
+        """Wait briefly for other turns, if some are expected, and make up the leader's batch."""
+        deadline = time.monotonic() + seconds
         with self._changed:
-            while len(self.waiting) + 1 < self._expected and (left := until - time.monotonic()) > 0:
-                self._changed.wait(left)
+            while len(self.waiting) + 1 < self._expected and (remaining := deadline - time.monotonic()) > 0:
+                self._changed.wait(remaining)
             leader.batch, distinct, size = [leader], {*leader.distinct}, leader.size
             for turn in [*self.waiting]:
-                fits = size + turn.size <= most and turn.kind == leader.kind and distinct.isdisjoint(turn.distinct)
+                fits = size + turn.size <= max_size and turn.kind == leader.kind and distinct.isdisjoint(turn.distinct)
                 if fits:
                     self.waiting.remove(turn)
                     leader.batch.append(turn)
@@ -168,7 +169,7 @@ class _Line(Generic[Item, Result]):
                     size += turn.size
 
     def finish(self, turn: Turn[Item, Result]) -> None:
-        """End the turn: call the next leader, and tell the turns of the batch."""
+        """End the turn: call the next leader, and notify the threads of the batch."""
         with self._changed:
             if turn is self.leader:
                 self._expected = len(turn.batch or ()) + len(self.waiting)

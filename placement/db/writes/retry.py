@@ -1,7 +1,7 @@
-"""Retries: after which errors an attempt may run again, how often, and after what pause.
+"""Retries: which errors an attempt is retried after, how often, and after which pause.
 
-An attempt runs again as a whole, in a fresh transaction, and nothing that it learned is kept.  Retrying a statement
-inside a transaction, or reusing what an earlier attempt read, can overrun capacity (docs/adr/0002).
+An attempt is retried as a whole, in a new transaction, and keeps nothing of the earlier attempts.  Retrying a statement
+inside a transaction, or reusing rows that an earlier attempt read, can exceed capacity (docs/adr/0002).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 #: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
-#: Seconds: the longest pause between two attempts, and the age at which a request starts no further attempt.
+#: Seconds: the longest pause between two attempts, and the age after which a request starts no further attempt.
 LONGEST_PAUSE = 0.1
 _LONGEST_REQUEST = 60.0
 
@@ -41,21 +41,21 @@ def until_done(
     deadline: float,
     on_lost: Callable[[Exception, float], None],
 ) -> Result:
-    """Run an attempt until one neither collides nor loses its connection.
+    """Return the result of the first attempt that neither collides nor loses its connection.
 
-    It pauses between attempts, with exponential backoff and full jitter, so that writers that collided spread out.
+    The pauses between attempts have exponential backoff and full jitter, so that writers that have collided spread out.
 
     Args:
-        attempt: Runs the attempt with a number, from 1: begin, work, commit.
+        attempt: Called with the number of the attempt, from 1: begins, works, commits.
         attempts: The largest number of attempts.
-        exhausted: The failure if all attempts collide, or the deadline passes.
+        exhausted: The failure to raise if all attempts collide or the deadline passes.
         deadline: See :func:`new_deadline`.
-        on_lost: Called with the error and the time when the attempt began, if its connection was lost.
+        on_lost: Called with the error and the time at which the attempt began, if its connection was lost.
 
     Raises:
         Failure: ``exhausted``.
         DatabaseUnavailable: The connection was lost twice, or in the last attempt.
-        TablesMissing, DatabaseRefuses, InvalidValue: The driver error means this; another attempt would not help.
+        TablesMissing, DatabaseRefuses, InvalidValue: The driver error means this; a retry would not help.
     """
     lost_before = False
     for number in range(1, attempts + 1):
@@ -64,17 +64,17 @@ def until_done(
             return attempt(number)
         except Collision:
             cause: signals.RetryCause = "changed"
-            reason = "the data changed since it was read"
+            reason = "the data changed after it was read"
         except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
             cause, reason = driver_errors.label(error), driver_errors.message(error)
             signals.driver_error(cause)
             if _retryable(error) is ErrorClass.LOST:
                 on_lost(error, began)
-                if lost_before or number == attempts or is_over(deadline):
+                if lost_before or number == attempts or has_passed(deadline):
                     raise unavailable(error) from error
                 lost_before = True
         LOG.debug("attempt %d failed: %s", number, reason)
-        if is_over(deadline):
+        if has_passed(deadline):
             break
         if number < attempts:
             signals.retried(cause)
@@ -83,24 +83,24 @@ def until_done(
 
 
 def pause(number: int) -> None:
-    """Sleep for a random time after the attempt with this number, from 1; its limit grows with each attempt."""
+    """Sleep for a random time after an attempt, counted from 1; the longest time grows with each attempt."""
     time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
-def is_over(deadline: float) -> bool:
+def has_passed(deadline: float) -> bool:
     """Whether the deadline has passed."""
     return time.monotonic() > deadline
 
 
 def unavailable(error: BaseException) -> errors.Unavailable:
-    """Return the failure for a server that does not answer; raise TablesMissing or DatabaseRefuses if that is why."""
+    """Return the failure for a lost server; raise TablesMissing or DatabaseRefuses if the error means that."""
     raise_for_operator(error)
     LOG.error("The database does not answer: %s", driver_errors.message(error))
     return errors.DatabaseUnavailable()
 
 
 def raise_for_operator(error: BaseException) -> None:
-    """Raise TablesMissing or DatabaseRefuses if the error means that: a state that lasts until an operator acts."""
+    """Raise TablesMissing or DatabaseRefuses if the error means that, which only an operator can fix."""
     if driver_errors.is_missing_table(error):
         LOG.error("The database lacks tables of this service: %s", driver_errors.message(error))
         raise errors.TablesMissing() from error

@@ -1,4 +1,4 @@
-"""What a read or write runs its statements on, and how an attempt asks to run again."""
+"""Readers and transactions, which execute the statements of reads and writes; exceptions that restart an attempt."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ LOG = logging.getLogger(__name__)
 
 
 class Reading(Protocol):
-    """Anything that executes statements which only read: a connection, or the transaction of a write."""
+    """An object that executes statements that only read: a connection, or the transaction of a write."""
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows: ...
 
 
 class Collision(Exception):
-    """Raised by an attempt whose data changed since it was read: it is rolled back and runs again."""
+    """Raised by an attempt whose data changed after it was read: the attempt is rolled back and retried."""
 
 
 class Prerequisite(Exception):
-    """Ends an attempt: it is rolled back, ``work`` is committed by itself, and the attempt runs again.
+    """Ends an attempt: it is rolled back, ``work`` is committed separately, and the attempt runs again.
 
-    Leases raise it at once; ``Transaction.require`` defers it to the end of the attempt.
+    For leases it is raised at once; ``Transaction.require`` defers it to the end of the attempt.
     """
 
     def __init__(self, work: Callable[[Transaction], object]) -> None:
@@ -49,39 +49,39 @@ class Reader:
         self._connection = connection
 
     def execute(self, statement: Any, parameters: Any = None, /) -> Rows:
-        """Return the result of the statement; for a compiled one, only its rows or their number."""
+        """Return the result of a statement; the result of a compiled one only has its rows or their number."""
         if isinstance(statement, (CompiledStatement, CompiledInsert)):
             return cast("Rows", statement.execute(self._connection, parameters))
         return self._connection.execute(statement, parameters)
 
 
 class Transaction(Reader):
-    """One attempt at a write: its connection, and the providers that it has changed so far."""
+    """One attempt at a write: its connection, and the changes that it has made so far."""
 
     __slots__ = ("_changes", "_notes", "_on_commit", "_prerequisite", "attempt")
 
     def __init__(self, connection: Connection, attempt: int = 1, *, notes: Notes | None = None) -> None:
-        """Take a connection.
+        """Take a connection on which a transaction has begun, or will begin.
 
         Args:
-            attempt: Its number, from 1.
-            notes: Where changes are noted; None if nobody records them.
+            attempt: The number of the attempt, from 1.
+            notes: The notes of its changes; None if they are not recorded.
         """
         super().__init__(connection)
         self._notes = notes
         self._changes: dict[int, str] = {}
         self._on_commit: list[Callable[[], object]] = []
         self._prerequisite: Callable[[Transaction], object] | None = None
-        #: The number of this attempt, from 1; it starts again at 1 after a prerequisite.
+        #: The number of this attempt, from 1; after a prerequisite it starts again at 1.
         self.attempt = attempt
 
     def insert(self, statement: CompiledInsert, rows: Sequence[Mapping[str, Any]], *, key: str) -> dict[Any, int]:
-        """Insert rows, and return the ids that the database gives them, by the values of the column ``key``."""
+        """Insert rows, and return the ids that the database assigns, by the value of the column ``key``."""
         return statement.execute_returning_ids(self._connection, rows, key)
 
     @property
     def dialect(self) -> str:
-        """SQLAlchemy's name for the kind of database."""
+        """SQLAlchemy's name of the dialect."""
         return self._connection.dialect.name
 
     @property
@@ -91,16 +91,16 @@ class Transaction(Reader):
 
     @property
     def skips_locked_rows(self) -> bool:
-        """Whether the server knows SKIP LOCKED; SQLite has no row locks."""
+        """Whether the server supports SKIP LOCKED; SQLite has no row locks."""
         return dialects.skips_locked_rows(self._connection.dialect)
 
-    def changed(self, provider_id: int, what: str) -> None:
-        """Record in the feed, with this transaction, that the provider changed; ``what`` is a constant of the feed."""
-        self._changes[provider_id] = feed.combined(self._changes.get(provider_id), what)
+    def changed(self, provider_id: int, kind: str) -> None:
+        """Record in the feed, with this transaction, a change of the provider; ``kind`` is a constant of the feed."""
+        self._changes[provider_id] = feed.stronger(self._changes.get(provider_id), kind)
 
     @property
     def has_history(self) -> bool:
-        """Whether changes are noted, so that what they replace must be known."""
+        """Whether changes are noted, so that the old values are needed, too."""
         return self._notes is not None
 
     def note(
@@ -116,7 +116,7 @@ class Transaction(Reader):
         """Note a change of an object, with this transaction; arguments as for ``Notes.add``.
 
         Args:
-            by: In whose name; None for the thread's author.
+            by: The author of the change; None for the thread's author.
         """
         if self._notes is not None:
             by = by or author.current()
@@ -128,33 +128,33 @@ class Transaction(Reader):
         return self._changes.keys()
 
     def on_commit(self, call: Callable[[], object]) -> None:
-        """Have ``call()`` called once this transaction is committed: for metrics, which must count it once."""
+        """Have ``call`` called once this transaction is committed, for metrics, which must count it once."""
         self._on_commit.append(call)
 
     def committed(self) -> None:
-        """Call what waits for the COMMIT; a failure there is only logged, since the transaction is in effect."""
+        """Call the callbacks of ``on_commit``; an error in them is only logged, since the transaction is in effect."""
         for call in self._on_commit:
             try:
                 call()
             except Exception:
-                LOG.exception("The transaction is committed, but not all of it was counted.")
+                LOG.exception("A callback failed after COMMIT; metrics may lack this transaction.")
 
     def require(self, work: Callable[[Transaction], object]) -> None:
-        """Have ``work`` committed in a transaction of its own, and this attempt run again after it.
+        """Have ``work`` committed in a separate transaction, and this attempt run again after it.
 
         This attempt first runs to its end, and is then rolled back.  If it fails, ``work`` is not done.  Use it for
-        rows that must outlast the rollback, and that this transaction must not lock.  An attempt can require only one
-        thing.
+        rows that must survive the rollback, and that this transaction must not lock.  If an attempt calls this more
+        than once, only the last ``work`` is done.
         """
         self._prerequisite = work
 
     def check_prerequisite(self) -> None:
-        """Raise Prerequisite if the attempt requires something."""
+        """Raise Prerequisite if the attempt has called ``require``."""
         if self._prerequisite is not None:
             raise Prerequisite(self._prerequisite)
 
     def record(self, writer: feed.Writer) -> int:
-        """Insert the changes into the feed, and the notes about them, as the last statements before COMMIT.
+        """Insert the changes into the feed, and record the notes, as the last statements before COMMIT.
 
         Returns:
             The sequence number of the writer's newest transaction once this one is committed.

@@ -36,7 +36,7 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
     result = ReleaseResult()
     named = [*dict.fromkeys(uuids)]
     for start in range(0, len(named), release.BATCH):
-        if retry.is_over(deadline):
+        if retry.has_passed(deadline):
             result.complete = False
             break
         batch = named[start : start + release.BATCH]
@@ -62,7 +62,7 @@ def release_matching(
     """
     deadline = retry.new_deadline()
     result, after = ReleaseResult(), 0
-    while (size := min(release.BATCH, max_consumers - len(result.released))) and not retry.is_over(deadline):
+    while (size := min(release.BATCH, max_consumers - len(result.released))) and not retry.has_passed(deadline):
         page = database.read(lambda db: consumer_pages.page(db, consumer_filter, size, after))  # noqa: B023
         if page.holders:
             ended = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023

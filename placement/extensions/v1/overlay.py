@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
 from placement.index.column import Amounts
-from placement.index.edit import with_used
+from placement.index.edit import with_usage_by_slot
 from placement.index.snapshot import Snapshot
 from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
 
@@ -75,9 +75,9 @@ class UsageOverlay:
         """Return the snapshot at the current usage, minus the amounts that a consumer releases."""
         if self._unmerged:
             keys = [(slot, name) for slot in self._unmerged for name in self._taken[slot]]
-            self._current = with_used(self._current, self._used(keys, {}))
+            self._current = with_usage_by_slot(self._current, self._used(keys, {}))
             self._unmerged.clear()
-        return with_used(self._current, self._used(own, own)) if own else self._current
+        return with_usage_by_slot(self._current, self._used(own, own)) if own else self._current
 
     def _used(self, keys: Iterable[tuple[int, str]], own: Own) -> dict[int, dict[int, int]]:
         """Return the usage of inventories, minus the amounts that a consumer releases, by class id and slot."""

@@ -68,7 +68,7 @@ def end_expired(db: Transaction, locked: Collection[Holding]) -> int:
     """
     ending = [consumer for consumer in locked if consumer.is_expired]
     if ending:
-        with author.acting(Author(api="placement", route="leases")):
+        with author.acting_as(Author(api="placement", route="leases")):
             end(db, ending, reason="expired")
         db.on_commit(lambda: _publish_expired(len(ending)))
     return len(ending)

@@ -101,8 +101,8 @@ class TestSchema:
         ran = run("db", "sync")
         assert (ran.code, ran.out) == (1, "")
         assert ran.err.splitlines()[-1] == (
-            "placement-manage: The database is at revision ffffffffffff, which this program does not know: "
-            "a newer version or another program made it."
+            "placement-manage: The database is at revision ffffffffffff, which this release does not know: "
+            "a newer release or another program created it."
         )
         assert "Traceback" not in ran.err
         assert schema.version(database.engine) == "ffffffffffff"
@@ -143,8 +143,8 @@ class TestRelease:
     @pytest.mark.every_database
     def test_is_refused_while_a_service_writes(self, run, database, monkeypatch):
         """For two minutes after the last renewal, which is due once a minute; here for a day."""
-        assert schema.SERVED == 120
-        monkeypatch.setattr(schema, "SERVED", 86400)
+        assert schema.QUIET_PERIOD == 120
+        monkeypatch.setattr(schema, "QUIET_PERIOD", 86400)
         run("db", "sync")
         standard.insert(database)
         database.write(lambda db: LockedProvider.create(db, uuid=UUID, name="host1"))
@@ -177,7 +177,7 @@ class TestRelease:
         for words in ([], ["--force", *discarding]):
             ran = run("db", "release", *words)
             assert (ran.code, ran.out) == (1, "")
-            assert "has 1 claims with an end, which would be lost" in ran.err
+            assert "The expiry of 1 leases would be lost" in ran.err
             assert "--discard-leases" in ran.err
         assert run("db", "version").out == f"{schema.HEAD}\n"
         assert run("db", "release", "--discard-leases").code == 0

@@ -171,8 +171,8 @@ def test_a_lost_connection_has_all_writers_of_the_process_replaced(database):
 
 
 def test_a_commit_whose_answer_is_lost_has_all_writers_of_the_process_replaced(database):
-    for writer in [database.writers.borrow(database.engine) for _ in range(2)]:
-        database.writers.give_back(writer)
+    for writer in [database.writers.check_out(database.engine) for _ in range(2)]:
+        database.writers.check_in(writer)
     planted(database, Plan(at="COMMIT", faults=[faults.lose]))
     with pytest.raises(errors.OutcomeUnknown):
         touch(database, 1)
@@ -325,7 +325,7 @@ def test_events_alone_are_recorded_with_a_word_that_older_releases_know(database
             recording.write(lambda db, name=name: db.note("trait", name, {("name",): (None, name)}))
     recorded = sa.select(provider_changes.c.provider_id, provider_changes.c.what)
     assert {tuple(row) for row in database.read(lambda db: db.execute(recorded).all())} == {(0, "usage")}
-    before = feed.combined("usage", "names"), feed.combined("names", "usage")
+    before = feed.stronger("usage", "names"), feed.stronger("names", "usage")
     assert before == ("names", "names"), "what a search can see is not hidden by it"
 
 

@@ -72,7 +72,7 @@ def host(tmp_path):
 def test_its_table_api_option_command_check_and_metric_are_as_shown(host):
     (sync, _), *others = COMMANDS
     _, log = host.run(sync)
-    assert re.search(r"Adding what extensions need: .*\bnotes\b", log)
+    assert re.search(r"Adding tables, columns or indexes of extensions: .*\bnotes\b", log)
     assert "notes" in host.tables
     metrics = host.python(SERVED)
     (sample,) = (block.text for block in SHOWN if block.kind == "text")

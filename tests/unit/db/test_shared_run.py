@@ -72,9 +72,9 @@ def held_up(threads, work):
     """Return a shared run whose first run is under way, the future of its thread, and those of all that came after."""
     observed = Observed()
     shared = shared_run(work, observed)
-    first = threads.submit(shared.since_now)
+    first = threads.submit(shared.run)
     assert work.began.wait(PATIENCE)
-    later = [threads.submit(shared.since_now) for _ in range(THREADS)]
+    later = [threads.submit(shared.run) for _ in range(THREADS)]
     assert observed.has_admitted(1 + THREADS)
     return shared, first, later
 
@@ -87,7 +87,7 @@ def test_all_that_come_during_a_run_share_the_next_one(threads):
     for future in (first, *later):
         assert future.result(PATIENCE) is None
     assert work.runs == 2
-    shared.since_now()
+    shared.run()
     assert work.runs == 3
 
 
@@ -102,7 +102,7 @@ def test_a_failure_is_raised_in_all_that_waited_for_it_and_not_later(threads):
             future.result(PATIENCE)
         assert raised.value.__cause__ is reason
     assert work.runs == 2
-    shared.since_now()
+    shared.run()
     assert work.runs == 3
 
 
@@ -111,23 +111,23 @@ def test_an_error_in_the_code_is_not_shared():
     work.release.set()
     shared = shared_run(work)
     with pytest.raises(ZeroDivisionError):
-        shared.since_now()
-    shared.since_now()
+        shared.run()
+    shared.run()
     assert work.runs == 2
 
 
 def test_who_does_not_wait_runs_it_unless_another_thread_does(threads):
     work = Work({3: errors.DatabaseUnavailable()})
     shared = shared_run(work)
-    first = threads.submit(shared.unless_busy)
+    first = threads.submit(shared.try_run)
     assert work.began.wait(PATIENCE)
-    assert shared.unless_busy() is False
+    assert shared.try_run() is False
     work.release.set()
     assert first.result(PATIENCE) is True
-    assert shared.unless_busy() is True
+    assert shared.try_run() is True
     with pytest.raises(errors.DatabaseUnavailable):
-        shared.unless_busy()
-    assert shared.unless_busy() is True
+        shared.try_run()
+    assert shared.try_run() is True
     assert work.runs == 4
 
 
@@ -135,9 +135,9 @@ def test_those_that_wait_have_admission(threads, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
     work, limited = Work(), Observed(2)
     shared = shared_run(work, limited)
-    futures = [threads.submit(shared.since_now)]
+    futures = [threads.submit(shared.run)]
     assert work.began.wait(PATIENCE)
-    futures.append(threads.submit(shared.since_now))
+    futures.append(threads.submit(shared.run))
     assert limited.has_admitted(2)
     with pytest.raises(errors.DatabaseBusy), limited.admit():
         pass
@@ -155,13 +155,13 @@ def fork_during_a_run():
     """Print how many runs a child has seen that was forked during the first."""
     work = Work()
     shared = shared_run(work)
-    running = threading.Thread(target=shared.since_now)
+    running = threading.Thread(target=shared.run)
     running.start()
     assert work.began.wait(PATIENCE)
     child = os.fork()
     if child == 0:
         signal.alarm(int(PATIENCE))  # ends a child that waits for the lock
-        shared.since_now()
+        shared.run()
         os.write(sys.stdout.fileno(), f"{work.runs} runs\n".encode())
         os._exit(0)
     _, status = os.waitpid(child, 0)

@@ -1,4 +1,4 @@
-"""Consumers have a type."""
+"""Consumer types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Unicode(255), nullable=False),
         sa.UniqueConstraint("name", name="uniq_consumer_types0name"),
     )
-    # A batch, because SQLite can add a foreign key only by creating the table again.
+    # A batch, because SQLite can add a foreign key only by recreating the table.
     with op.batch_alter_table("consumers") as consumers:
         if not steps.has_column("consumer_type_id", "consumers"):
             consumers.add_column(sa.Column("consumer_type_id", sa.Integer))

@@ -1,4 +1,4 @@
-"""Refuse to go on while a provider has no root: later revisions rely on it."""
+"""A check that every provider has a root, which later revisions rely on."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _providers = sa.table("resource_providers", sa.column("root_provider_id"))
 def upgrade() -> None:
     """Raise CommandError if a provider has no root."""
     rootless = sa.select(sa.func.count()).select_from(_providers).where(_providers.c.root_provider_id.is_(None))
-    if found := op.get_bind().execute(rootless).scalar():
+    if count := op.get_bind().execute(rootless).scalar():
         raise CommandError(
-            f"{found} resource providers have no root provider id. "
+            f"{count} resource providers have no root provider id. "
             'Run "placement-manage db online_data_migrations", then this command again.'
         )

@@ -1,4 +1,4 @@
-"""Drop indexes whose columns are a prefix of a unique index."""
+"""Removal of indexes whose columns are a prefix of a unique index."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Create them again, for a Placement that does not know this revision."""
+    """Create the five indexes again, for a Placement that does not know this revision."""
     for name, table, columns in _INDEXES:
         steps.create_index(name, table, columns)

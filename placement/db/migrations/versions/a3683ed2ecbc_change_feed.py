@@ -1,4 +1,4 @@
-"""The feed of changes: tables that other implementations do not know."""
+"""The change feed: tables that other implementations do not know."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _instance = sa.table("feed_instance", sa.column("uuid"))
 def upgrade() -> None:
     """Create the feed's tables, and give the feed an identity.
 
-    The tables exist already if the database was stamped back to another implementation's revision and returns now.  The
-    feed has no rows for its changes, so a new identity makes every reader read everything again.
+    The tables already exist if the database was stamped with a revision of another implementation and now returns.  The
+    feed lacks the changes of that time, so the new identity makes every reader read everything again.
     """
     steps.create_table(
         "change_writers",

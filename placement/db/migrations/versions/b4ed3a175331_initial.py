@@ -13,7 +13,7 @@ down_revision = None
 
 
 def upgrade() -> None:
-    """Create every table with its indexes; referenced tables come first."""
+    """Create the tables with their indexes; referenced tables come first."""
     _providers()
     _amounts()
     _consumers()
@@ -103,7 +103,7 @@ def _consumers() -> None:
 
 
 def _vocabularies() -> None:
-    """Create the tables that give a name an id."""
+    """Create the tables of names with ids."""
     for name, column, kind, required in (
         ("projects", "external_id", sa.String(255), True),
         ("users", "external_id", sa.String(255), True),
@@ -117,7 +117,7 @@ def _vocabularies() -> None:
 
 
 def _memberships() -> None:
-    """Create the tables of the traits and aggregates of providers, as pairs of ids."""
+    """Create the tables of pairs of ids: the traits and aggregates of providers."""
     _table(
         "resource_provider_traits",
         _required("trait_id"),

@@ -1,4 +1,4 @@
-"""Refuse to go on while an allocation has no consumer: later revisions rely on it."""
+"""A check that every allocation has a consumer, which later revisions rely on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def upgrade() -> None:
     """Raise CommandError if an allocation has no consumer."""
     joined = _allocations.outerjoin(_consumers, _allocations.c.consumer_id == _consumers.c.uuid)
     ownerless = sa.select(sa.func.count()).select_from(joined).where(_consumers.c.uuid.is_(None))
-    if found := op.get_bind().execute(ownerless).scalar():
+    if count := op.get_bind().execute(ownerless).scalar():
         raise CommandError(
-            f"{found} allocations have no consumer record. "
+            f"{count} allocations have no consumer record. "
             'Run "placement-manage db online_data_migrations", then this command again.'
         )

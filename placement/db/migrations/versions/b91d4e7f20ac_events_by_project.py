@@ -1,4 +1,4 @@
-"""The number of what is now in a table of the extension v1, which has no revision."""
+"""An empty revision: its table belongs to the extension v1, and has no revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The number of what is now in the tables of the extension baremetal, which have no revision."""
+"""An empty revision: its tables belong to the extension baremetal, and have no revision."""
 
 from __future__ import annotations
 

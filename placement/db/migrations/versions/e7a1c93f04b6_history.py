@@ -1,4 +1,4 @@
-"""The number of what is now in the tables of the extension v1, which have no revision."""
+"""An empty revision: its tables belong to the extension v1, and have no revision."""
 
 from __future__ import annotations
 

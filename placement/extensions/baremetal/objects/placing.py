@@ -108,7 +108,7 @@ class NodeRequest:
                     return self._without_node(choice)
             if candidate is not None and (outcome := self._claimed(candidate)) is not None:
                 return outcome
-            if retry.is_over(deadline):
+            if retry.has_passed(deadline):
                 raise errors.AllocationsChanged()
             if rounds >= _ROUNDS_WITHOUT_PAUSE:
                 retry.pause(rounds)

@@ -94,7 +94,7 @@ class Claiming:
             if not self._open:
                 break
             self._run_round(number)
-            if retry.is_over(deadline):
+            if retry.has_passed(deadline):
                 self._refuse(self._open, errors.AllocationsChanged())
             elif self._open and number >= _ROUNDS_WITHOUT_PAUSE:
                 retry.pause(number)

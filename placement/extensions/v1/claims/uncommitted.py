@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from placement.extensions.v1.claims.writing import ChosenPlace
-from placement.index.edit import with_used
+from placement.index.edit import with_usage_by_slot
 from placement.index.snapshot import Snapshot
 from placement.objects.claims.holding import Holding
 
@@ -36,4 +36,4 @@ class UncommittedUsage:
                 class_id = snapshot.class_ids[name]
                 if class_id in snapshot.provider(slot).classes:
                     used[class_id][slot] = int(column.amounts(slot).used) + change
-        return with_used(snapshot, used) if used else snapshot
+        return with_usage_by_slot(snapshot, used) if used else snapshot

@@ -111,7 +111,7 @@ class EventHistory:
 
     def order(self) -> None:
         """Assign a position to each committed event; raises like ``Database.write``."""
-        self._ordering.since_now()
+        self._ordering.run()
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run ``work(db)`` in a state where each event committed before this call has its position.
@@ -133,7 +133,7 @@ class EventHistory:
             return False
         try:
             # Skip this if another thread is ordering: readers of events order them anyway, and nothing else needs it.
-            ordered = self._ordering.unless_busy()
+            ordered = self._ordering.try_run()
             self._prune_some()
             if self.settings.enabled:
                 self._sample()

@@ -180,7 +180,7 @@ def test_stamp_refuses_an_unknown_revision(engine):
 def test_a_database_newer_than_the_program_is_not_touched_but_can_be_stamped(engine):
     made.sync(engine)
     execute(engine, "UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    with pytest.raises(schema.UnknownRevision, match="is at revision ffffffffffff, which this program does not know"):
+    with pytest.raises(schema.UnknownRevision, match="is at revision ffffffffffff, which this release does not know"):
         made.sync(engine)
     assert schema.version(engine) == "ffffffffffff"
     schema.stamp(engine, "head")
@@ -271,8 +271,8 @@ def test_what_an_addition_lacks_is_found_and_added(engine, caplog):
     schema.sync(engine, additions=[second])
     assert schema.finding(engine, [second]) is None
     assert [record.getMessage() for record in caplog.records if record.name == schema.__name__] == [
-        "Adding what extensions need: things",
-        "Adding what extensions need: things.size, things_size_idx",
+        "Adding tables, columns or indexes of extensions: things",
+        "Adding tables, columns or indexes of extensions: things.size, things_size_idx",
     ]
     with sql_hooks.writes(engine) as statements:
         schema.sync(engine, additions=[second])
@@ -283,6 +283,6 @@ def test_a_release_names_tables_that_nobody_has(engine, caplog):
     made.sync(engine)
     execute(engine, "CREATE TABLE things (id INTEGER)")
     made.release(engine, force=True)
-    assert [record.getMessage() for record in caplog.records if "Tables stay" in record.getMessage()] == [
-        "Tables stay that no installed extension has: things."
+    assert [record.getMessage() for record in caplog.records if "are kept" in record.getMessage()] == [
+        "Tables that belong to no installed extension are kept: things."
     ]

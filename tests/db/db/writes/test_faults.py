@@ -80,7 +80,7 @@ class Trial:
 def experienced(database: Database) -> Iterator[Database]:
     """A process that has read and written before: its connections are set up, and it has a writer of the feed."""
     database.read(lambda db: db.execute(sa.select(1)))
-    database.writers.give_back(database.writers.borrow(database.engine))
+    database.writers.check_in(database.writers.check_out(database.engine))
     yield database
 
 

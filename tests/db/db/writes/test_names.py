@@ -394,7 +394,7 @@ def test_a_consumer_without_a_type_hides_no_type_that_is_unused(database, cloud,
 
 def test_a_sweep_goes_through_all_that_is_unused(database, monkeypatch):
     """With any number of rows in one transaction."""
-    monkeypatch.setattr(sweep, "BATCH", 3)
+    monkeypatch.setattr(sweep, "BATCH_SIZE", 3)
     some = [Name(kind, f"NAME_{number}") for kind in (PROJECT, AGGREGATE) for number in range(8)]
     database.write(lambda db: names.create(db, some))
     assert [of.marked for of in sweep.sweep(database, grace=0)] == [8, 0, 0, 8]

@@ -361,7 +361,7 @@ def test_a_request_that_loses_every_race_pauses_and_is_counted(metal, monkeypatc
     pauses, received = [], []
     monkeypatch.setattr(placing.NodeRequest, "_claimed", lambda *_: None)
     monkeypatch.setattr(retry, "pause", pauses.append)
-    monkeypatch.setattr(retry, "is_over", lambda _: len(pauses) == 2)
+    monkeypatch.setattr(retry, "has_passed", lambda _: len(pauses) == 2)
 
     def listener(*facts):
         received.append(facts)

@@ -202,14 +202,14 @@ def test_a_sample_that_cannot_be_taken_stops_nothing(database, caplog):
 def test_maintenance_does_not_maintain_what_it_writes_itself(database, monkeypatch):
     """A writer may be due for maintenance at each write."""
     orders = []
-    order = database.recorder._ordering.unless_busy
+    order = database.recorder._ordering.try_run
 
     def counted():
         orders.append(1)
         assert len(orders) < 5
         return order()
 
-    monkeypatch.setattr(database.recorder._ordering, "unless_busy", counted)
+    monkeypatch.setattr(database.recorder._ordering, "try_run", counted)
     monkeypatch.setattr(feed.Writer, "maintenance_due", lambda _: True)
     database.recorder.maintain()
     assert len(orders) == 1
