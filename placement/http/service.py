@@ -1,4 +1,4 @@
-"""What all requests of a service share."""
+"""The state that all requests of a service share."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The configuration, and what layers and applications are made with.
+    """The configuration, database, policy, index and APIs that layers and applications are built with.
 
-    Nothing is global, so one interpreter can hold several services.
+    Nothing is global, so that one process can run several services.
     """
 
     conf: cfg.ConfigOpts
@@ -33,7 +33,7 @@ class Service:
     _kept: dict[object, Any] = field(default_factory=dict)
 
     def kept(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Kept]) -> Kept:
-        """Return what ``make`` returns, which is called once: what the requests of an extension share."""
+        """Return the object that ``make`` creates on its first call; the requests of an extension share it."""
         kept: Kept = self._kept.get(make) or self._kept.setdefault(make, make(self.conf, self.database, self.index))
         return kept
 

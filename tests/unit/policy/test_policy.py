@@ -139,7 +139,7 @@ def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
 
 
 def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
-    monkeypatch.setattr(ours, "MOST_VERDICTS", 3)
+    monkeypatch.setattr(ours, "MAX_VERDICTS", 3)
     policy = Policy(web.configuration(), RULES)
     for _ in range(2):
         for number in range(5):

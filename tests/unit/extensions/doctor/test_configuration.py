@@ -101,7 +101,7 @@ def test_an_identity_service_that_does_not_answer_is_found(configured):
     )
     [finding] = found("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken))
     assert finding.severity is Severity.WARNING, "it may pass by itself"
-    assert "The Identity service does not answer." in finding.what
+    assert "The Identity service does not respond." in finding.what
 
 
 @pytest.mark.parametrize("mistake", ["auth_url = http://[::1\n", "cafile = /nonexistent/ca.pem\n"])
@@ -112,7 +112,7 @@ def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
         authtoken += "auth_url = https://127.0.0.1:9/v3\n"
     [finding] = found("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken + mistake))
     assert finding.severity is Severity.ERROR
-    assert "cannot be asked" in finding.what
+    assert "cannot be queried" in finding.what
     assert "hidden" not in finding.what
 
 
