@@ -35,7 +35,11 @@ from tests import web
 )
 def test_only_hosts_of_this_machine_are_allowed(host, allowed):
     check = allowed_hosts("Mine")
-    with contextlib.nullcontext() if allowed else pytest.raises(ForeignHost, match=re.escape(f"The host {host} is not allowed")):
+    with (
+        contextlib.nullcontext()
+        if allowed
+        else pytest.raises(ForeignHost, match=re.escape(f"The host {host} is not allowed"))
+    ):
         check({"HTTP_HOST": host})
 
 
