@@ -315,7 +315,7 @@ def test_a_configuration_that_is_not_there(tmp_path, environment):
 
 
 def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
-    """A configured database is not upgraded without being asked to; and --database cannot be combined with a configuration."""
+    """A configured database is upgraded only on request; --database cannot be combined with a configuration."""
     (tmp_path / "placement.conf").write_text(
         f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{tmp_path}/p\n"
     )
