@@ -209,7 +209,7 @@ class Documented:
             also = ", with their code and" if self.codes else ", with"
             return (
                 f"The messages of the errors that only this API has, by their status{also} the name of the failure in\n"
-                "the code.  ``<...>`` stands for a value.  :doc:`errors` has those of all APIs, such as 401.\n\n"
+                "the code.  ``<...>`` stands for a value.  :doc:`errors` lists the errors of all APIs, such as 401.\n\n"
             )
         return (
             "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"

@@ -1,4 +1,4 @@
-"""Install the packages that need a compiler, and report those that cannot be built, whose tests are skipped."""
+"""Install the packages that need a compiler, and report the ones that cannot be built."""
 
 import importlib.util
 import os

@@ -66,7 +66,7 @@ def run(
     Args:
         parser: A parser with the arguments of ``add_arguments``.
         configured: Returns the configuration for the parsed arguments.
-        argv: The command line; None for that of this process.
+        argv: The command line; None for sys.argv.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

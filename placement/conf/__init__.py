@@ -99,7 +99,7 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Raise ``cfg.Error`` if the value of a registered option, including those of libraries, is invalid."""
+    """Raise ``cfg.Error`` if the value of an option is invalid, whether of the service or of a library."""
     defaults = cfg.ConfigOpts()
     register(defaults)
     log.register_options(defaults)

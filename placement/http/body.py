@@ -22,7 +22,7 @@ def read(environ: WSGIEnvironment, max_size: int) -> bytes:
     """Return the bytes of the body.
 
     ``Application`` has already checked the Content-Length.  WebOb's ``body`` is not used because it copies the bytes
-    and reports a disconnected client with an error of its own.
+    and reports a disconnected client with its own error.
 
     Args:
         max_size: The largest size of a body without a Content-Length, in bytes.

@@ -52,7 +52,7 @@ def is_requested(environ: WSGIEnvironment) -> bool:
 
 
 def start(database: Database, provider_uuids: Collection[str]) -> DryRun[Rooms]:
-    """Return a dry run that reads the free capacity of these providers and of those that the write changes."""
+    """Return a dry run that reads the free capacity of these providers and of the providers that the write changes."""
 
     def look(db: Transaction) -> Rooms:
         return _rooms(db, provider_uuids, db.changed_providers)

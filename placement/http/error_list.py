@@ -26,7 +26,7 @@ from placement.version_history import Version
 _USUAL = "%s\n\n {message}  "
 _DETAILS = {
     400: _USUAL % "The server could not comply with the request since it is either malformed or otherwise incorrect.",
-    401: _USUAL % "The service does not know who sends this request.",
+    401: _USUAL % "The request was not authenticated.",
     403: _USUAL % "Access was denied to this resource.",
     404: _USUAL % "The resource could not be found.",
     405: "The method {method} is not allowed for this resource. \n\n {message}",
@@ -35,11 +35,11 @@ _DETAILS = {
         "\n\n {message}"
     ),
     409: _USUAL % "There was a conflict when trying to complete your request.",
-    410: _USUAL % "What was asked for is no longer available.",
+    410: _USUAL % "The requested data is no longer available.",
     413: _USUAL % "The body of your request was too large for this server.",
     414: _USUAL % "The request URI was too long for this server.",
     415: "The request media type {content_type} is not supported by this server. \n\n {message}",
-    429: _USUAL % "The server does not look at this request for now.",
+    429: _USUAL % "The server does not process this request for now.",
     500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
     503: _USUAL % "The server is currently unavailable. Please try again at a later time.",
 }

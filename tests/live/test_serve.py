@@ -400,7 +400,9 @@ def test_the_address_is_in_a_file_while_it_runs(tmp_path, environment):
 
 
 def test_the_demonstration_has_a_database_of_its_own(environment, tmp_path):
-    assert "cannot be combined with a database or a configuration" in refused(environment, "--demo", "--database", "sqlite://")
+    assert "cannot be combined with a database or a configuration" in refused(
+        environment, "--demo", "--database", "sqlite://"
+    )
     assert "cannot be combined with a database or a configuration" in refused(
         environment, "--demo", "--config-dir", str(tmp_path)
     )

@@ -48,7 +48,7 @@ def random_call(world: World) -> Call:
 
 
 def first_calls(world: World) -> list[Call]:
-    """Return valid calls that create some nodes, most of which can be allocated."""
+    """Return valid calls that create some nodes; most of them can be allocated."""
     calls = []
     for _ in range(world.random.randint(2, 5)):
         node, name = world.uuid(), world.new_name("n")

@@ -1,4 +1,4 @@
-"""The objects that a run has created, and random values, most of which are valid for them."""
+"""The objects that a run has created, and random values for calls, most of them valid."""
 
 from __future__ import annotations
 

@@ -153,9 +153,7 @@ def test_misspelt_options_are_listed(check, database):
     [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Misspelt Options"]
     assert (ran.code, result["result"]) == (1, "Warning")
     first, second = result["places"]
-    assert first.endswith(
-        ": unknown option [placement]max_request_group; did you mean max_request_groups?"
-    )
+    assert first.endswith(": unknown option [placement]max_request_group; did you mean max_request_groups?")
     assert second.endswith("placement.conf: unknown option [api]nonsense")
 
 
