@@ -15,7 +15,7 @@ from placement.policy import Policy
 if TYPE_CHECKING:
     from placement.http.api import Api
 
-Kept = TypeVar("Kept")
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,14 @@ class Service:
     policy: Policy
     index: LiveIndex
     apis: tuple[Api, ...]
-    _kept: dict[object, Any] = field(default_factory=dict)
+    _shared: dict[object, Any] = field(default_factory=dict)
 
-    def kept(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Kept]) -> Kept:
+    def shared(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Shared]) -> Shared:
         """Return the object that ``make`` creates on its first call; the requests of an extension share it."""
-        kept: Kept = self._kept.get(make) or self._kept.setdefault(make, make(self.conf, self.database, self.index))
-        return kept
+        instance: Shared = self._shared.get(make) or self._shared.setdefault(
+            make, make(self.conf, self.database, self.index)
+        )
+        return instance
 
     @property
     def pages(self) -> str | None:

@@ -47,8 +47,8 @@ def _(_call: Call, a: Seen, b: Seen) -> None:
 
 @divergence("A list of allocations by node and class or owner")
 def _(call: Call, a: Seen, b: Seen) -> None:
-    asked = {name for name, _ in call.query}
-    if a["status"] == 500 and "node" in asked and asked & {"resource_class", "owner"} and _is_list(b):
+    parameters = {name for name, _ in call.query}
+    if a["status"] == 500 and "node" in parameters and parameters & {"resource_class", "owner"} and _is_list(b):
         _same(a, b)
 
 
@@ -56,9 +56,9 @@ def _(call: Call, a: Seen, b: Seen) -> None:
 def _(call: Call, a: Seen, b: Seen) -> None:
     if not (_is_list(a) and _is_list(b) and "next" in a["body"] and "next" in b["body"]):
         return
-    asked = {name for name, _ in call.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
+    filters = {name for name, _ in call.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
     place, _, query = b["body"]["next"].partition("?")
-    kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in asked]
+    kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in filters]
     place_a, _, query_a = a["body"]["next"].partition("?")
     given = urllib.parse.parse_qsl(query_a, True)
     if call.route[0] == "nodes" and "fields" not in dict(call.query):
@@ -155,9 +155,9 @@ def _(call: Call, a: Seen, b: Seen) -> None:
 
 @divergence("``fields`` of nodes")
 def _(call: Call, a: Seen, b: Seen) -> None:
-    asked = {name for key, value in call.query if key == "fields" for name in value.split(",")}
+    requested = {name for key, value in call.query if key == "fields" for name in value.split(",")}
     odd = {"created_at", "updated_at", "links", "conductor", "allocation_uuid", "chassis_uuid"}
-    if call.route[:1] == ["nodes"] and asked & odd and a["status"] in (400, 500) and b["status"] == 200:
+    if call.route[:1] == ["nodes"] and requested & odd and a["status"] in (400, 500) and b["status"] == 200:
         _same(a, b)
 
 

@@ -34,7 +34,7 @@ def carry_out(req: Request) -> list[ClaimResult]:
         BadRequest: As ``_call``.
         Unavailable: As ``Claiming.run``.
     """
-    shared = req.service.kept(Shared)
+    shared = req.service.shared(Shared)
     if len(req.document["requests"]) == 1 and shared.guesses.is_due():
         # What a query names may have been created since.
         with contextlib.suppress(errors.BadRequest):
