@@ -1,26 +1,27 @@
-# The targets.  tox.ini defines how each gate is run.
+# The targets.  tox.ini defines the commands of each gate.
 #
 #   make serve       run the service on 127.0.0.1:8778 with a SQLite file in ./var   (ARGS='--port 9000' for its options)
-#   make demo        run it with a small cloud to click through, in a database in memory
-#   make check       the inner loop, below three minutes: style, types, layers, then the unit tests, those of the search
-#                    and of the documents, and the gabbits, on SQLite   (ARGS='-k claim' for pytest's)
-#   make test        lint, and beside it the tests, each on SQLite, MariaDB or PostgreSQL and those of locks and SQL on
-#                    all three; with ARGS='-k claim' for pytest only those tests, without lint
-#   make jepsen      the tests of jepsen/: Galera, pairs, several hosts, planted faults   (ARGS='-k galera' for pytest's)
-#   make test-long   all tests of make test and make jepsen on every database, Galera included, with longer searches
+#   make demo        run it with a small example cloud, in an in-memory database
+#   make check       the inner loop, below three minutes: style, types, layers, then tests of units, search and documents, and
+#                    the gabbits, on SQLite   (ARGS='-k claim' for pytest)
+#   make test        lint, and in parallel the tests: most on one of SQLite, MariaDB and PostgreSQL, tests of locks and SQL on
+#                    all three; with ARGS='-k claim' for pytest only the selected tests, without lint
+#   make jepsen      the tests in jepsen/: Galera, pairs, several hosts, planted faults   (ARGS='-k galera' for pytest)
+#   make test-long   all tests of make test and make jepsen on every database, including Galera, with longer searches
 #   make test-nova   nova's functional tests of its Placement client on this service   (ARGS=nova.tests.functional.libvirt)
-#   make servers     install from Debian's packages the programs that tests use (MariaDB with Galera and rsync, PostgreSQL,
-#                    SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime, systemd, zsh, fish,
-#                    podman, debootstrap, Go, Java) and what mod_wsgi, mysqlclient and systemd-python are compiled with; starts none
+#   make servers     install the Debian packages that tests use, without starting servers (MariaDB with Galera and rsync,
+#                    PostgreSQL, SQLite's client, memcached, Apache, haproxy, socat, procps, iproute2, Chromium, libfaketime,
+#                    systemd, zsh, fish, podman, debootstrap, Go, Java), and those to compile mod_wsgi, mysqlclient and
+#                    systemd-python
 #   make lint        style, types, layers, spelling, security, warnings of the documents
-#   make docs        the documents as HTML, in build/docs
-#   make dist        sdists, wheels and SBOM in build/dist, checked; the wheels are tried on every Python from 3.10 to 3.14 that is
-#                    found   (ARGS=--every-python fails if one is not)
-#   make changelog   what has changed since the last release; ARGS=1.0.0 makes that the notes of the release 1.0.0
+#   make docs        build the documents as HTML, in build/docs
+#   make dist        build and check sdists, wheels and SBOM in build/dist; try the wheels on every installed Python from 3.10
+#                    to 3.14   (ARGS=--every-python fails if one is missing)
+#   make changelog   show the changes since the last release; with ARGS=1.0.0 write the notes of the release 1.0.0
 #   make samples     regenerate etc/placement/*.sample and docs/api/generated from the code
-#   make image       the image localhost/placement, with podman or docker   (ARGS='--build-arg BASE=...' for its build)
-#   make bench       measure a running server: that of `make serve`, or others   (ARGS='--help')
-#   make clean       remove what the other targets made, except ./var
+#   make image       build the image localhost/placement, with podman or docker   (ARGS='--build-arg BASE=...')
+#   make bench       measure a running server, by default that of `make serve`   (ARGS='--help')
+#   make clean       remove everything that the other targets have created, except ./var
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -35,7 +36,7 @@ serve: .venv/service
 	@.venv/bin/placement-serve $(ARGS)
 
 demo: .venv/service
-	@echo "Making the cloud ..."
+	@echo "Creating the cloud ..."
 	@.venv/bin/placement-serve --demo $(ARGS)
 
 check: .venv/gates
@@ -51,8 +52,8 @@ endif
 jepsen: .venv/gates
 	$(TOX) -e jepsen -- $(ARGS)
 
-# With ARGS only the tests of tests/ that they choose; make jepsen ARGS=--hypothesis-profile=long has the others.
-# One test may take more than the 20 minutes after which a shorter run ends as hanging.
+# ARGS select from tests/ only; for jepsen/ use make jepsen ARGS=--hypothesis-profile=long.
+# A long test may exceed the timeout of 20 minutes for a hanging test.
 test-long: .venv/gates
 	$(TOX) -e py3$(if $(ARGS),,$(COMMA)jepsen) -- --hypothesis-profile=long -o faulthandler_timeout=7200 $(ARGS)
 
@@ -75,7 +76,7 @@ changelog: .venv/gates
 samples: .venv/gates
 	$(TOX) -e samples
 
-# Only the format of Docker has a health check.
+# Only Docker's image format supports health checks.
 image:
 	@$(if $(shell command -v podman),podman build --format docker,docker build) --file Containerfile --tag localhost/placement \
 		--label org.opencontainers.image.revision=$(shell git rev-parse HEAD 2>/dev/null) $(ARGS) .
@@ -95,12 +96,12 @@ clean:
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/pyvenv.cfg:
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none is in PATH (or: make PYTHON=...)"; exit 1; }
-	@echo "Making a virtual environment in .venv ..."
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is required, but not in PATH; set it with make PYTHON=..."; exit 1; }
+	@echo "Creating a virtual environment in .venv ..."
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo "On Debian: apt install python3-venv"; exit 1; }
 
 .venv/service: .venv/pyvenv.cfg setup.cfg pyproject.toml
-	@echo "Installing the service and what it needs into .venv: the first time this takes half a minute or more ..."
+	@echo "Installing the service and its requirements into .venv: the first time this takes half a minute or more ..."
 	@.venv/bin/pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""Removes what setuptools would add to a wheel: the files that an earlier build, of any commit, has left."""
+"""Build script; removes files of earlier builds, which setuptools would add to a wheel."""
 
 import shutil
 

@@ -2,8 +2,8 @@
 
 import os
 
-# The original has a package of this name, too.  Where both are installed in one
-# directory, the later one has replaced files of the other.
+# OpenStack Placement has a package with the same name.  If both are installed in one directory, the one installed
+# later has overwritten files of the other.
 _SITE = os.path.dirname(__path__[0])
 try:
     _neighbours = os.listdir(_SITE)
@@ -11,12 +11,11 @@ except OSError:  # an archive, or a directory that must not be listed
     _neighbours = []
 if any(name.startswith("openstack_placement-") for name in _neighbours):
     raise ImportError(
-        f"{_SITE} has the distribution openstack-placement as well, and each of the two overwrites files of the other: "
-        "uninstall openstack-placement and placement-service, and install placement-service again"
+        f"{_SITE} also contains the distribution openstack-placement, and the two overwrite each other's files: "
+        "uninstall openstack-placement and placement-service, then install placement-service again"
     )
 
-# numpy's linear algebra, which nothing here uses, starts a thread for each core as soon as it is imported.  The system
-# delivers a signal to any thread, and a worker of uWSGI that receives SIGTERM in a thread which is not uWSGI's hangs.
-# Every module of the service is imported after this one, and numpy by one of those.
+# On import, numpy's linear algebra (unused here) starts a thread per core.  The kernel delivers a signal to any thread,
+# and a uWSGI worker hangs if a thread other than uWSGI's receives SIGTERM.  This module is imported before numpy.
 for _library in ("OPENBLAS", "OMP", "MKL", "BLIS"):
     os.environ[f"{_library}_NUM_THREADS"] = "1"

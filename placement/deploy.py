@@ -1,4 +1,4 @@
-"""The service put together: the shared layers, the APIs inside of them, and what is done once at start."""
+"""Assembly and start of the service: shared layers, APIs, and the work done once at start."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ LAYERS: Layers = (
     profiled,
     with_spans,
     traced,
-    proxy_headers,  # before the prefix of an API is added to the one that a proxy names
+    proxy_headers,  # before Mount: the prefix of an API is appended to the prefix of the proxy
     RequestLog,
-    Mount,  # from here on a failure has the form of its API
-    cross_origin,  # before authentication, so that a browser may read a 401
-    Authentication,  # from here on a failure can be raised
+    Mount,  # inner layers render failures in the form of the API
+    cross_origin,  # before authentication, so that browsers can read a 401
+    Authentication,  # inner layers may raise failures
 )
 
 # --- the APIs --------------------------------------------------------------------------------------------------------
 
 
 def apis(conf: cfg.ConfigOpts) -> tuple[Api, ...]:
-    """Return the APIs that the configuration asks for; raises cfg.Error."""
+    """Return the APIs that the configuration enables; raises cfg.Error."""
     return (routes.PLACEMENT, *(each.api() for each in extension.enabled(conf) if each.api and each.is_served(conf)))
 
 
 def assemble(service: Service, layers: Layers = LAYERS) -> WSGIApplication:
-    """Return the APIs of the service, each in its own layers, all in the shared ones."""
+    """Return the application of the service: each API in its own layers, all of them in the shared layers."""
     applications = {api.prefix: _layered(Application(api, service), api.layers, service) for api in service.apis}
     sweeps = LeaseSweeps(service.database, service.conf.placement.lease_sweep_interval)
     added = (layer for each in extension.enabled(service.conf) for layer in each.layers())
@@ -79,13 +79,13 @@ def _layered(application: WSGIApplication, layers: Iterable[Layer], service: Ser
 def loadapp(
     conf: cfg.ConfigOpts, database: Database | None = None, layers: Layers = LAYERS, threads: int | None = None
 ) -> WSGIApplication:
-    """Return the WSGI application for a configuration, with a database that is ready to be used.
-
-    Nothing of it is global: every call returns a new application.
+    """Return a new WSGI application for a configuration, and prepare its database.
 
     Args:
-        database: None for the one that the configuration names.
-        threads: The number of threads that call the application, if it is known.
+        conf: The configuration.
+        database: The database; None for the configured one.
+        layers: The shared layers, outermost first.
+        threads: The number of threads that call the application; None if it is unknown.
 
     Raises:
         StartError: The configuration or the database cannot be used.
@@ -99,7 +99,7 @@ def loadapp(
     except cfg.Error as error:
         raise StartError(str(error)) from error
     _prepare(database, conf)
-    database.bulkhead = Bulkhead(_most_threads(conf.placement_database.max_threads, threads))
+    database.bulkhead = Bulkhead(_max_database_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval)
     application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
@@ -109,17 +109,17 @@ def loadapp(
 
 
 def _observe(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Start the metrics and the timings that the configuration asks for."""
+    """Start the metrics and the timings of slow requests, if enabled."""
     if conf.metrics.directory:
         metrics.start(conf.metrics.directory, extension.enabled(conf))
     if conf.api.slow_request_threshold:
         database.publish_statements()
 
 
-def _most_threads(configured: int | None, threads: int | None) -> int | None:
-    """Return how many threads may use the database at the same time; None for no bound.
+def _max_database_threads(configured: int | None, threads: int | None) -> int | None:
+    """Return the limit on threads that use the database concurrently; None for no limit.
 
-    By default one thread is reserved for requests without the database, if at least two remain for the others.
+    By default one thread is reserved for requests that need no database, if at least two others remain.
     """
     if configured is not None:
         return configured or None
@@ -134,12 +134,12 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
 
 
 def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
-    """Return the policy rules of Placement and of these extensions, whether their APIs are served or not."""
+    """Return the policy rules of Placement and of these extensions, including APIs that are not served."""
     return [*routes.PLACEMENT.rules, *(rule for each in extensions if each.api for rule in each.api().rules)]
 
 
 def list_rules() -> list[RuleDefault]:
-    """Return the policy rules of all installed extensions with their defaults, for the oslopolicy tools."""
+    """Return the policy rules of Placement and all installed extensions, for the oslopolicy tools."""
     return rules_of(extension.installed().values())
 
 
@@ -149,7 +149,7 @@ def get_enforcer() -> Enforcer:
 
 
 def reached(conf: cfg.ConfigOpts) -> Database:
-    """Return the database of the configuration, once it answers; raises StartError."""
+    """Connect to the configured database, wait until it responds, and return it; raises StartError."""
     try:
         database = connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
@@ -159,7 +159,7 @@ def reached(conf: cfg.ConfigOpts) -> Database:
 
 
 def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Return once the database answers; raises StartError."""
+    """Wait until the database responds; raises StartError."""
     group = conf.placement_database
     try:
         database.wait_until_reachable(group.max_retries, group.retry_interval)
@@ -168,12 +168,12 @@ def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
 
 
 def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
-    """Bring the schema and the standard rows up to date; other processes may do the same (docs: entry-points).
+    """Bring the schema and the standard rows up to date; safe for concurrent processes (docs: entry-points).
 
-    It is repeated if the connection is lost, as in a switchover of the database, or if a statement meets a lock:
-    otherwise uWSGI would end all workers because one of them could not start.
+    Retries after a lost connection, as in a switchover of the database, and after a lock wait: otherwise uWSGI would
+    end all workers if one of them could not start.
     """
-    tries = 0
+    attempts = 0
     while True:
         try:
             return _bring_up_to_date(database, conf)
@@ -183,10 +183,10 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
             if not driver_errors.is_transient(error):
                 raise
             cause = driver_errors.message(error)
-        if 0 <= conf.placement_database.max_retries <= tries:
-            raise StartError(f"The database fails each time: {cause}")
+        if 0 <= conf.placement_database.max_retries <= attempts:
+            raise StartError(f"The database fails at every attempt: {cause}")
         LOG.warning("The database failed at start: %s", cause)
-        tries += 1
+        attempts += 1
         _reach(database, conf)
 
 
@@ -194,7 +194,7 @@ def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:
     additions = extension.additions(conf)
     if conf.placement_database.sync_on_startup:
         try:
-            # Whether an unknown revision is served is decided below, as without the option.
+            # As without the option, the check below decides whether to serve an unknown revision.
             with contextlib.suppress(schema.UnknownRevision), database.unbounded_engine() as engine:
                 schema.sync(engine, additions=additions)
         except errors.SchemaError as error:
@@ -206,16 +206,16 @@ def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:
 
 
 def _serve_only_if_newer(database: Database, finding: str, additions: Sequence[schema.Addition]) -> None:
-    """Warn of a schema that a newer version of this service has made; raise StartError for any other.
+    """Warn if a newer version of this service has created the schema; raise StartError for any other schema.
 
-    In a rolling upgrade the newer version migrates the schema while this one serves, and workers of this one may start
-    again.  That is safe as long as newer revisions only add to the schema (docs: rolling-upgrade).  This program
-    does not have those revisions, so it looks at what they made: the schema of another program lacks our tables, as
-    does that of another Placement at a revision later than COMMON_HEADS.
+    During a rolling upgrade the newer version migrates the schema while this one serves and restarts workers.  That is
+    safe as long as newer revisions only add to the schema (docs: rolling-upgrade).  This version does not know the new
+    revisions, so it checks for its own tables: foreign schemas lack them, and so does another Placement's schema at a
+    revision after COMMON_HEADS.
     """
     if schema.state(database.engine) is not schema.State.UNKNOWN:
         raise StartError(finding)
     lacking = schema.lacking(database.engine, additions)
     if lacking:
         raise StartError(f"{finding} It lacks {', '.join(lacking)}.")
-    LOG.warning("%s It has all that this program needs, and is served as it is.", finding)
+    LOG.warning("%s It contains everything that this version needs, and is served unchanged.", finding)

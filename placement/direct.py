@@ -1,4 +1,4 @@
-"""The service in the process of its client: for tools and tests, without a server, a port and a token."""
+"""The service inside the process of its client: for tools and tests, without server, port or token."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ _ENDPOINT = "http://placement.direct"
 
 
 class PlacementDirect:
-    """A context manager that returns a client of the service, and runs the service with it (docs: entry-points).
+    """A context manager that runs the service and returns a client for it (docs: entry-points).
 
     ::
 
         with PlacementDirect(conf) as client:
             inventories = client.get(f"/resource_providers/{uuid}/inventories").json()
 
-    The client is a keystoneauth adapter that returns replies of every status, and is the user of the token
-    "admin" with noauth2.  Policy, database and everything else are as configured; the configuration is not changed.
+    The client is a keystoneauth adapter.  It returns responses of every status instead of raising, and authenticates as
+    the noauth2 user "admin".  Policy, database and everything else are as configured.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
         """Keep the configuration.
 
         Args:
-            latest_microversion: Whether requests without a version use the latest one, instead of 1.0.
+            conf: The configuration; it is not changed.
+            latest_microversion: Whether requests without a version use the latest one instead of 1.0.
         """
         self._conf = conf
         self._microversion = "latest" if latest_microversion else None
@@ -63,7 +64,7 @@ class PlacementDirect:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop the service; the client raises ConnectionError from now on."""
+        """Stop the service; further requests of the client raise ConnectionError."""
         self._open.close()
 
 
@@ -71,17 +72,17 @@ _LAYERS = tuple(with_noauth2 if layer is Authentication else layer for layer in 
 
 
 class Transport(requests.adapters.HTTPAdapter):
-    """Sends requests to a WSGI application instead of a socket."""
+    """A ``requests`` adapter that sends requests to a WSGI application instead of a socket."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()
         self._application = application
 
     def send(self, request: requests.PreparedRequest, *_ignored: Any, **_options: Any) -> requests.Response:
-        """Return the reply of the application, which runs in the thread of the caller."""
+        """Return the response of the application, which runs in the caller's thread."""
         if self._application is None:
-            raise requests.ConnectionError(f"{request.url}: the service was stopped", request=request)
-        with _context_kept():
+            raise requests.ConnectionError(f"{request.url}: the service has been stopped", request=request)
+        with _restored_context():
             status, headers, chunks = _as_served(request).call_application(self._application)
             try:
                 content = b"".join(chunks)
@@ -99,15 +100,15 @@ class Transport(requests.adapters.HTTPAdapter):
         return self.build_response(request, raw)
 
     def close(self) -> None:
-        """Refuse requests from now on."""
+        """Refuse further requests."""
         self._application = None
         super().close()
 
 
 def _as_served(request: requests.PreparedRequest) -> webob.Request:
-    """Return the request as a server would pass it on."""
+    """Return the request in the form in which a server would pass it on."""
     url = str(request.url)
-    # WebOb would add the port to the host.
+    # Set explicitly: WebOb would add the port.
     environ = {
         "HTTP_HOST": urllib.parse.urlsplit(url).netloc,
         "REMOTE_ADDR": "127.0.0.1",
@@ -123,15 +124,15 @@ def _as_served(request: requests.PreparedRequest) -> webob.Request:
 
 
 def _content(body: Any) -> bytes:
-    """Return the bytes of a body as a caller of ``requests`` may give it."""
+    """Return the bytes of a body of any type that ``requests`` accepts."""
     if body is None or isinstance(body, bytes):
         return body or b""
     return body.encode() if isinstance(body, str) else b"".join(body)
 
 
 @contextlib.contextmanager
-def _context_kept() -> Iterator[None]:
-    """Put back the context of the thread: the service sets its own, but the thread is the caller's."""
+def _restored_context() -> Iterator[None]:
+    """Restore the thread's request context after the block: the service replaces it in the caller's thread."""
     before = context.get_current()
     try:
         yield
@@ -139,5 +140,5 @@ def _context_kept() -> Iterator[None]:
         if before is not None:
             before.update_store()
         else:
-            # oslo.context has no call to remove it.
+            # oslo.context has no public function to remove the context.
             vars(context._request_store).pop("context", None)

@@ -1,8 +1,8 @@
-"""What an extension adds to the service, and which extensions there are (docs: architecture-extensions).
+"""The extension points of the service, and discovery of extensions (docs: architecture-extensions).
 
-The core has the Placement API and what every API needs.  All else is an extension: a value that names what it adds, in
-a package that is installed with an entry point of the group ``placement.extensions``.  The core knows the values that
-it finds there, and imports no extension.
+The core contains the Placement API and the code shared by all APIs.  Everything else is an extension: an ``Extension``
+that declares its additions, in a package with an entry point of the group ``placement.extensions``.  The core never
+imports an extension directly.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ OPTIONS: Mapping[str | None, Sequence[cfg.Opt]] = {
         cfg.ListOpt(
             "enabled",
             sample_default="all that are installed",
-            help="The names of the extensions that this service has. Of the others there is nothing: no API, option, "
-            "policy rule, command, check or metric. An empty list leaves the Placement API.",
+            help="The names of the enabled extensions. The others add nothing: no API, option, policy rule, command, "
+            "check or metric. With an empty list the service has the Placement API only.",
         )
     ]
 }
@@ -42,29 +42,30 @@ OPTIONS: Mapping[str | None, Sequence[cfg.Opt]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Extension:
-    """What one extension adds, at each place where the core lets others add something.
+    """The additions of one extension, one argument per extension point.
 
-    The module that has the value is loaded by every program of the service.  So whatever imports much is returned by a
-    function, which imports it.
+    Every process of the service imports the module that contains this value.  Additions with expensive imports are
+    therefore returned by functions.
 
     Args:
-        name: The name in ``[extensions]enabled``, and of its entry point.
-        requires: The names of extensions that it imports, or whose routes it asks; they have to be enabled, too.
-        options: Options of the configuration by group.  With an option ``enabled`` in the group of its own name its
-            API is served only if that is true.
-        cors: Headers of its own that browsers may use: names that are added to the defaults of ``[cors]``, by option.
-        api: Returns its API, with its policy rules, failures and layers.
-        layers: Returns layers around all APIs, outermost first.  They know who sends a request, and a failure that
-            they raise is rendered as the API's.
-        commands: Adds commands to those of ``placement-manage``.  The default ``action`` of each is given the
-            configuration, and returns the exit code.
-        checks: Returns checks of the doctor.
-        metrics: Creates its metrics, and returns what changes them: events, each with a function for its facts.
-        schema: Returns its tables, and what of them ``db release`` would lose.
-        attach: Called with each database that a program opens for requests or commands, before its first write, with
-            the number of threads that serve requests; None if it is not known, as in commands.
-        swept: Removes rows that are of no use any more, for ``placement-manage db sweep``.
-        greeting: Returns what ``placement-serve`` says of it when it starts at a URL; empty for nothing.
+        name: The name in ``[extensions]enabled`` and of the entry point.
+        requires: The names of extensions whose modules it imports or whose routes it requests; they must be enabled,
+            too.
+        options: Configuration options by group.  If the group named after the extension has an option ``enabled``, its
+            API is served only if that option is true.
+        cors: Headers to add to the defaults of ``[cors]``, by option, so that browsers may use them.
+        api: Returns its API, with policy rules, failures and layers.
+        layers: Returns layers around all APIs, outermost first.  They run after authentication, and failures that they
+            raise are rendered in the form of the API.
+        commands: Adds commands to ``placement-manage``.  The default ``action`` of each takes the configuration and
+            returns the exit code.
+        checks: Returns checks for the doctor.
+        metrics: Creates its metrics, and returns the events that change them, each with a listener.
+        schema: Returns its tables, and the data that ``db release`` would lose.
+        attach: Called with each database that a process opens for requests or commands, before its first write, with
+            the configuration and the number of threads that serve requests (None if unknown, as in commands).
+        swept: Removes rows that are no longer needed, for ``placement-manage db sweep``; returns their numbers.
+        greeting: Returns lines for ``placement-serve`` to print at start, given the URL; empty for none.
         demonstration: Fills an empty database for ``placement-serve --demo``; it may send requests to the application.
     """
 
@@ -85,36 +86,36 @@ class Extension:
 
     @property
     def is_optional(self) -> bool:
-        """Whether an option of its own says if its API is served."""
+        """Whether its option ``enabled`` decides if its API is served."""
         return any(option.dest == "enabled" for option in self.options.get(self.name, ()))
 
     def is_served(self, conf: cfg.ConfigOpts) -> bool:
-        """Whether it has an API, and the configuration asks for it."""
+        """Whether it has an API that the configuration enables."""
         return self.api is not None and (not self.is_optional or bool(conf[self.name].enabled))
 
 
 @functools.cache
 def installed() -> Mapping[str, Extension]:
-    """Return all installed extensions by name, in the order of the names; raises cfg.Error if one cannot be loaded."""
-    found = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    return {entry.name: _loaded(entry) for entry in found}
+    """Return all installed extensions by name, sorted; raises cfg.Error if one cannot be loaded."""
+    entries = sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
+    return {entry.name: _load(entry) for entry in entries}
 
 
-def _loaded(entry: metadata.EntryPoint) -> Extension:
+def _load(entry: metadata.EntryPoint) -> Extension:
     try:
         extension: Extension = entry.load()
     except Exception as error:
         raise cfg.Error(f"The extension {entry.name} ({entry.value}) cannot be loaded: {error!r}") from error
     if extension.name != entry.name:
-        raise cfg.Error(f"The extension {entry.value} has the name {extension.name}, and its entry point {entry.name}.")
+        raise cfg.Error(f"The extension {entry.value} is named {extension.name}, but its entry point {entry.name}.")
     return extension
 
 
 def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
-    """Return the extensions of a configuration, in the order of their names.
+    """Return the extensions that a configuration enables, sorted by name.
 
     Raises:
-        cfg.Error: The configuration names one that is not installed, or lacks one that another requires.
+        cfg.Error: An enabled extension is not installed, or requires one that is not enabled.
     """
     names = conf.extensions.enabled
     if names is None:
@@ -130,7 +131,7 @@ def enabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...]:
 
 
 def options_of(extensions: Iterable[Extension]) -> Iterator[tuple[str, Sequence[cfg.Opt]]]:
-    """Yield the options of the extensions: group and options; a group may come more than once."""
+    """Yield groups with options of the extensions; a group may occur more than once."""
     for each in extensions:
         yield from each.options.items()
 
@@ -140,7 +141,7 @@ def additions_of(extensions: Iterable[Extension]) -> tuple[Addition, ...]:
     return tuple(_addition(each.schema) for each in extensions if each.schema)
 
 
-# Called once for each extension: what is dropped and what is discarded are compared.
+# Cached because additions are compared by identity, for example the discarded ones with the dropped ones.
 @functools.cache
 def _addition(schema: Callable[[], Addition]) -> Addition:
     return schema()
@@ -152,18 +153,18 @@ def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
 
 
 def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
-    """Attach the extensions of a configuration to a database that was opened; raises cfg.Error."""
+    """Attach the enabled extensions to an opened database; raises cfg.Error."""
     for each in enabled(conf):
         if each.attach:
             each.attach(database, conf, threads)
 
 
 def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
-    """Take the options of extensions that are not enabled from a configuration that was read.
+    """Unregister the options of disabled extensions from a configuration that has been read.
 
     Returns:
-        Those that are enabled, if there are others.  Then the configuration has to be read again, since it is as before
-        the first time.
+        The enabled extensions if any is disabled: the configuration is then cleared and must be read again.  Otherwise
+        None.
 
     Raises:
         cfg.Error: As :func:`enabled`.
@@ -171,9 +172,9 @@ def forget_others(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     if "extensions" not in conf:  # the tools of oslo.policy read our files with their own options
         return None
     kept = enabled(conf)
-    others = [each for each in installed().values() if each not in kept]
-    if others:
+    disabled = [each for each in installed().values() if each not in kept]
+    if disabled:
         conf.clear()
-    for group, options in options_of(others):
+    for group, options in options_of(disabled):
         conf.unregister_opts(options, group=group)
-    return kept if others else None
+    return kept if disabled else None

@@ -1,7 +1,7 @@
-"""The log, with one line for a message and without control characters.
+"""Logging with one line per message and without control characters.
 
-Many messages contain text from clients, which must not forge further lines or send commands to a terminal (log
-injection, CWE-117).
+Many messages contain text from clients, which must not forge log lines or send commands to a terminal (log injection,
+CWE-117).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ def plain(text: str) -> str:
     r"""Return the text with its control characters escaped as in Python: ``\n``, ``\x1b``."""
     if text.isprintable():  # the usual case, and a fast test
         return text
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 class OneLineRecord(logging.LogRecord):
-    """A record, of any logger, whose message is one line; its traceback may be several."""
+    """A log record whose message is a single line; a traceback may have several."""
 
     @property
     def exc_text(self) -> str | None:
-        """The traceback as the formatter has formatted it, escaped line by line."""
+        """The formatted traceback, escaped line by line."""
         return self._exc_text
 
     @exc_text.setter
@@ -41,15 +41,15 @@ class OneLineRecord(logging.LogRecord):
 
 
 def set_up(conf: cfg.ConfigOpts, project: str) -> None:
-    """Set up logging by the configuration; raises ``cfg.Error`` if the log cannot be written."""
+    """Configure logging; raises ``cfg.Error`` if the log cannot be written."""
     try:
         logging.setLogRecordFactory(OneLineRecord)
-        # Alembic names its plugins at each start.
+        # Alembic logs its plugins at every start.
         conf.set_default("default_log_levels", [*conf.default_log_levels, "alembic.runtime.plugins=WARN"])
         oslo_log.setup(conf, project)
     except oslo_log.LogConfigError as error:
         raise cfg.Error(str(error)) from None
-    except RuntimeError as error:  # a handler lacks the library that it needs
+    except RuntimeError as error:  # the library of a handler is missing
         raise cfg.Error(f"The log cannot be written: {error}. [DEFAULT]use_journal needs systemd-python.") from None
     except OSError as error:
         raise cfg.Error(f"The log cannot be written: {error}") from None

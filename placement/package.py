@@ -9,28 +9,27 @@ import sys
 from pathlib import Path
 
 NAME = "placement-service"
-#: Where ``placement-serve`` without a configuration writes its address, from its current directory.
+#: The file to which ``placement-serve`` without a configuration writes its URL, below its current directory.
 ADDRESS_FILE = Path("var/placement.url")
 
 
 def install(extra: str) -> str:
-    """Return the command that installs what an extra of this package requires.
+    """Return the command that installs the requirements of an extra.
 
-    It names the requirements and not the package, because the file or the directory that the package was installed from
-    may be gone, and an index may lack it.
+    The command lists the requirements instead of this package, whose source may be gone or missing from the index.
     """
     try:
         lines = importlib.metadata.requires(NAME) or []
     except importlib.metadata.PackageNotFoundError:
         lines = []
     required = [line.partition(";")[0].strip() for line in lines if line.endswith(f'extra == "{extra}"')]
-    if not required:  # the code is not installed, or is newer than the metadata of its editable installation
+    if not required:  # not installed, or an editable installation with older metadata
         return f"pip install '.[{extra}]', in a checkout"
     return shlex.join([as_found("pip"), "install", *required])
 
 
 def version() -> str:
-    """Return the version of the package; "unknown" where the code runs without being installed."""
+    """Return the version of the package; "unknown" if it is not installed."""
     try:
         return importlib.metadata.version(NAME)
     except importlib.metadata.PackageNotFoundError:
@@ -38,9 +37,9 @@ def version() -> str:
 
 
 def as_found(name: str) -> str:
-    """Return how to start a command of the environment that this program runs in: with its path, if $PATH lacks it."""
-    # Not beside sys.executable: in a web server that may be the base interpreter or another program, or empty.
+    """Return the name of a command of this Python environment, with its path if $PATH does not find it."""
+    # sys.executable does not help: in a web server it may be the base interpreter, another executable, or empty.
     path = Path(sys.prefix, "bin", name)
     if shutil.which(name) == str(path) or not path.exists():
         return name
-    return str(path)  # absolute: the reader of a log is in another directory than the service
+    return str(path)  # absolute, because readers of a log have another working directory than the service

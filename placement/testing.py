@@ -1,7 +1,7 @@
-"""Fixtures for functional tests of other projects: the service in the test's process, on a database of its own.
+"""Fixtures for functional tests of other projects: the service in the test's process, with its own database.
 
-Fixtures share only the template of an empty database: any number of them, one after the other or at once, have their
-own databases and configurations.  docs/testing-other-projects.rst describes their use.
+Any number of fixtures can be used, consecutively or at once: each has its own database and configuration, and they
+share only the template of an empty database.  docs/testing-other-projects.rst describes their use.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from placement.direct import Transport
 
 
 class Database(fixtures.Fixture):
-    """The database that a configuration names, with the schema and the standard rows.
+    """The configured database, with the schema and the standard rows.
 
-    A database in memory ends with the fixture; any other one keeps what the test leaves in it.
+    An in-memory database ends with the fixture; any other database keeps the rows that the test has written.
     """
 
     def __init__(self, conf_fixture: config_fixture.Config, set_config: bool = False) -> None:
@@ -40,7 +40,7 @@ class Database(fixtures.Fixture):
 
         Args:
             conf_fixture: The fixture of oslo.config, with the options of the service registered.
-            set_config: Whether to make the configuration name a new database in memory first.
+            set_config: Whether to configure a new in-memory database first.
         """
         super().__init__()
         self.conf_fixture = conf_fixture
@@ -49,7 +49,7 @@ class Database(fixtures.Fixture):
     def _setUp(self) -> None:
         if self.set_config:
             _name_new_database(self.conf_fixture)
-        # A named database in memory exists as long as there is a connection to it.
+        # A named in-memory database exists as long as there is a connection to it.
         database = connect(self.conf_fixture.conf)
         self.addCleanup(database.dispose)
         if database.url.get_backend_name() == "sqlite" and schema.version(database.engine) is None:
@@ -60,9 +60,9 @@ class Database(fixtures.Fixture):
 
 
 class PlacementFixture(fixtures.Fixture):
-    """The service, which answers at the URL ``endpoint`` to ``requests``, and so to keystoneauth, in this process.
+    """The service in this process, reachable at the URL ``endpoint`` with ``requests`` and thus with keystoneauth.
 
-    The token ``token`` has all rights: the old policy is in force, in which administrators may reshape too.
+    The token ``token`` has all rights: the old policy is in force, which allows administrators to reshape, too.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class PlacementFixture(fixtures.Fixture):
         """Keep the arguments.
 
         Args:
-            conf_fixture: The fixture of oslo.config, None for a new one; in use while the service runs.
-            db: Whether to use a new database in memory instead of the one that the configuration names.
+            conf_fixture: The fixture of oslo.config, used while the service runs; None for a new one.
+            db: Whether to use a new in-memory database instead of the configured one.
             use_intercept: Whether to provide ``endpoint`` besides ``app``, the WSGI application.
             register_opts: Whether to register the options of the service.
         """
@@ -104,7 +104,7 @@ class PlacementFixture(fixtures.Fixture):
             self.endpoint = self.useFixture(InProcessEndpoint(self.app)).url
 
     def _configure_placement(self, conf_fixture: config_fixture.Config) -> None:
-        """Set the options, before database and service are created; subclasses may override it to set theirs."""
+        """Set options before the database and the service are created; subclasses may override it."""
         conf_fixture.config(group="api", auth_strategy="noauth2")
         conf_fixture.config(group="oslo_policy", enforce_new_defaults=False)
         if self.db:
@@ -112,7 +112,7 @@ class PlacementFixture(fixtures.Fixture):
 
 
 class InProcessEndpoint(fixtures.Fixture):
-    """A ``url`` at which ``requests`` reaches a WSGI application of this process, with any session and adapter."""
+    """A ``url`` at which ``requests`` reaches a WSGI application of this process, from any session and adapter."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()
@@ -134,12 +134,12 @@ def _name_new_database(conf_fixture: config_fixture.Config) -> None:
 
 
 def _additions() -> tuple[schema.Addition, ...]:
-    """Return the tables of all extensions, so that a test may enable each."""
+    """Return the tables of all extensions, so that a test may enable any of them."""
     return extension.additions_of(extension.installed().values())
 
 
 def _copy_template(database: databases.Database) -> None:
-    """Copy the template into an empty SQLite database; about ten times as fast as the migrations."""
+    """Copy the template into an empty SQLite database, which is about ten times as fast as the migrations."""
     with contextlib.closing(sqlite3.connect(":memory:")) as template, _driver(database) as connection:
         template.deserialize(_template())
         template.backup(connection)
@@ -162,7 +162,7 @@ def _driver(database: databases.Database) -> Iterator[sqlite3.Connection]:
 
 
 def _read_no_files(conf: cfg.ConfigOpts) -> None:
-    """Initialize the configuration without files, unless the caller has initialized it."""
+    """Initialize the configuration without files, unless the caller has already done so."""
     try:
         conf.find_file(options.PROJECT)
     except cfg.NotInitializedError:
@@ -171,15 +171,15 @@ def _read_no_files(conf: cfg.ConfigOpts) -> None:
 
 # --- the endpoint ----------------------------------------------------------------------------------------------------
 
-#: The adapter class, whose ``send`` all sessions call.
+#: The adapter class whose ``send`` all sessions call.
 _adapters: Any = HTTPAdapter
 _send_out: Callable[..., Response] = _adapters.send
-#: The transports to applications of this process, by host.
+#: The transports to applications in this process, by host.
 _transports: dict[str | None, Transport] = {}
 
 
 def _send(adapter: HTTPAdapter, request: PreparedRequest, *arguments: Any, **options: Any) -> Response:
-    """Send a request to the transport of its host, or out; replaces ``HTTPAdapter.send`` while there are transports."""
+    """Send a request to the transport of its host, or to the network; replaces ``HTTPAdapter.send``."""
     transport = _transports.get(urlsplit(str(request.url)).hostname)
     if transport is None:
         return _send_out(adapter, request, *arguments, **options)
@@ -194,7 +194,7 @@ def _route(host: str, transport: Transport) -> None:
 
 
 def _unroute(host: str) -> None:
-    """Remove a transport; after the last one ``requests`` is as before.  Fixtures may end in any order."""
+    """Remove a transport; removing the last one restores ``requests``.  Fixtures may end in any order."""
     del _transports[host]
     if not _transports:
         _adapters.send = _send_out

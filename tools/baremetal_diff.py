@@ -3,10 +3,11 @@
 
     baremetal_diff.py http://127.0.0.1:6385 http://127.0.0.1:8778/baremetal [--seed 1] [--runs 20] [--steps 60]
 
-A is an Ironic without authentication and with fake hardware, B is this service (``make serve``).  Both must be empty,
-and each run empties them: **never a cloud in use**.  A run is a sequence of calls, valid and invalid ones, at random
-versions.  Its first difference is shrunk to the shortest run of calls that shows it.  docs/divergences.rst lists the
-differences on purpose; they are not counted.  Exit code: 0 without a difference, 1 with one, 2 for a wrong use.
+A is an Ironic without authentication and with fake hardware; B is this service (``make serve``).  Both must be empty,
+and each run deletes everything in them: **never use it on a cloud in production**.  A run is a sequence of valid and
+invalid calls in random versions.  Its first difference is shrunk to a minimal sequence of calls that shows it.  The
+intentional differences in docs/divergences.rst do not count.  Exit code: 0 without differences, 1 with differences, 2
+for wrong usage.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tools.baremetal.servers import Call, Server
 
 
 def transcript(seed: int, calls: list[Call], difference: Difference) -> str:
-    """Return the text for a difference: the calls, the places, and both replies."""
+    """Return the report of a difference: the calls, the places, and both replies."""
     lines = [f"--- seed {seed}: {difference.call.method} {difference.call.path.partition('?')[0]}"]
     lines += [f"    {call}" for call in calls]
     lines += [f"  {line}" for line in difference.lines[:8]]
@@ -35,14 +36,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("a", metavar="A")
     parser.add_argument("b", metavar="B")
-    parser.add_argument("--seed", type=int, default=1, help="of the first run; the next one has the next seed")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first run; each run increments it")
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=60, help="random calls of a run, after those that make its nodes")
+    parser.add_argument("--steps", type=int, default=60, help="random calls per run, after the creation of nodes")
     parser.add_argument(
-        "--shrink", type=float, default=120, metavar="SECONDS", help="for each difference; 0: not at all"
+        "--shrink", type=float, default=120, metavar="SECONDS", help="time to shrink each difference; 0 disables it"
     )
-    parser.add_argument("--sentences", action="store_true", help="compare the sentences of errors, too")
-    parser.add_argument("--alike", action="store_true", help="B is an Ironic, too: nothing differs on purpose")
+    parser.add_argument("--sentences", action="store_true", help="compare the messages of errors, too")
+    parser.add_argument("--alike", action="store_true", help="B is an Ironic, too: report intentional differences")
     parser.add_argument("--stats", action="store_true", help="count the replies of A by route and status")
     parser.add_argument("--wipe", action="store_true", help="empty both services first")
     arguments = parser.parse_args(argv)
@@ -52,7 +53,7 @@ def main(argv: list[str] | None = None) -> int:
         pair.wipe()
     for server in (pair.a, pair.b):
         if server.allocations() or server.get("/v1/nodes?fields=uuid")["nodes"]:
-            parser.error(f"{server.base} is not empty, and a run deletes everything: --wipe if that is meant")
+            parser.error(f"{server.base} is not empty; a run deletes everything: use --wipe to confirm")
     failed = calls = 0
     for seed in range(arguments.seed, arguments.seed + arguments.runs):
         run, difference = random_run(pair, seed, arguments.steps)
@@ -65,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.stats:
         for (method, route, status), count in sorted(pair.counts.items()):
             print(f"{count:6} {method} {route} {status}")
-    print(f"met on purpose: {', '.join(sorted(pair.used)) or 'none'}")
+    print(f"intentional differences: {', '.join(sorted(pair.used)) or 'none'}")
     print(f"{calls} calls compared; {arguments.runs - failed} runs without a difference, {failed} with one")
     return 1 if failed else 0
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compare the replies of two Placement services on the same data: every GET, at every version that changes one.
+"""Compare the replies of two Placement services on the same data: every GET, in every version that changes a reply.
 
     compare_with_original.py record http://placement:8778 before.jsonl --token "$TOKEN"
     compare_with_original.py compare before.jsonl http://placement:8778 --token "$TOKEN"
 
-An operator records the replies of a service before it is replaced, and compares afterwards; two running services are
-compared by their URLs.  The program only reads, is a single file and needs only Python.  The requests follow from
-the replies: all providers, classes, traits, consumers, projects and users that can be found, and the lists filtered by
-each.  Undefined order, request ids and the time of the reply are ignored.
+Record the replies of a service before you replace it, and compare afterwards; or compare two running services by their
+URLs.  The script only reads, is a single file, and needs only Python.  It derives the requests from the replies: all
+providers, classes, traits, consumers, projects and users in them, and lists filtered by each of these.  Undefined
+order, request ids and the time of the reply are ignored.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-#: The versions at which the reply to some GET changes.
+#: The versions that change the reply to some GET.
 VERSIONS = (
     *("1.0", "1.1", "1.2", "1.3", "1.4", "1.6", "1.9", "1.10", "1.12", "1.14", "1.15", "1.17", "1.18", "1.19", "1.21"),
     *("1.22", "1.24", "1.25", "1.27", "1.28", "1.29", "1.31", "1.34", "1.38", "1.39"),
 )
 HEADERS = ("content-type", "openstack-api-version", "cache-control", "last-modified")
-#: The status of requests that a recording does not have.
-NEVER_ASKED = 0
+#: The status of requests that are not in a recording.
+NOT_RECORDED = 0
 #: The largest age, in seconds, of a date that counts as "now".
-NOW = 2
+MAX_NOW_AGE = 2
 
 Question = tuple[str, str]
 Answer = dict[str, Any]
@@ -69,9 +69,9 @@ class Service:
         raise AssertionError("unreachable")
 
     def _plain(self, status: int, headers: dict[str, str], content: bytes) -> Answer:
-        found = {name.lower(): value for name, value in headers.items()}
-        kept = {name: found[name] for name in HEADERS if name in found}
-        if "last-modified" in kept and _age(kept["last-modified"]) <= NOW:
+        by_name = {name.lower(): value for name, value in headers.items()}
+        kept = {name: by_name[name] for name in HEADERS if name in by_name}
+        if "last-modified" in kept and _age(kept["last-modified"]) <= MAX_NOW_AGE:
             kept["last-modified"] = "now"
         text = content.decode()
         if self._prefix:
@@ -92,7 +92,7 @@ class Recording:
         self._answers = {(entry["version"], entry["path"]): entry["answer"] for entry in entries}
 
     def ask(self, version: str, path: str) -> Answer:
-        return self._answers.get((version, path), {"status": NEVER_ASKED, "headers": {}, "body": None})
+        return self._answers.get((version, path), {"status": NOT_RECORDED, "headers": {}, "body": None})
 
 
 def _age(date: str) -> float:
@@ -109,7 +109,7 @@ def _canonical(value: Any) -> Any:
 
 
 class Replies:
-    """All requests to compare, and the replies of a source."""
+    """An iterable of all requests to compare, with the replies of a source."""
 
     def __init__(self, source: Source, arguments: argparse.Namespace) -> None:
         self._source = source
@@ -124,10 +124,10 @@ class Replies:
                 yield (version, path), self._source.ask(version, path)
 
     def _paths(self) -> Iterator[tuple[str, int]]:
-        """Yield each path with the first minor version that has it."""
+        """Yield each path with the first minor version that supports it."""
         first = self._source.ask("1.39", "/resource_providers")
         if first["status"] != 200:
-            raise SystemExit(f"The service does not let us look, which would make all replies equal: {first}")
+            raise SystemExit(f"The service refuses access, so that nothing can be compared: {first}")
         providers = self._some("/resource_providers", "resource_providers")
         classes = [entry["name"] for entry in self._some("/resource_classes", "resource_classes")]
         traits = self._some("/traits?associated=true", "traits")
@@ -181,11 +181,11 @@ class Replies:
         for name in classes:
             for amount in (f"{name}:1", f"{name}:8"):
                 yield from ((_path(everywhere, resources=amount), 4), (_path(candidates, resources=amount), 10))
-            one = f"{name}:1"
-            yield from ((_path(candidates, resources=one, required=trait), 17) for trait in traits)
-            yield from ((_path(candidates, resources=one, member_of=aggregate), 21) for aggregate in aggregates)
-        for one, other in itertools.pairwise(classes):
-            yield _path(candidates, resources=f"{one}:1,{other}:1"), 10
+            unit = f"{name}:1"
+            yield from ((_path(candidates, resources=unit, required=trait), 17) for trait in traits)
+            yield from ((_path(candidates, resources=unit, member_of=aggregate), 21) for aggregate in aggregates)
+        for first, second in itertools.pairwise(classes):
+            yield _path(candidates, resources=f"{first}:1,{second}:1"), 10
 
     def _some(self, path: str, key: str) -> list[Any]:
         return self._chosen(self._body(path).get(key, []))
@@ -220,15 +220,15 @@ def record(arguments: argparse.Namespace) -> int:
             for (version, path), answer in _with_progress(replies):
                 file.write(json.dumps({"version": version, "path": path, "answer": answer}) + "\n")
         except BaseException:
-            arguments.file.unlink()  # an incomplete file could be taken for a complete one
+            arguments.file.unlink()  # an incomplete file could be mistaken for a complete one
             raise
     return 0
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Print the differences of two sources; return 1 if there are any.
+    """Print the differences between two sources; return 1 if there are any.
 
-    Replies of the first with 5xx that the second does not have are not counted as differences.
+    A 5xx of the first source only does not count as a difference.
     """
     replies = Replies(_source(arguments.before, arguments.token), arguments)
     other = _source(arguments.after, arguments.other_token or arguments.token)
@@ -236,7 +236,7 @@ def compare(arguments: argparse.Namespace) -> int:
     for (version, path), answer in _with_progress(replies):
         asked += 1
         there = other.ask(version, path)
-        if answer["status"] >= 500 and there["status"] < 500 and there["status"] != NEVER_ASKED:
+        if answer["status"] >= 500 and there["status"] < 500 and there["status"] != NOT_RECORDED:
             failures += 1
         elif there != answer:
             differences += 1
@@ -245,7 +245,7 @@ def compare(arguments: argparse.Namespace) -> int:
                 if answer[part] != there[part]:
                     print(f"  {part}: {json.dumps(answer[part])[: arguments.width]}")
                     print(f"  {' ' * len(part)}  {json.dumps(there[part])[: arguments.width]}")
-    print(f"{asked} answers compared, {differences} differ, {failures} were errors of the first (5xx) only")
+    print(f"{asked} replies compared, {differences} differ, {failures} were errors (5xx) of the first service only")
     return 1 if differences else 0
 
 
@@ -256,31 +256,31 @@ def _with_progress(replies: Iterable[tuple[Question, Answer]]) -> Iterator[tuple
         yield question, answer
         if time.monotonic() > last + 5:
             last = time.monotonic()
-            print(f"{number} answers, now at version {question[0]}", file=sys.stderr)
+            print(f"{number} replies, at version {question[0]}", file=sys.stderr)
 
 
 def _parsed(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    both = argparse.ArgumentParser(add_help=False)
-    both.add_argument("--token", default="admin", help="sent as X-Auth-Token (default: %(default)s)")
-    both.add_argument(
-        "--most", type=int, default=0, metavar="N", help="request about N objects of each kind at most, evenly spaced"
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--token", default="admin", help="sent as X-Auth-Token (default: %(default)s)")
+    shared.add_argument(
+        "--most", type=int, default=0, metavar="N", help="request at most about N objects of each kind, evenly spaced"
     )
-    both.add_argument("--versions", default=",".join(VERSIONS), metavar="1.N,...", help="default: %(default)s")
-    both.add_argument("--ask", action="append", default=[], metavar="PATH", help="request this path, too")
-    one = commands.add_parser("record", parents=[both], help="record the replies of a service")
-    one.add_argument("service", help="the URL of the service")
-    one.add_argument("file", type=Path, help="the file to write; it must not exist")
-    one.set_defaults(action=record)
-    two = commands.add_parser(
-        "compare", parents=[both], help="print the differences of two services; exit code 1 if there are any"
+    shared.add_argument("--versions", default=",".join(VERSIONS), metavar="1.N,...", help="default: %(default)s")
+    shared.add_argument("--ask", action="append", default=[], metavar="PATH", help="also request this path")
+    record_parser = commands.add_parser("record", parents=[shared], help="record the replies of a service")
+    record_parser.add_argument("service", help="the URL of the service")
+    record_parser.add_argument("file", type=Path, help="the file to write; it must not exist")
+    record_parser.set_defaults(action=record)
+    compare_parser = commands.add_parser(
+        "compare", parents=[shared], help="print the differences between two services; exit code 1 if there are any"
     )
-    two.add_argument("before", help="the URL of a service, or a recorded file")
-    two.add_argument("after", help="likewise")
-    two.add_argument("--other-token", help="the token for the second service, if it is different")
-    two.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of a reply")
-    two.set_defaults(action=compare)
+    compare_parser.add_argument("before", help="the URL of a service, or a recorded file")
+    compare_parser.add_argument("after", help="the URL of a service, or a recorded file")
+    compare_parser.add_argument("--other-token", help="the token for the second service, if it differs")
+    compare_parser.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of a reply")
+    compare_parser.set_defaults(action=compare)
     return parser.parse_args(argv)
 
 

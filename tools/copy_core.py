@@ -1,7 +1,7 @@
 """Copy the repository without its extensions: ``python tools/copy_core.py DIRECTORY`` (docs: architecture-extensions).
 
-The copy has the files that git knows, but for those in directories named ``extensions``, and its setup.cfg declares
-nothing of what is in ``placement/extensions``.
+The copy contains the files tracked by git, except those in directories named ``extensions``.  Its setup.cfg declares
+nothing in ``placement/extensions``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EXTENSIONS = "placement.extensions"
 
 
 def copy(target: Path) -> None:
-    """Make the copy in a directory, which need not exist."""
+    """Copy the core to a directory, which is created if necessary."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.split("\0"):
         path = Path(name)
@@ -26,11 +26,11 @@ def copy(target: Path) -> None:
             continue
         (target / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, target / path)
-    _declare_nothing_of_extensions(target / "setup.cfg")
+    _remove_declarations(target / "setup.cfg")
 
 
-def _declare_nothing_of_extensions(setup: Path) -> None:
-    """Take entry points and data of extensions from a setup.cfg, and what is empty then."""
+def _remove_declarations(setup: Path) -> None:
+    """Remove entry points and package data of extensions, and groups that become empty, from a setup.cfg."""
     config = configparser.RawConfigParser()
     config.optionxform = str  # type: ignore[assignment, method-assign]
     config.read(setup)

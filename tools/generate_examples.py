@@ -1,7 +1,7 @@
-"""Generate the examples in the OpenAPI documents: placement/extensions/v1/openapi/examples, from the pages of docs/api.
+"""Generate the examples of the OpenAPI documents (placement/extensions/v1/openapi/examples) from the pages of docs/api.
 
-A test runs every example of a page, and another compares the files with what is generated.  To regenerate them, with
-all that is generated for the reference:
+One test runs every example of a page, and another compares the files with newly generated ones.  To regenerate them,
+together with the reference:
 
     python tools/generate_reference.py
 """
@@ -23,32 +23,32 @@ from tests.docs import examples
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/api"
 EXAMPLES = ROOT / "placement/extensions/v1/openapi/examples"
-#: The APIs that have an OpenAPI document, the one without prefix last.
+#: The APIs that have an OpenAPI document, the one with the empty prefix last.
 APIS = (V1, routes.PLACEMENT)
 
 
 def generated() -> dict[str, str]:
-    """Return the text of each file by its name: the examples of a page that succeed, where it has any."""
+    """Return the text of each file by name: the successful examples of a page."""
     files = {}
     for page in sorted(PAGES.rglob("*.rst")):
         name = "-".join(page.relative_to(PAGES).with_suffix("").parts)
         parsed = examples.parse(page.read_text()).examples
-        records = [record for number, each in enumerate(parsed) for record in recorded(f"{name}-{number}", each)]
+        records = [record for number, example in enumerate(parsed) for record in recorded(f"{name}-{number}", example)]
         if records:
             files[f"{name}.json"] = "[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n"
     return files
 
 
 def recorded(name: str, example: examples.Example) -> Iterator[dict[str, Any]]:
-    """Yield the example as the module ``openapi/examples.py`` reads it; nothing for one that is of no use there."""
+    """Yield the record of a successful example for the module ``openapi/examples.py``, or nothing."""
     request, reply = example.request, example.reply
     if reply is None or not reply.status.startswith("2"):
         return
     path, _, query = request.path.partition("?")
-    found = find(path)
-    if found is None:
+    match = find(path)
+    if match is None:
         return
-    api, route, values = found
+    api, route, values = match
     headers = {key.lower(): value for key, value in request.headers.items()}
     version = api.versioning.negotiate({"HTTP_OPENSTACK_API_VERSION": headers.get("openstack-api-version")})
     yield {
@@ -66,7 +66,7 @@ def recorded(name: str, example: examples.Example) -> Iterator[dict[str, Any]]:
 
 
 def find(path: str) -> tuple[Api, str, dict[str, str]] | None:
-    """Return the API and the route of a path, and the values in it; None if no route has it."""
+    """Return the API, the route and the values of a path; None if no route matches."""
     for api in APIS:
         if path == api.prefix or path.startswith(f"{api.prefix}/"):
             below = path.removeprefix(api.prefix) or "/"
@@ -78,7 +78,7 @@ def find(path: str) -> tuple[Api, str, dict[str, str]] | None:
 
 
 def write() -> None:
-    """Replace the files by those that are generated."""
+    """Replace the files by newly generated ones."""
     EXAMPLES.mkdir(exist_ok=True)
     texts = generated()
     for path in EXAMPLES.glob("*.json"):

@@ -1,9 +1,8 @@
-"""Generate the parts of the reference that follow from the code: docs/api/generated.
+"""Generate the parts of the reference that are derived from the code: docs/api/generated.
 
-For each API: routes with their versions and policy rules, the JSON schemas of bodies and queries, all errors, and the
-version history, if it has one; and the schema of the files that ``placement-manage load`` reads.  A test compares the
-files with the output of this program.  To regenerate them, where the service is installed from a checkout (``make
-samples`` does it, too):
+For each API: the routes with versions and policy rules, the JSON schemas of bodies and queries, all errors, and the
+version history, if any; and the schema of the files that ``placement-manage load`` reads.  A test compares the files
+with newly generated ones.  To regenerate them in a checkout (or use ``make samples``):
 
     python tools/generate_reference.py
 """
@@ -37,7 +36,7 @@ from placement.version_history import OLDEST, History, Version
 GENERATED = Path(__file__).resolve().parents[1] / "docs/api/generated"
 HEAD = ".. Written by tools/generate_reference.py from the code: do not edit.\n\n"
 PAGE = HEAD + ".. example-none: this page is generated\n\n"
-#: The section that describes a path of Placement, or a method of it.
+#: The labels of the sections that describe a path, or a method and path, of Placement.
 SECTIONS = {
     "/": "api-version-document",
     "/resource_classes": "api-resource-classes",
@@ -63,7 +62,7 @@ SECTIONS = {
     "/usages": "api-project-usages",
     "/reshaper": "api-reshaper",
 }
-#: Modules that are not imported: they declare no failures, and importing them has side effects.
+#: Modules not imported: they declare no failures, and their import has side effects.
 NOT_IMPORTED = (
     "placement.tests",
     "placement.wsgi.api",
@@ -76,15 +75,15 @@ NOT_IMPORTED = (
 
 @dataclass(frozen=True)
 class Documented:
-    """An API, and what its pages need to know.
+    """An API with the settings of its pages.
 
     Args:
         api: The API.
-        history: Its versions; None if it has none.
-        prefix: Begins the names of its files and labels; empty for Placement.
-        package: The package whose failures are this API's alone; None for those that no other API has for itself.
+        history: Its versions; None for an API without versions.
+        prefix: The prefix of file names and labels; empty for Placement.
+        package: The package with the failures of this API alone; None for the failures outside such packages.
         codes: Whether its errors have codes.
-        sections: The section that describes a path, or a method of it; None where the sentence of the handler does.
+        sections: The label of the section by path, or by method and path; None to show the handler's docstring.
     """
 
     api: Api
@@ -108,7 +107,7 @@ class Documented:
     # --- routes ---
 
     def endpoints(self) -> Iterator[tuple[str, str, Any]]:
-        """Yield path, method and endpoint of every route; a method can have several endpoints, by version."""
+        """Yield path, method and endpoint of every route; a method can have several endpoints for versions."""
         for path, methods in self.api.routes.items():
             for method, served in methods.items():
                 for endpoint in served if isinstance(served, tuple) else (served,):
@@ -125,17 +124,17 @@ class Documented:
             for path, method, endpoint in self.endpoints()
         ]
         below = f"  The paths are below ``{self.api.prefix}``." if self.api.prefix else ""
-        held = "the versions that have it, " if self.history else ""
+        versions = "the versions that have it, " if self.history else ""
         return (
             f".. _{self.prefix or 'api-'}routes:\n\n"
             + title("Routes", "=")
-            + f"Each method of each path, {held}its description, the schemas of its query and its\n"
+            + f"Each method of each path, {versions}its description, the schemas of its query and its\n"
             f"body, and the rule of :ref:`policy` that the caller must satisfy.{below}\n\n"
             + table(("route", *(["versions"] if self.history else []), "see", "rule"), rows)
         )
 
     def links(self, path: str, method: str, endpoint: Any) -> Iterator[str]:
-        """Yield what describes a route, and references to its schemas."""
+        """Yield the description of a route, and references to its schemas."""
         if self.sections is None:
             yield str(endpoint.handler.__doc__).partition("\n")[0].rstrip(".")
         else:
@@ -148,7 +147,7 @@ class Documented:
         """Return the range of versions from ``since`` to the last one before ``until``, in words."""
         if until is None:
             return f"from {since}" if since > history.minimum else "all"
-        return f"{max(since, history.minimum)} to {max(each for each in self.versions() if each < until)}"
+        return f"{max(since, history.minimum)} to {max(version for version in self.versions() if version < until)}"
 
     # --- schemas ---
 
@@ -176,11 +175,11 @@ class Documented:
         rendered = [(version, layout(document.render(version))) for version in versions]
         firsts = [0] + [index for index in range(1, len(versions)) if rendered[index][1] != rendered[index - 1][1]]
         for first, end in zip(firsts, [*firsts[1:], len(versions)], strict=True):
-            held = range_in_words(self.history, versions[first], self.last_before(versions, end))
-            yield f"{held}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
+            span = range_in_words(self.history, versions[first], self.last_before(versions, end))
+            yield f"{span}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
 
     def last_before(self, versions: Sequence[Version], end: int) -> Version:
-        """Return the last version before the one at ``end``, which need not have a name in the history."""
+        """Return the last version before the one at index ``end``, which may be absent from the history."""
         if end == len(versions):
             return versions[-1]
         return Version(versions[end].major, versions[end].minor - 1)
@@ -210,7 +209,7 @@ class Documented:
             also = ", with their code and" if self.codes else ", with"
             return (
                 f"The messages of the errors that only this API has, by their status{also} the name of the failure in\n"
-                "the code.  ``<...>`` stands for a value.  :doc:`errors` has those of all APIs, such as 401.\n\n"
+                "the code.  ``<...>`` stands for a value.  :doc:`errors` lists the errors of all APIs, such as 401.\n\n"
             )
         return (
             "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"
@@ -219,13 +218,13 @@ class Documented:
         )
 
     def columns(self) -> dict[str, Callable[[type[errors.Failure]], str]]:
-        """Return what each column shows of a failure, by its header."""
+        """Return the functions that render a failure's cells, by column header."""
         message = {"message": lambda kind: f"``{sentence(kind)}``"}
         code = {"code": lambda kind: f"``{kind.code}``"}
         return message | (code if self.codes else {}) | {"failure": lambda kind: f"``{kind.__name__}``"}
 
     def failures(self) -> list[type[errors.Failure]]:
-        """Return every failure of the API with its own sentence."""
+        """Return the failures of the API that have their own message."""
         others = tuple(other.package for other in APIS if other.package and other is not self)
         return [
             kind
@@ -248,16 +247,16 @@ APIS = (
 
 
 def reference() -> dict[str, str]:
-    """Return the text of each generated file by its name."""
+    """Return the texts of all generated files by name."""
     files = {name: text for documented in APIS for name, text in documented.files().items()}
     return files | {"load.schema.json": json.dumps(loading_schema.SCHEMA, indent=2) + "\n"}
 
 
 def all_failures() -> list[type[errors.Failure]]:
-    """Return every failure with its own sentence, of all modules."""
+    """Return all failures that have their own message, from all modules."""
     for module in pkgutil.walk_packages(placement.__path__, "placement."):
         if not module.name.startswith(NOT_IMPORTED):
-            with contextlib.suppress(ImportError):  # needs an extra that is not installed; these declare no failures
+            with contextlib.suppress(ImportError):  # the extra is not installed; such modules declare no failures
                 importlib.import_module(module.name)
     kinds: list[type[errors.Failure]] = [errors.Failure]
     for kind in kinds:
@@ -283,7 +282,7 @@ def versions_table(history: History) -> str:
 
 
 def layout(value: Any, indent: int = 0) -> str:
-    """Return JSON with each short object on one line, and other objects with a line for each member."""
+    """Return JSON with short objects on one line, and one member per line for others."""
     line = json.dumps(value)
     if not isinstance(value, dict) or len(line) + indent <= 80:
         return line
@@ -304,7 +303,7 @@ def title(text: str, line: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a simple table, each row on one line."""
+    """Return a simple table with one line per row."""
     lines = [tuple(header), *map(tuple, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "  ".join("=" * width for width in widths)

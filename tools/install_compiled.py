@@ -1,4 +1,4 @@
-"""Install the packages that are compiled here, and say in a line which tests are skipped where one can't be."""
+"""Install the packages that need a compiler, and report the ones that cannot be built."""
 
 import importlib.util
 import os
@@ -9,7 +9,7 @@ PACKAGES = ("mod_wsgi>=5.0", "mysqlclient>=2.2.1", "systemd-python>=235")
 
 
 def main() -> None:
-    """Install what is missing or too old; only CI, which needs all of them, shows the output of a failed build."""
+    """Install missing or outdated packages; in CI, exit with the output of the first failed build."""
     if importlib.util.find_spec("MySQLdb") is None:
         print("Compiling mod_wsgi and mysqlclient for the tests, which takes a minute or more ...", flush=True)
     for package in PACKAGES:
@@ -18,8 +18,8 @@ def main() -> None:
         if done.returncode and os.environ.get("CI"):
             sys.exit(done.stderr)
         if done.returncode:
-            print(f"{package.partition('>')[0]} can't be compiled here, so its tests are skipped.", end=" ")
-            print("`make servers` installs what it needs.", flush=True)
+            print(f"{package.partition('>')[0]} cannot be compiled, so its tests are skipped.", end=" ")
+            print("`make servers` installs its build requirements.", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 
     python tools/switch_and_back.py --original 'COMMAND {port} {database}' [--databases mariadb] [--revision ID]
 
-The command starts the original in the foreground, also on an empty database (both fields are filled in); SIGTERM ends
-it.  The original makes the tables; they get rows as its race conditions leave them, and more through its API.  All its
-replies are recorded.  Then this project takes over the database, must give the same replies, writes, and releases the
-database; then the original must give the same replies as this project.
+COMMAND must start the original in the foreground, even on an empty database, and end at SIGTERM; both fields are
+substituted.  The original creates the tables, which are filled with rows that its race conditions can leave, and then
+through its API.  All its replies are recorded.  This project then takes over the database, must return the same
+replies, writes, and releases the database.  Finally, the original must return the same replies as this project.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.db.schema_description import describe
 
 ROOT = Path(__file__).resolve().parent.parent
 COMPARE = [sys.executable, str(ROOT / "tools" / "compare_with_original.py")]
-#: Consumers that no list contains.
+#: Paths of consumers that no list contains.
 HIDDEN = [
     f"/allocations/{consumer}"
     for consumer in (openstack_database.GHOST, openstack_database.OWNERLESS, openstack_database.LOST)
@@ -47,7 +47,7 @@ def original_at(template: str, database: str) -> Iterator[str]:
     """Run the original on a database; yield its URL."""
     port = children.free_port()
     url = f"http://127.0.0.1:{port}"
-    directory = children.run_directory()  # not the repository, owner package has the same name
+    directory = children.run_directory()  # not the repository, whose package has the same name
     plain = database.replace("+psycopg", "+psycopg2")  # the driver of the original
     command = shlex.split(template.format(port=port, database=plain))
     log = directory / f"original-{port}.log"
@@ -112,7 +112,7 @@ def use(url: str, tag: str) -> None:
     spare = str(uuid.uuid4())
     send(url, "POST", "/resource_providers", {"name": f"{tag}-spare", "uuid": spare})
     send(url, "DELETE", f"/resource_providers/{spare}")
-    time.sleep(3)  # otherwise the newest dates would be "now" in one recording and not in the next
+    time.sleep(3)  # so that the newest dates do not count as "now" in only one of the recordings
 
 
 def _replace(url: str, provider: str, what: str, value: Any) -> None:
@@ -145,19 +145,19 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
 def rows(engine: sa.Engine) -> dict[str, list[Any]]:
     """Return all rows of the tables of the original, except its revision."""
     with engine.connect() as connection:
-        found = {}
+        by_table = {}
         for name in openstack_database.ROWS:
             table = sa.table(name)
-            found[name] = sorted(map(repr, connection.execute(sa.select(sa.text("*")).select_from(table))))
-        return found
+            by_table[name] = sorted(map(repr, connection.execute(sa.select(sa.text("*")).select_from(table))))
+        return by_table
 
 
-def compared(before: str, after: str, versions: list[str]) -> int:
+def compare(before: str, after: str, versions: list[str]) -> int:
     """Compare the replies of two sources; return the exit code."""
     return subprocess.run([*COMPARE, "compare", before, after, *MORE, *versions]).returncode
 
 
-def recorded(url: str, name: str, versions: list[str]) -> str:
+def record(url: str, name: str, versions: list[str]) -> str:
     """Record all replies of a service; return the name of the file."""
     file = children.run_directory() / f"{name}.jsonl"
     file.unlink(missing_ok=True)
@@ -171,17 +171,16 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     engine = sa.create_engine(database, poolclass=sa.NullPool)
     failed = 0
 
-    def step(what: str, wrong: Any = False) -> None:
+    def step(name: str, failure: Any = False) -> None:
         nonlocal failed
-        failed += bool(wrong)
-        print(f"{server.kind} {revision}: {what}{': FAILED' if wrong else ''}", flush=True)
+        failed += bool(failure)
+        print(f"{server.kind} {revision}: {name}{': FAILED' if failure else ''}", flush=True)
 
     with original_at(template, database):
         pass
     with engine.begin() as connection:
-        connection.execute(
-            sa.text("DELETE FROM traits")
-        )  # the original inserts them again, in addition to those of the rows
+        # The original inserts its traits again, in addition to those of the rows.
+        connection.execute(sa.text("DELETE FROM traits"))
         openstack_database.fill(connection)
         # The original hides a provider without a root; this project shows it as its own root.
         connection.execute(
@@ -196,25 +195,25 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     step("tests/db/openstack_database.py makes the tables that the original makes", describe(ours) != made)
     with original_at(template, database) as url:
         use(url, "before")
-        before = recorded(url, "before", versions)
+        before = record(url, "before", versions)
     tables, data = describe(engine), rows(engine)
     manage(database, "db", "sync")
     step("sync changes no row", rows(engine) != data)
     with running.uwsgi(database) as service:
-        step("this project gives the same replies as the original", compared(before, service.url, versions))
+        step("this project gives the same replies as the original", compare(before, service.url, versions))
         use(service.url, "ours")
-        after = recorded(service.url, "after", versions)
+        after = record(service.url, "after", versions)
     data = rows(engine)
     manage(database, "db", "release", "--revision", revision)
     step("release changes no row", rows(engine) != data)
     step("the tables are those of the original", describe(engine) != tables)
     with original_at(template, database) as url:
-        step("the original gives the same replies as this project", compared(url, after, versions))
+        step("the original gives the same replies as this project", compare(url, after, versions))
         use(url, "back")
-        again = recorded(url, "again", versions)
+        again = record(url, "again", versions)
     manage(database, "db", "sync")
     with running.uwsgi(database) as service:
-        step("this project, used again, gives the same replies as the original", compared(again, service.url, versions))
+        step("this project, used again, gives the same replies as the original", compare(again, service.url, versions))
     return failed
 
 

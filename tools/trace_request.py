@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Show what a request passes through: files and functions of the package that it enters, and its deepest stack.
+"""Show the files and functions of the package that a request enters, and its deepest stack.
 
     .tox/py3/bin/python tools/trace_request.py [--stack | --functions | --calls] [REQUEST ...]
 
-Each request is traced in this process, on a new SQLite database, in one thread, after it was sent a few times: what is
-made once is made by then, and the index is up to date.  REQUEST is a part of the name of a request, such as "claims";
-by default all are traced.
+Each request is traced in this process, in one thread, on a new SQLite database, after a few warm-up requests that fill
+caches and refresh the index.  REQUEST is a part of the name of a request, such as "claims"; by default all requests are
+traced.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ auth_strategy = noauth2
 connection = sqlite:///{directory}/database
 sync_on_startup = true
 """
-#: How often a request is sent before it is traced.
-WARM = 3
+#: Warm-up requests before the traced one.
+WARM_UP = 3
 CANDIDATES = "/allocation_candidates?resources=VCPU:1&resources1=MEMORY_MB:1&group_policy=none&limit=3"
 
 #: The path of a file in the package, and the name of a function in it.
@@ -46,9 +46,10 @@ Sent = tuple[str, str, Any]
 
 
 class Trace:
-    """The functions of the package that were entered: in order, each once; and the deepest stack of them."""
+    """The functions of the package that were entered, and the deepest stack of them."""
 
     def __init__(self) -> None:
+        #: The functions in the order in which they were first entered.
         self.functions: dict[Function, None] = {}
         self.deepest: list[Function] = []
         #: Each call, in order, with its depth.
@@ -56,7 +57,7 @@ class Trace:
         self._stack: list[Function] = []
 
     def of(self, call: Callable[[], Any]) -> Any:
-        """Return what ``call()`` returns, traced."""
+        """Trace ``call()`` and return its result."""
         sys.setprofile(self._profile)
         try:
             return call()
@@ -79,28 +80,28 @@ class Trace:
 
     def by_file(self) -> dict[str, list[str]]:
         """Return the names of the functions by file, both in the order in which they were first entered."""
-        found: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for file, name in self.functions:
-            found.setdefault(file, []).append(name)
-        return found
+            names.setdefault(file, []).append(name)
+        return names
 
 
 def requests(provider: str) -> dict[str, Callable[[], Sent]]:
-    """Return what makes each request that is served, by its name; a claim is for a new consumer each time."""
+    """Return factories of the requests that can be traced, by name; each claim is for a new consumer."""
     owner = {"project_id": "project", "user_id": "user"}
     allocations = {"allocations": {provider: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}}, **caller.NEW_CONSUMER}
 
     def claim() -> dict[str, Any]:
         return {"consumer": str(uuid.uuid4()), "consumer_type": "JOB", "query": "resources=VCPU:1", **owner}
 
-    found: dict[str, Callable[[], Sent]] = {
+    core: dict[str, Callable[[], Sent]] = {
         "GET /resource_providers/{u}": lambda: ("GET", f"/resource_providers/{provider}", None),
         "PUT /allocations": lambda: ("PUT", f"/allocations/{uuid.uuid4()}", allocations),
         "GET /allocation_candidates": lambda: ("GET", CANDIDATES, None),
     }
     if "v1" not in extension.installed():
-        return found
-    return found | {
+        return core
+    return core | {
         "POST /v1/claims, optimistic": lambda: ("POST", "/v1/claims", {"requests": [claim()]}),
         "POST /v1/claims, in rounds": lambda: ("POST", "/v1/claims", {"requests": [claim()], "strategy": "pack"}),
         "GET /v1/events": lambda: ("GET", "/v1/events?limit=10", None),
@@ -108,14 +109,14 @@ def requests(provider: str) -> dict[str, Callable[[], Sent]]:
 
 
 def service(directory: str) -> caller.Caller:
-    """Return a caller of a new service whose database is in the directory."""
+    """Return a client of a new service whose database is in the directory."""
     Path(directory, "placement.conf").write_text(CONFIGURATION.format(directory=directory))
     os.environ["OS_PLACEMENT_CONFIG_DIR"] = directory
     return caller.inside(wsgi.init_application())
 
 
 def add_provider(call: caller.Caller) -> str:
-    """Return the uuid of a new provider that has room."""
+    """Create a provider with free capacity and return its uuid."""
     provider = str(uuid.uuid4())
     inventories = {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 4096}}
     call("POST", "/resource_providers", body={"name": provider, "uuid": provider})
@@ -125,7 +126,7 @@ def add_provider(call: caller.Caller) -> str:
 
 
 def show(name: str, status: int, trace: Trace, arguments: argparse.Namespace) -> None:
-    """Print the figures of a request, and what the options ask for."""
+    """Print the figures of a request, and the lists selected by the options."""
     files = trace.by_file()
     counts = f"files {len(files):3} functions {len(trace.functions):4} deepest {len(trace.deepest):3}"
     print(f"{name:28} {status} {counts}")
@@ -157,10 +158,11 @@ def main() -> None:
             n: s for n, s in known.items() if not arguments.request or any(part in n for part in arguments.request)
         }
         if not chosen:
-            parser.error(f"no request has such a name; there are: {'; '.join(known)}")
+            parser.error(f"no request has a matching name; the names are: {'; '.join(known)}")
         for name, sent in chosen.items():
-            for _ in range(WARM + 1):
-                # Refresh the index: a refused optimistic claim would keep the next one from being tried.
+            for _ in range(WARM_UP + 1):
+                # Refresh the index: an optimistic claim on a stale one fails, and the next claim would not be
+                # optimistic.
                 _answer(call, "GET", CANDIDATES, None)
                 trace, request = Trace(), sent()
                 answer = trace.of(lambda: _answer(call, *request))  # noqa: B023

@@ -1,8 +1,8 @@
-"""Start the service of this environment as README.rst does, and check that it answers.
+"""Start the service of this Python environment as described in README.rst, and check that it works.
 
-Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py``.  Environments
-that have the client may follow, to be tried as well.  It needs only the standard library, writes to a temporary
-directory, and exits with an error at the first fault.
+Run it with the Python of the environment: ``/opt/placement/bin/python tools/try_installation.py [CLIENT ...]``.  Each
+CLIENT is an environment with the client, which is tried as well.  The script needs only the standard library, writes to
+a temporary directory, and exits with an error at the first failure.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from typing import Any
 
 README = Path(__file__).parent.parent / "README.rst"
 PROGRAMS = Path(sys.prefix) / "bin"
-PATIENCE = 300  # seconds
+#: Seconds to wait for the service.
+TIMEOUT = 300
 HOST, CONSUMER = "c9a3e7a0-5c1a-4b0e-9d0c-1f6f1d1f7a01", "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
-#: Modules of this package that need the extras of production.
+#: Modules that need the extras of production.
 MODULES = ("placement.middleware.keystone", "placement.metrics.instruments", "pymysql")
-#: A program that leases what the claim has left on the host.
+#: A client that leases the capacity left on the host.
 LEASE = """
 import sys, uuid
 from placement_client import Client, Token
@@ -43,7 +44,7 @@ with Client(sys.argv[1], Token("admin")) as client:
 
 
 def main() -> None:
-    """Import, sync, serve, claim, lease, stop."""
+    """Import modules, create the schema, serve, claim, lease and stop."""
     for module in MODULES:
         import_module(module)
     with tempfile.TemporaryDirectory() as directory:
@@ -60,7 +61,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _served(directory: str, environment: dict[str, str]) -> Iterator[str]:
-    """Run the command of the README, on a free port; it must exit with 0 on SIGTERM."""
+    """Run the command from the README on a free port; it must exit with 0 on SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     [command] = re.findall(r"^    (uwsgi --http-socket (?:.*\\\n)*.*)$", README.read_text(), re.MULTILINE)
@@ -81,8 +82,8 @@ def _served(directory: str, environment: dict[str, str]) -> Iterator[str]:
 
 
 def _stop(service: subprocess.Popen[bytes]) -> None:
-    """Tell it to end, again after some seconds: the master of uWSGI ignores the signal until all workers have begun."""
-    end = time.monotonic() + PATIENCE
+    """Send SIGTERM repeatedly: the master of uWSGI ignores it until all workers have started."""
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end and service.poll() is None:
         service.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -90,38 +91,38 @@ def _stop(service: subprocess.Popen[bytes]) -> None:
 
 
 def _wait(service: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end and service.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=PATIENCE):
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=TIMEOUT):
             return
         time.sleep(0.1)
-    sys.exit(f"The service does not answer:\n{log.read_text()}")
+    sys.exit(f"The service does not respond:\n{log.read_text()}")
 
 
 def _claim(url: str) -> None:
-    """Make a host and claim a part of it."""
+    """Create a host and claim a part of its capacity."""
     _ask(url, "POST", "/resource_providers", {"name": "host1", "uuid": HOST})
     inventories = {"VCPU": {"total": 16}}
     _ask(url, "PUT", f"/resource_providers/{HOST}/inventories", {
         "resource_provider_generation": 0, "inventories": inventories
     })  # fmt: skip
-    found = _ask(url, "GET", "/allocation_candidates?resources=VCPU:12")["allocation_requests"]
+    candidates = _ask(url, "GET", "/allocation_candidates?resources=VCPU:12")["allocation_requests"]
     claim = {"project_id": "demo", "user_id": "me", "consumer_type": "INSTANCE", "consumer_generation": None}
-    _ask(url, "PUT", f"/allocations/{CONSUMER}", {**found[0], **claim})
+    _ask(url, "PUT", f"/allocations/{CONSUMER}", {**candidates[0], **claim})
     used = _ask(url, "GET", f"/resource_providers/{HOST}/usages")["usages"]
     if used != {"VCPU": 12}:
-        sys.exit(f"12 VCPU were claimed, and this is used: {used}")
+        sys.exit(f"12 VCPU were claimed, but the usage is {used}")
 
 
 def _ask(url: str, method: str, path: str, body: Any = None) -> Any:
-    """Return the JSON of the reply; raises HTTPError."""
+    """Return the JSON of the response; raises HTTPError."""
     headers = {
         "X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"
     }  # fmt: skip
     data = None if body is None else json.dumps(body).encode()
-    asked = urllib.request.Request(url + path, data, headers, method=method)
-    with urllib.request.urlopen(asked, timeout=PATIENCE) as reply:
-        return json.loads(reply.read() or "null")
+    request = urllib.request.Request(url + path, data, headers, method=method)
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+        return json.loads(response.read() or "null")
 
 
 if __name__ == "__main__":

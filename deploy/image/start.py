@@ -1,6 +1,6 @@
-"""The entry point of the image (docs/containers.rst): prepares what the service needs, and becomes uWSGI.
+"""The entry point of the image (docs/containers.rst): prepares password and options, then executes uWSGI.
 
-Any other command is run as it is.
+Any other command is executed unchanged.
 """
 
 import os
@@ -11,25 +11,26 @@ from pathlib import Path
 
 USER = "placement"
 ADDRESS = "http://127.0.0.1:8778"
-#: uWSGI shows and removes it once it serves; after a reload it is not there, and a command that fails would end uWSGI.
+#: The greeting, which uWSGI shows and removes when it starts to serve.
 GREETING = Path("/tmp/greeting")
+#: Must not fail after a reload, when the file is missing: a failing command would end uWSGI.
 SHOW = f"exec:cat {GREETING} 2>/dev/null; rm -f {GREETING}"
 
 
 def main(words: list[str]) -> None:
-    """Become the command of these words."""
+    """Execute a command in place of this process."""
     if words[0] == "uwsgi":
-        # Process 1 ignores it otherwise; uWSGI has a handler of its own.
+        # Process 1 ignores signals without a handler; uWSGI installs its own.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        words = [*words, *_prepared()]
+        words = [*words, *_prepare()]
     try:
         os.execvp(words[0], words)
     except OSError as error:
         sys.exit(f"{words[0]}: {error.strerror}")
 
 
-def _prepared() -> list[str]:
-    """Prepare what the configuration needs, and return options for uWSGI."""
+def _prepare() -> list[str]:
+    """Prepare the password and the greeting, and return options for uWSGI."""
     from oslo_config import cfg
 
     from placement import conf as options
@@ -37,33 +38,33 @@ def _prepared() -> list[str]:
     try:
         conf = options.load()
     except cfg.Error:
-        return []  # the service says what is wrong, and ends
+        return []  # the service reports the error and ends
     try:
-        made = _make_password(conf) if conf.api.auth_strategy == "http_basic" else None
+        generated = _set_password(conf) if conf.api.auth_strategy == "http_basic" else None
     except (OSError, ValueError) as error:
         sys.exit(f"There is no password for [api]auth_strategy = http_basic: {error}")
     if not _is_sqlite(conf):
         return []
-    # The file belongs to this container, so it may be upgraded without an operator.
+    # The file belongs to this container, which may upgrade it without asking an operator.
     os.environ.setdefault("OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP", "true")
-    return _shown_later("".join(_greeting(conf, made)))
+    return _show_later("".join(_greeting(conf, generated)))
 
 
-def _shown_later(greeting: str) -> list[str]:
-    """Return options for uWSGI, which shows the greeting once it serves."""
+def _show_later(greeting: str) -> list[str]:
+    """Return options that make uWSGI show the greeting when it starts to serve."""
     try:
         GREETING.touch(mode=0o600)
         GREETING.write_text(greeting)
     except OSError:
-        # Shown too early rather than never: it may have the password.
+        # Too early is better than never: the greeting may contain the password.
         sys.stdout.write(greeting)
         sys.stdout.flush()
         return []
     return ["--hook-accepting1-once", SHOW]
 
 
-def _make_password(conf) -> str | None:
-    """Set the password of the user if $PLACEMENT_PASSWORD is set or the file is missing; return a generated one."""
+def _set_password(conf) -> str | None:
+    """Write the password file if $PLACEMENT_PASSWORD is set or the file is missing; return a generated password."""
     import bcrypt
 
     file = Path(conf.oslo_middleware.http_basic_auth_user_file)
@@ -71,7 +72,7 @@ def _make_password(conf) -> str | None:
     if not given and file.exists():
         return None
     if not given and not _is_sqlite(conf):
-        # Only a container alone shows what it has generated; several would also have different passwords.
+        # Several containers of one service would generate different passwords.
         raise ValueError("set $PLACEMENT_PASSWORD, or mount the file")
     password = given or secrets.token_urlsafe(15)
     written = file.with_suffix(".new")
@@ -88,14 +89,15 @@ def _is_sqlite(conf) -> bool:
     return conf.placement_database.connection.partition(":")[0].partition("+")[0] == "sqlite"
 
 
-def _greeting(conf, made: str | None):
-    """Yield what the log shows once the service answers; the address is that of `--publish 127.0.0.1:8778:8778`."""
+def _greeting(conf, generated: str | None):
+    """Yield the text for the log, with the address published by `--publish 127.0.0.1:8778:8778`."""
     from placement import extension
 
     yield f"Placement serves on {ADDRESS}, if the port is published there.\n"
-    if made:
-        yield f'The user is "{USER}", the password "{made}"; it is not shown again.  Try:\n\n'
-        yield f"  curl -u {USER}:{made} -H 'OpenStack-API-Version: placement latest' {ADDRESS}/resource_providers\n\n"
+    if generated:
+        yield f'The user is "{USER}", the password "{generated}"; it is not shown again.  Try:\n\n'
+        credentials = f"{USER}:{generated}"
+        yield f"  curl -u {credentials} -H 'OpenStack-API-Version: placement latest' {ADDRESS}/resource_providers\n\n"
     for each in extension.enabled(conf):
         if each.greeting:
             yield each.greeting(conf, ADDRESS)

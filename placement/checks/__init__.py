@@ -1,7 +1,7 @@
-"""What a check is, and the checks that both ``placement-status`` and the doctor make.
+"""Checks, and those shared by ``placement-status`` and the doctor.
 
-check            a check, and what it is given
-finding          what a check finds
-configuration    the options, the policy, and the service's own user
-over_commitment  usage above capacity
+check            the type of a check, and its subject
+finding          the result of a check
+configuration    checks of options, policy and the service's own user
+over_commitment  the check for usage above capacity
 """

@@ -1,7 +1,7 @@
-"""A check, and the subject that it is given.
+"""The type of a check, and the subject that it examines.
 
-A check is a function.  It reads a large table in batches.  Each batch is one statement, so it sees one committed state;
-between two batches the check can be ended.
+A check is a function that reads large tables in batches.  Each batch is one statement, which sees one committed state.
+A check can be stopped between two batches.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from placement.checks.finding import Finding
 from placement.db.database import Database
 from placement.index.live import LiveIndex
 
-#: Rows of a table that one statement reads.  PostgreSQL may read all of the other table for each statement.
+#: Rows per batch.  Large, because PostgreSQL may read the whole joined table for each statement.
 BATCH = 100_000
 
 
 class NotMadeError(Exception):
-    """Raised by a check that cannot be made here; the text says why."""
+    """Raised by a check that does not apply to this installation; the text says why."""
 
 
 def _ignore(_number: int) -> None:
@@ -32,26 +32,26 @@ def _ignore(_number: int) -> None:
 
 @dataclass(slots=True)
 class Subject:
-    """What is examined."""
+    """The installation that checks examine."""
 
     conf: cfg.ConfigOpts
     database: Database
-    #: The policy rules that the service knows.
+    #: The policy rules of the service.
     rules: Sequence[RuleDefault] = ()
-    #: The index of this process, if it is a worker.
+    #: The index of this process; None in commands.
     index: LiveIndex | None = None
-    #: Called with the number of rows that a statement has examined; what it raises ends the check.
+    #: Called with the number of rows of each batch; an exception from it stops the check.
     on_rows: Callable[[int], object] = _ignore
 
     def rows(self, statement: Any, parameters: Any = None) -> Sequence[Any]:
-        """Return the rows of a statement, which sees one committed state."""
+        """Return all rows of a statement."""
         return self.database.read(lambda db: db.execute(statement, parameters or {}).all())
 
     def ranges(self, column: sa.Column[Any]) -> Iterator[dict[str, int]]:
-        """Yield ``first`` and ``last``, ids of the rows of a batch, for each batch of a table.
+        """Yield the batches of a table: ``first`` and ``last`` are the smallest and largest id of a batch.
 
         Args:
-            column: The id of the table.
+            column: The id column of the table.
         """
         batch = sa.select(column).where(column > sa.bindparam("after")).order_by(column).limit(BATCH).subquery()
         bounds = sa.select(sa.func.min(batch.c.id), sa.func.max(batch.c.id), sa.func.count())
@@ -65,13 +65,13 @@ class Subject:
             after = last
 
     def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:
-        """Yield the rows of a statement that reads a table in batches; its WHERE clause has ``within(column)``."""
+        """Yield the rows of a statement, run once per batch; its WHERE clause must contain ``within(column)``."""
         for bounds in self.ranges(column):
             yield from self.rows(statement, bounds)
 
 
 def within(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    """Return the condition that the id of a row is in the batch, from ``first`` to ``last``."""
+    """Return the condition that an id is in the batch, from ``first`` to ``last``."""
     return column.between(sa.bindparam("first"), sa.bindparam("last"))
 
 
@@ -81,7 +81,7 @@ class Check:
 
     name: str
     run: Callable[[Subject], Iterable[Finding]]
-    #: What is examined: "configuration", "database" or "data".
+    #: The examined part: "configuration", "database" or "data".
     about: str
-    #: Whether it needs the tables of the newest revision.
+    #: Whether the check requires the tables of the newest revision.
     needs_tables: bool = True

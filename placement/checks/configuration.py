@@ -1,4 +1,4 @@
-"""Checks of the configuration: options, the policy, and the service's own user."""
+"""Checks of the configuration: options, policy, and the service's own user."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from placement.conf import spelling
 
 
 def unknown_options(subject: Subject) -> Iterator[Finding]:
-    """Find options that the service does not know."""
-    if found := options.unknown(subject.conf):
+    """Find options that the service does not define."""
+    if unknown := options.unknown(subject.conf):
         sentence = (
-            counted(len(found), "option of the configuration is", "options of the configuration are")
-            + " unknown, and without effect."
+            counted(len(unknown), "option of the configuration is", "options of the configuration are")
+            + " unknown and have no effect."
         )
-        yield warning(sentence, tuple(map(str, found)), "Correct the names, or remove the lines.")
+        yield warning(sentence, tuple(map(str, unknown)), "Correct the names, or remove the lines.")
 
 
 def policy_in_json(subject: Subject) -> Iterator[Finding]:
-    """Find a policy file in the old format."""
+    """Find a policy file in the deprecated JSON format."""
     conf = subject.conf
     path = conf.find_file(conf.oslo_policy.policy_file)
     if path and _is_json(path):
@@ -41,27 +41,27 @@ def _is_json(path: str) -> bool:
     try:
         return bool(fileutils.is_json(path))
     except (OSError, UnicodeDecodeError):
-        return False  # the check of the policy's mistakes finds it
+        return False  # policy_mistakes reports it
 
 
 def policy_mistakes(subject: Subject) -> Iterator[Finding]:
-    """Find what is most likely a mistake in the policy files."""
-    check = "oslopolicy-validator --namespace placement"
+    """Find likely mistakes in the policy files."""
+    command = "oslopolicy-validator --namespace placement"
     try:
-        found = policy.mistakes(subject.conf, subject.rules)
+        mistakes = policy.mistakes(subject.conf, subject.rules)
     except ValueError as reason:
         yield error("The policy files cannot be used: the service does not start.", (str(reason),), "Correct the file.")
         return
-    refusing = tuple(mistake.sentence for mistake in found if mistake.refuses)
+    refusing = tuple(mistake.sentence for mistake in mistakes if mistake.refuses)
     if refusing:
-        yield error("Rules of the policy cannot be parsed, and refuse every caller.", refusing, check)
-    others = tuple(mistake.sentence for mistake in found if not mistake.refuses)
+        yield error("Rules of the policy cannot be parsed, and refuse every caller.", refusing, command)
+    others = tuple(mistake.sentence for mistake in mistakes if not mistake.refuses)
     if others:
-        yield warning("The policy has what is most likely a mistake.", others, check)
+        yield warning("The policy probably contains mistakes.", others, command)
 
 
 def identity_service(subject: Subject) -> Iterator[Finding]:
-    """Find why the Identity service does not accept the service's own user, if it validates tokens."""
+    """Find reasons why the Identity service does not accept the service's own user."""
     conf = subject.conf
     if conf.api.auth_strategy != "keystone":
         raise NotMadeError("[api]auth_strategy is not keystone.")
@@ -69,17 +69,19 @@ def identity_service(subject: Subject) -> Iterator[Finding]:
         from placement.middleware.keystone_check import find, is_configured
     except ImportError:
         if not _has_section(conf, "keystone_authtoken"):
-            raise NotMadeError("[api]auth_strategy is keystone by default, and nothing configures it.") from None
+            raise NotMadeError(
+                "[api]auth_strategy is keystone by default, and [keystone_authtoken] is not configured."
+            ) from None
         yield error("keystonemiddleware is missing.", (), package.install("keystone"))
         return
     if not is_configured(conf):
         raise NotMadeError("[keystone_authtoken] has no auth_type: the service does not start with it.")
-    found = find(conf)
-    if found is not None:
-        make = warning if found.transient else error
-        yield make(str(found), (), "Correct [keystone_authtoken], or the user in the Identity service.")
+    finding = find(conf)
+    if finding is not None:
+        make = warning if finding.transient else error
+        yield make(str(finding), (), "Correct [keystone_authtoken], or the user in the Identity service.")
 
 
 def _has_section(conf: cfg.ConfigOpts, name: str) -> bool:
-    """Return whether a file or the environment has an option of a section that no module here has registered."""
+    """Return whether a file or the environment sets an option of a section, even if its options are not registered."""
     return any(section == name for _, section, _ in spelling.written(conf))

@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""Findings, the results of checks."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from dataclasses import dataclass
 
 
 class Severity(enum.IntEnum):
-    """How bad a finding is; the worst one decides the exit code."""
+    """The severity of a finding; the highest one decides the exit code."""
 
-    #: Worth knowing; nothing has to be done.
+    #: Information; no action is needed.
     INFO = 0
-    #: The service works; something is lost, wrong or soon too little.
+    #: The service works, but something is wrong, lost or about to run out.
     WARNING = 1
-    #: The service cannot work as it should.
+    #: The service does not work properly.
     ERROR = 2
 
 
-def counted(number: int, one: str, several: str) -> str:
-    """Return a number with its noun and verb, in the singular or the plural: "1 provider has", "2 providers have"."""
-    return f"{number} {one if number == 1 else several}"
+def counted(number: int, singular: str, plural: str) -> str:
+    """Return a number with a phrase in the singular or the plural: "1 provider has", "2 providers have"."""
+    return f"{number} {singular if number == 1 else plural}"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding, about any number of places."""
+    """A problem, with all places where it occurs."""
 
     severity: Severity
-    #: What is wrong: a sentence.
+    #: The problem, in a sentence.
     what: str
-    #: Where: files, tables, providers, consumers ...
+    #: The places: files, tables, providers, consumers ...
     where: tuple[str, ...] = ()
-    #: The command that mends it; where there is none, what to do: a sentence, which ends with a full stop.
+    #: The command that fixes the problem; if there is none, an instruction, which ends with a full stop.
     mend: str = ""
-    #: Whether ``doctor --fix`` mends it.
+    #: Whether ``doctor --fix`` fixes the problem.
     fixable: bool = False
 
 

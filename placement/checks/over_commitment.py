@@ -1,4 +1,4 @@
-"""The check that usage exceeds capacity nowhere."""
+"""The check for over-committed inventories."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from placement.objects.over_commitment import OverCommitment
 
 
 def over_commitment(subject: Subject) -> Iterator[Finding]:
-    """Find inventories of which more is used than they have."""
-    found = OverCommitment.all(subject.database, subject.on_rows)
-    if found:
+    """Find inventories whose usage exceeds their capacity."""
+    over_committed = OverCommitment.all(subject.database, subject.on_rows)
+    if over_committed:
         yield warning(
-            f"Usage exceeds capacity in {counted(len(found), 'inventory', 'inventories')}: inventory was reduced after "
-            "the claims, or claims were granted concurrently. No further claim is granted there until enough is "
-            "released.",
-            tuple(map(str, found)),
+            f"Usage exceeds capacity in {counted(len(over_committed), 'inventory', 'inventories')}: inventory was "
+            "reduced after the claims, or claims were granted concurrently. No further claim is granted there until "
+            "enough is released.",
+            tuple(map(str, over_committed)),
             "placement-ask overview --over-committed shows them; placement-ask consumers --provider <provider> shows "
             "who holds them.",
         )

@@ -1,10 +1,11 @@
 """The commands.
 
 serve       placement-serve: the service in one process
-manage      placement-manage: the schema and the data of the database, and leases that are over
+api         placement-api: the service with an existing configuration, in one process
+manage      placement-manage: schema and data of the database, and expired leases
 status      placement-status: checks of data and configuration
 metrics     placement-metrics: the export of metrics to Prometheus
-program     what they share: configuration, database, exit codes
-text_table  texts and tables in a terminal
+program     code shared by the commands: configuration, database, exit codes
+text_table  text and tables for terminals
 progress    progress on stderr
 """

@@ -1,8 +1,7 @@
-"""placement-api: the service that the configuration describes, in one process, without a web server.
+"""placement-api: the configured service in one process, without a web server.
 
-For a trial; web servers load the script placement-api for its application instead.  The configuration is read where the
-service reads it: from $OS_PLACEMENT_CONFIG_DIR, or else from /etc/placement, unless --config-file or --config-dir names
-another.
+Intended for a trial; web servers load this script as a WSGI application instead.  The configuration is read from
+$OS_PLACEMENT_CONFIG_DIR or /etc/placement, unless --config-file or --config-dir names another one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from placement import conf as options
 from placement import log
 from placement.cmd import serve
 
-#: The port of the script of this name that pbr made for OpenStack Placement.
+#: The default port of OpenStack Placement's script of this name.
 PORT = 8000
 
 

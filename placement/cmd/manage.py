@@ -1,4 +1,4 @@
-"""placement-manage: changes of the database's schema and data by an operator (docs: commands)."""
+"""placement-manage: maintenance of the database's schema and data by an operator (docs: commands)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LOG = logging.getLogger(__name__)
 
 PROG = "placement-manage"
 Migration = Callable[[Database, int], Counts]
-#: Rows in a batch without --max-count.
-_BATCH = 50
+#: Rows per batch without --max-count.
+_BATCH_SIZE = 50
 
 # Exit codes of online_data_migrations.
 _MORE_TO_DO = 1
@@ -47,16 +47,16 @@ def _run(argv: Sequence[str]) -> int:
     if conf.command.name is None:
         conf.print_help()
         return 1
-    of = getattr(conf.command, "extension", None)
-    if of is not None and of not in extension.enabled(conf):
-        raise cfg.Error(f"{conf.command.name}: the extension {of.name} is not in [extensions]enabled.")
+    provider = getattr(conf.command, "extension", None)
+    if provider is not None and provider not in extension.enabled(conf):
+        raise cfg.Error(f"{conf.command.name}: the extension {provider.name} is not in [extensions]enabled.")
     action: Callable[[cfg.ConfigOpts], int] = conf.command.action
     return action(conf)
 
 
 def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    commands.required = False  # without one, main shows the help
-    db = commands.add_parser("db", help="changes of the database")
+    commands.required = False  # without a command, main shows the help
+    db = commands.add_parser("db", help="maintain the database")
     db.set_defaults(action=lambda _: _show_help(db))
     actions = db.add_subparsers(title="actions", dest="db_action")
 
@@ -67,38 +67,40 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
     add("sync", sync, "Upgrade the schema to the newest revision.")
     add("version", version, "Show the revision of the schema.")
-    add("stamp", stamp, "Record a revision, and change nothing else.").add_argument(
+    add("stamp", stamp, "Record a revision without changing the schema.").add_argument(
         "revision", help='a revision id, or "head"'
     )
-    giving_back = add("release", release, "Downgrade the schema to what another Placement implementation knows.")
-    giving_back.add_argument(
-        "--force", action="store_true", help="do it even if a process of this service wrote a short time ago"
+    release_parser = add(
+        "release", release, "Downgrade the schema to a revision that another Placement implementation supports."
+    )
+    release_parser.add_argument(
+        "--force", action="store_true", help="proceed even if a process of this service has written recently"
     )
     for each in extension.installed().values():
         if each.schema and each.schema().losses:
-            giving_back.add_argument(
+            release_parser.add_argument(
                 f"--discard-{each.name}",
                 action="append_const",
                 dest="discarded",
                 const=each,
-                help=f"do it even if rows of the extension {each.name} are lost, which cannot be made again",
+                help=f"proceed even if rows of the extension {each.name} are lost that cannot be restored",
             )
-    giving_back.add_argument(
+    release_parser.add_argument(
         "--discard-leases",
         action="store_true",
-        help="do it even if there are claims with an end: what they hold stays until a client releases it",
+        help="proceed even if there are leases: they no longer expire, and clients must release them",
     )
-    giving_back.add_argument(
+    release_parser.add_argument(
         "--revision",
         metavar="<id>",
         default=schema.COMMON_HEADS[0],
         choices=schema.COMMON_HEADS,
-        help="the newest revision that the other implementation knows: %(choices)s (default: the first)",
+        help="the newest revision that the other implementation supports: %(choices)s (default: the first)",
     )
     add(
         "restored",
         restored,
-        "Have all workers read everything again, after a backup was restored or rows were changed by hand.",
+        "Make all workers reload their index, after a backup was restored or rows were changed by hand.",
     )
     add(
         "online_data_migrations", online_data_migrations, "Complete rows that an older Placement left incomplete."
@@ -106,36 +108,36 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add(
         "sweep",
         sweep_names,
-        "Remove unused projects, users, consumer types and aggregates, and what extensions no longer need.",
+        "Remove unused projects, users, consumer types and aggregates, and obsolete rows of extensions.",
     ).add_argument(
         "--grace",
         metavar="<seconds>",
         type=functools.partial(program.number, least=0),
         default=sweep.GRACE,
-        help="remove rows that an earlier sweep marked at least so long ago; longer than any transaction lasts "
+        help="remove rows marked by a sweep at least this long ago; must exceed the longest transaction "
         "(default: %(default)s)",
     )
     _add_leases(commands)
     for each in extension.installed().values():
         if each.commands:
-            others = {*commands.choices}
+            known = {*commands.choices}
             each.commands(commands)
-            for name in {*commands.choices} - others:
+            for name in {*commands.choices} - known:
                 commands.choices[name].set_defaults(extension=each)
 
 
 def _add_leases(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    group = commands.add_parser("leases", help="claims with an end")
+    group = commands.add_parser("leases", help="maintain leases")
     group.set_defaults(action=lambda _: _show_help(group))
-    does = "Give back what leases hold whose time is over.  Any number of sweeps may run beside the service."
+    does = "Release expired leases.  Any number of sweeps may run beside the service."
     actions = group.add_subparsers(title="actions", dest="leases_action")
-    sweeping = actions.add_parser("sweep", help=does, description=does)
-    sweeping.set_defaults(action=sweep_leases)
-    sweeping.add_argument(
+    sweep_parser = actions.add_parser("sweep", help=does, description=does)
+    sweep_parser.set_defaults(action=sweep_leases)
+    sweep_parser.add_argument(
         "--max-rows",
         metavar="<n>",
         type=program.number,
-        help="the largest number of leases to give back (default: all)",
+        help="the largest number of leases to release (default: all)",
     )
 
 
@@ -159,14 +161,14 @@ def version(conf: cfg.ConfigOpts) -> int:
 
 
 def stamp(conf: cfg.ConfigOpts) -> int:
-    """Record a revision."""
+    """Record a revision without changing the schema."""
     with program.connected(conf) as database:
         schema.stamp(database.engine, conf.command.revision)
     return 0
 
 
 def release(conf: cfg.ConfigOpts) -> int:
-    """Downgrade the schema to what another Placement implementation knows."""
+    """Downgrade the schema to a revision that another Placement implementation supports."""
     with program.connected(conf) as database, Progress("db release"):
         schema.release(
             database.engine,
@@ -180,29 +182,29 @@ def release(conf: cfg.ConfigOpts) -> int:
 
 
 def sweep_names(conf: cfg.ConfigOpts) -> int:
-    """Remove the names that an earlier sweep marked, mark those that are unused now, and print the numbers."""
+    """Remove unused names that an earlier sweep has marked, mark other unused names, and print the numbers."""
     with program.connected(conf) as database, Progress("db sweep"):
         extensions = extension.enabled(conf)
         schema.require_current(database.reading_engine, extension.additions_of(extensions))
         swept = sweep.sweep(database, conf.command.grace)
         for each in extensions:
             swept += each.swept(database) if each.swept else ()
-    print(framed(("Table", "Removed", "Marked"), *((of.table, of.removed, of.marked) for of in swept)))
+    print(framed(("Table", "Removed", "Marked"), *((row.table, row.removed, row.marked) for row in swept)))
     return 0
 
 
 def sweep_leases(conf: cfg.ConfigOpts) -> int:
-    """Give back what expired leases hold, and print their number; return the exit code (docs: leases)."""
-    with program.connected(conf) as database, Progress("leases sweep", "leases given back") as progress:
+    """Release expired leases, print their number, and return the exit code (docs: leases)."""
+    with program.connected(conf) as database, Progress("leases sweep", "leases released") as progress:
         schema.require_current(database.reading_engine, extension.additions(conf))
         complete = lease_sweep.sweep(database, conf.command.max_rows, released=progress.advance)
-        left = 0 if complete else database.read(leases.count_expired)
-    print(framed(("Leases", "Number"), ("given back", progress.done), ("still due", left)))
+        remaining = 0 if complete else database.read(leases.count_expired)
+    print(framed(("Leases", "Number"), ("released", progress.done), ("still due", remaining)))
     return 0 if complete else _LEASES_LEFT
 
 
 def restored(conf: cfg.ConfigOpts) -> int:
-    """Have all workers read everything again, and insert missing standard rows."""
+    """Make all workers reload their index, and insert missing standard rows."""
     with program.connected(conf) as database:
         schema.require_current(database.engine)
         standard.renew(database)
@@ -210,7 +212,7 @@ def restored(conf: cfg.ConfigOpts) -> int:
 
 
 def online_data_migrations(conf: cfg.ConfigOpts) -> int:
-    """Run the migrations in batches, and print what they did."""
+    """Run the migrations in batches, and print the numbers of rows."""
     limit = conf.command.max_count
     if limit is not None and not (limit.isdecimal() and int(limit) > 0):
         print("Must supply a positive value for max_count")
@@ -218,7 +220,7 @@ def online_data_migrations(conf: cfg.ConfigOpts) -> int:
     with program.connected(conf) as database, Progress("db online_data_migrations", "rows migrated") as progress:
         if schema.state(database.reading_engine) is schema.State.MISSING:
             print(f"{PROG}: {schema.finding(database.reading_engine)}", file=sys.stderr)
-            return _FAILED  # scripts run the command again after _MORE_TO_DO
+            return _FAILED  # not _MORE_TO_DO, after which scripts repeat the command
         return _migrate(database, _migrations(conf), None if limit is None else int(limit), progress)
 
 
@@ -231,13 +233,13 @@ def _migrations(conf: cfg.ConfigOpts) -> dict[str, Migration]:
 
 
 def _migrate(database: Database, migrations: dict[str, Migration], limit: int | None, progress: Progress) -> int:
-    """Run one batch of ``limit`` rows, or batches until one changes nothing; return the exit code."""
+    """Run one batch of ``limit`` rows, or without a limit batches until one changes nothing; return the exit code."""
     if limit is None:
-        print(f"Running batches of {_BATCH} until complete")
+        print(f"Running batches of {_BATCH_SIZE} until complete")
     totals: dict[str, Counts] = {}
     progressed, failed = True, False
     while progressed:
-        batch, failed = _run_batch(database, migrations, limit or _BATCH)
+        batch, failed = _run_batch(database, migrations, limit or _BATCH_SIZE)
         totals.update({name: totals.get(name, Counts()) + counts for name, counts in batch.items()})
         progressed = any(counts.done for counts in batch.values())
         progress.advance(sum(counts.done for counts in batch.values()))
@@ -252,7 +254,7 @@ def _migrate(database: Database, migrations: dict[str, Migration], limit: int | 
 
 
 def _run_batch(database: Database, migrations: dict[str, Migration], limit: int) -> tuple[dict[str, Counts], bool]:
-    """Run each migration once, on ``limit`` rows in all; return their counts, and whether one failed."""
+    """Run each migration once, on ``limit`` rows in total; return their counts and whether one failed."""
     ran: dict[str, Counts] = {}
     failed = False
     for name, migration in migrations.items():

@@ -1,8 +1,8 @@
-"""placement-metrics: exports the metrics of all processes of the service on this machine to Prometheus.
+"""placement-metrics: export the metrics of all service processes on this machine to Prometheus.
 
-The processes keep their metrics in the directory of [metrics]directory; this program serves the sums at
-http://HOST:PORT/metrics.  Run it beside the service, as the same user: with uWSGI, by
-"attach-daemon = /.../placement-metrics DIRECTORY" in its file.
+The processes keep their metrics in the directory [metrics]directory; this command serves the sums at
+http://HOST:PORT/metrics.  Run it beside the service, as the same user; with uWSGI, for example by
+"attach-daemon = /.../placement-metrics DIRECTORY" in its configuration.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Page:
         self._directory = directory
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        """Answer 200 with the metrics, 404 for another path, 405 for another method."""
+        """Respond with the metrics (200), or with 404 for another path and 405 for another method."""
         if environ["PATH_INFO"] != "/metrics":
             return _reply(start_response, "404 Not Found", "The page is /metrics.\n")
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):

@@ -1,4 +1,4 @@
-"""What the commands share: configuration, database, argument types, and how they report a failure."""
+"""Code shared by the commands: configuration, database, argument types, and reporting of failures."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from placement.db.engine import driver_errors
 from placement.db.writes import author
 from placement.db.writes.author import Author
 
-#: Exit codes of programs that SIGINT and SIGPIPE end.
+#: Exit codes of processes that SIGINT and SIGPIPE end.
 INTERRUPTED, UNREAD = 130, 141
 
 Commands = Callable[["argparse._SubParsersAction[argparse.ArgumentParser]"], None]
 
 
 def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.ConfigOpts:
-    """Return the configuration, read from files and a command line; its option ``command`` is the parsed command."""
+    """Read the configuration from files and a command line; its option ``command`` is the parsed command."""
     conf = cfg.ConfigOpts()
     options.register(conf)
     oslo_log.register_options(conf)
     conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", dest="command", handler=add_commands))
-    # Who calls a command sees its failure, and calls again; the service is started by a program, which does not.
+    # The caller of a command sees its failure and can repeat it; the service has to retry by itself.
     conf.set_default("max_retries", 0, group="placement_database")
-    # Programs read a command's stdout, so the log goes to stderr.
+    # Scripts parse a command's stdout, so the log goes to stderr.
     conf.set_default("use_stderr", True)
     options.read(conf, argv, prog=prog, version=package.version())
     options.check(conf)
@@ -45,12 +45,12 @@ def configured(prog: str, argv: Sequence[str], add_commands: Commands) -> cfg.Co
 
 
 def port(text: str) -> int:
-    """Parse a TCP port, for argparse; 0 is any free one."""
+    """Parse a TCP port for argparse; 0 means any free port."""
     return number(text, 0, 65535)
 
 
 def number(text: str, least: int = 1, most: int | None = None) -> int:
-    """Parse an integer, for argparse."""
+    """Parse an integer for argparse."""
     try:
         value = int(text)
     except ValueError:
@@ -62,22 +62,22 @@ def number(text: str, least: int = 1, most: int | None = None) -> int:
 
 
 def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
-    """Return the exit code that ``work()`` returns; or ``failed``, after a line on stderr with the reason.
+    """Return the exit code of ``work()``; on a failure print the reason on one line to stderr and return ``failed``.
 
-    After SIGINT, or if the reader of its output has ended, the exit code is that of a program that the signal ends.
+    After SIGINT, and if the reader of stdout has exited, return the exit code of a process killed by the signal.
     """
     try:
         code = work()
         sys.stdout.flush()
         return code
-    except SystemExit as done:
+    except SystemExit as ended:
         # argparse has printed help, version or usage.
-        return int(done.code or 0)
+        return int(ended.code or 0)
     except KeyboardInterrupt:
         print(f"{prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # At exit Python would try to write the rest.
+        # Python would try to flush stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNREAD
     except (cfg.Error, errors.SchemaError) as error:
@@ -97,7 +97,7 @@ def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
 
 @contextlib.contextmanager
 def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
-    """Provide the configured database, once it answers."""
+    """Provide the configured database, as soon as it responds."""
     database = connect(conf, unbounded=True)
     group = conf.placement_database
     try:
@@ -110,11 +110,11 @@ def connected(conf: cfg.ConfigOpts) -> Iterator[Database]:
 
 
 def _operator(conf: cfg.ConfigOpts) -> Author:
-    """Return in whose name a command writes: the user of the operating system who runs it."""
+    """Return the author of a command's writes: the operating system's user who runs it."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may have users without a name
         user = str(os.getuid())
-    # Not every program has commands.
+    # placement-serve --demo has no commands.
     route = conf.command.name if "command" in conf else None
     return Author(user=user, client=socket.gethostname(), api=conf.prog, route=route)

@@ -1,4 +1,4 @@
-"""Progress of a command on stderr."""
+"""Progress output of commands on stderr."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import threading
 import time
 from typing import Self
 
-#: Seconds until the first line; the time to the next one doubles, up to the longest.
-_FIRST = 1.0
-_LONGEST = 30.0
+#: Seconds until the first line; each pause is twice as long as the previous one, up to the maximum.
+_FIRST_PAUSE = 1.0
+_MAX_PAUSE = 30.0
 
 
 class Progress:
-    """Prints lines on stderr while a block runs for long: the work, how much of it is done, and its seconds so far.
+    """A context manager that prints progress lines on stderr while a block runs: work, amount done, elapsed seconds.
 
-    A thread of its own prints them, so that they appear during one long statement too.
+    A separate thread prints them, so that they also appear during one long statement.
     """
 
-    def __init__(self, work: str, unit: str = "", total: int | None = None, first: float = _FIRST) -> None:
+    def __init__(self, work: str, unit: str = "", total: int | None = None, first: float = _FIRST_PAUSE) -> None:
         """Describe the work.
 
         Args:
-            work: What is being done.
-            unit: What ``advance`` counts; empty if nothing is counted.
-            total: How many there are, if that is known.
+            work: The name of the work.
+            unit: The plural noun that ``advance`` counts; empty if nothing is counted.
+            total: The number of units, if known.
             first: Seconds until the first line.
         """
         self._work, self._unit, self._total, self._first = work, unit, total, first
-        #: How much is counted.
+        #: Units done so far.
         self.done = 0
         self._ended = threading.Event()
         self._printer = threading.Thread(target=self._print, daemon=True)
@@ -43,14 +43,14 @@ class Progress:
         self._printer.join()
 
     def advance(self, by: int) -> None:
-        """Count so many more as done."""
+        """Count ``by`` more units as done."""
         self.done += by
 
     def _print(self) -> None:
         pause = self._first
         while not self._ended.wait(pause):
             print(self._line(), file=sys.stderr, flush=True)
-            pause = min(2 * pause, _LONGEST)
+            pause = min(2 * pause, _MAX_PAUSE)
 
     def _line(self) -> str:
         seconds = f"{time.monotonic() - self._began:.0f} s"

@@ -1,8 +1,8 @@
 """placement-serve: the service in one process, for one machine, a trial or a test.
 
-Without a configuration it keeps its data in a SQLite file, creates and upgrades the schema there, and does not
-authenticate its clients (noauth2), on the loopback interface only.  It reads a configuration only if --config-file,
---config-dir or $OS_PLACEMENT_CONFIG_DIR names one, never from /etc by default.
+Without a configuration it stores its data in a SQLite file, creates and upgrades the schema itself, serves only the
+loopback interface, and does not authenticate clients (noauth2).  It reads a configuration only if --config-file,
+--config-dir or $OS_PLACEMENT_CONFIG_DIR names one, and never from /etc by default.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from placement.middleware.allowed_hosts import allowed_hosts
 from placement.middleware.mount import Mount
 
 DATABASE = "sqlite:///var/placement.sqlite"
-#: It has a name, so that a second connection of this process finds it.
+#: A named database, so that several connections of this process share it.
 IN_MEMORY = "sqlite:///file:/demonstration?vfs=memdb&uri=true"
 DEMO = "--demo"
 ANYWHERE = "--insecure-noauth2-on-any-address"
 
 GREETING = """\
-Placement serves on {url} and keeps its data in {database}
+Placement serves on {url} and stores its data in {database}
 """
 TRY_IT = """\
 The token is "admin".  Try:
@@ -47,8 +47,8 @@ The token is "admin".  Try:
   curl -H 'X-Auth-Token: admin' -H 'OpenStack-API-Version: placement latest' {url}/resource_providers
 
 """
-GOODBYE = "Ctrl-C ends it; the data stays."
-DEMO_GOODBYE = "This is a demonstration: Ctrl-C ends it, and its data."
+GOODBYE = "Press Ctrl-C to stop; the data is kept."
+DEMO_GOODBYE = "This is a demonstration. Press Ctrl-C to stop; the data is discarded."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,12 +61,12 @@ def run(
     configured: Callable[[argparse.Namespace], cfg.ConfigOpts],
     argv: Sequence[str] | None,
 ) -> int:
-    """Serve, until a signal, with the configuration that `configured` makes of the parsed arguments.
+    """Serve until a signal; return the exit code.
 
-    The parser must have those of `add_arguments`.
-
-    Returns:
-        The exit code.
+    Args:
+        parser: A parser with the arguments of ``add_arguments``.
+        configured: Returns the configuration for the parsed arguments.
+        argv: The command line; None for sys.argv.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -90,27 +90,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_arguments(parser, 8778)
     parser.add_argument(
-        "--database", metavar="URL", help=f"where the data is (default: {DATABASE}, which is ./var/placement.sqlite)"
+        "--database", metavar="URL", help=f"the database (default: {DATABASE}, that is ./var/placement.sqlite)"
     )
     if any(each.demonstration for each in extension.installed().values()):
         parser.add_argument(
             DEMO,
             action="store_true",
-            help="serve a small cloud to try the service with, whose data is in memory",
+            help="serve a small example cloud, with its data in memory",
         )
     return parser
 
 
 def add_arguments(parser: argparse.ArgumentParser, port: int) -> None:
-    """Add the arguments that `run` needs: where to listen, by default on this port, and the configuration."""
+    """Add the arguments for ``run``: address, port with this default, and configuration."""
     parser.add_argument("--version", action="version", version=package.version())
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     parser.add_argument("--port", default=port, type=program.port, help="the port to listen on (default: %(default)s)")
     parser.add_argument(
         "--threads", default=8, type=program.number, help="requests served at a time (default: %(default)s)"
     )
-    parser.add_argument("--config-file", metavar="PATH", action="append", help="configuration, as in placement.conf")
-    parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of such files")
+    parser.add_argument("--config-file", metavar="PATH", action="append", help="a configuration file")
+    parser.add_argument("--config-dir", metavar="DIR", action="append", help="a directory of configuration files")
     parser.add_argument(
         ANYWHERE, dest="anywhere", action="store_true", help="serve without authentication on any address"
     )
@@ -118,22 +118,22 @@ def add_arguments(parser: argparse.ArgumentParser, port: int) -> None:
 
 
 def files(arguments: argparse.Namespace) -> list[str]:
-    """Return the words of a command line that name the files of the configuration."""
+    """Return the command-line arguments that name the configuration files."""
     words = [f"--config-file={path}" for path in arguments.config_file or ()]
     return words + [f"--config-dir={path}" for path in arguments.config_dir or ()]
 
 
 def _configured(arguments: argparse.Namespace) -> cfg.ConfigOpts:
-    """Return the configuration that the arguments or the environment name, or else the built-in one."""
+    """Return the configuration named by the arguments or the environment, or the built-in one."""
     named = files(arguments)
     if arguments.demo and (arguments.database or named):
-        raise StartError(f"{DEMO} has a database and a configuration of its own.")
+        raise StartError(f"{DEMO} cannot be combined with a database or a configuration.")
     if arguments.demo:
         conf = _embedded(IN_MEMORY)
     elif not named and not os.environ.get(options.CONFIG_DIR_VARIABLE):
         conf = _embedded(arguments.database)
     elif arguments.database:
-        raise StartError("--database does not go with a configuration: name the database there.")
+        raise StartError("--database cannot be combined with a configuration: set [placement_database]connection.")
     else:
         conf = options.load(named)
     log.set_up(conf, options.PROJECT)
@@ -158,7 +158,7 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
     options.check(conf)
     url = conf.placement_database.connection
     if url.startswith("sqlite:///"):
-        # The file belongs to this program, so it may be upgraded without an operator.
+        # The file belongs to this command, which may upgrade it without asking an operator.
         conf.set_default("sync_on_startup", True, group="placement_database")
         file = package.ADDRESS_FILE if database == IN_MEMORY else Path(url.removeprefix("sqlite:///"))
         try:
@@ -169,14 +169,14 @@ def _embedded(database: str | None) -> cfg.ConfigOpts:
 
 
 def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
-    """Return a listening socket; clients that connect during the start wait for their answer."""
+    """Return a listening socket; clients that connect during the start wait for their response."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise StartError(f"--host {host}: {error.strerror}") from error
     if loopback_only and not ipaddress.ip_address(address[0]).is_loopback:
         raise StartError(
-            f"With noauth2 every client that reaches {host} has all rights. Listen on 127.0.0.1, "
+            f"With noauth2 every client that can reach {host} has all rights. Listen on 127.0.0.1, "
             f"set [api]auth_strategy = keystone, or use {ANYWHERE}."
         )
     listening = socket.socket(family, socket.SOCK_STREAM)
@@ -193,7 +193,7 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 
 
 def _for_this_machine(host: str) -> deploy.Layers:
-    """Return the layers of a service without authentication: the Host header must name this machine."""
+    """Return layers that refuse a Host header other than this machine, for a service without authentication."""
     guarded = functools.partial(Mount, check_host=allowed_hosts(host))
     return tuple(guarded if layer is Mount else layer for layer in deploy.LAYERS)
 
@@ -206,7 +206,7 @@ def _serve(
     if arguments.demo:
         demonstrations = [each.demonstration for each in extension.enabled(conf) if each.demonstration]
         if not demonstrations:
-            raise StartError(f"{DEMO} needs the extension loading, which is not in [extensions]enabled.")
+            raise StartError(f"{DEMO} requires the extension loading, which is not in [extensions]enabled.")
         with program.connected(conf) as database:
             for demonstrate in demonstrations:
                 demonstrate(database, application)
@@ -237,9 +237,9 @@ def _greet(conf: cfg.ConfigOpts, url: str, *, demonstration: bool) -> None:
 
 @contextlib.contextmanager
 def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
-    """Have the address in a file during a block, for placement-ask in the same directory; only with noauth2.
+    """Keep the URL in a file during the block, so that placement-ask in the same directory finds it.
 
-    The directory is that of the built-in database; without it, and where it cannot be written to, there is no file.
+    Writes no file without noauth2, or if the directory of the built-in database does not exist or is read-only.
     """
     if conf.api.auth_strategy != "noauth2" or not package.ADDRESS_FILE.parent.is_dir():
         yield
@@ -249,21 +249,21 @@ def _address_file(conf: cfg.ConfigOpts, url: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # Another service in this directory may have started since.
+        # Another service may have started in this directory and replaced the file.
         with contextlib.suppress(OSError):
             if package.ADDRESS_FILE.read_text() == f"{url}\n":
                 package.ADDRESS_FILE.unlink()
 
 
 def _place(connection: str) -> str:
-    """Return where the data is: the full path of a SQLite file, or a URL without what may be secret."""
+    """Return the location of the data: the full path of a SQLite file, or a URL without secrets."""
     url = sa.make_url(connection)
     if dialects.in_memory(url):
         return "memory"
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith("file:"):
-        # In the URL sqlite:///var/x the path is relative, which reads as /var/x.
+        # The path in the URL sqlite:///var/x is relative, although it looks like /var/x.
         return str(Path(url.database).absolute())
-    # Without the query string, which may contain a password too.
+    # The query string may contain a password, too.
     return url.set(query={}).render_as_string(hide_password=True)
 
 

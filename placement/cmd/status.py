@@ -24,30 +24,30 @@ PROG = "placement-status"
 TITLE = "Upgrade Check Results"
 #: The exit code if the checks could not run.
 BROKEN = 255
-#: The largest number of places shown in the table, and the width of its lines.
-_LINES = 20
+#: Places shown per check in the table; characters per line.
+_MAX_PLACES = 20
 _WIDTH = 60
 _MIGRATE = 'Run the "placement-manage db online_data_migrations" command.'
-#: Words for the severity of what a check has found; it is the exit code, too.
+#: The result of a check by the severity of its finding, which is also the exit code.
 _LEVELS = {Severity.WARNING: "Warning", Severity.ERROR: "Failure"}
-#: What each check has found first; None: nothing, or it could not be made here.
+#: The first finding of each check; None if there is none or the check does not apply.
 Results = dict[str, Finding | None]
 
 
 def missing_roots(subject: Subject) -> Iterator[Finding]:
-    """Find providers without a root."""
+    """Find providers without a root provider."""
     if count := subject.database.read(online.rootless):
         yield error(f"Resource providers without a root provider id: {count}. {_MIGRATE}")
 
 
 def incomplete_consumers(subject: Subject) -> Iterator[Finding]:
-    """Find consumers of allocations that have no row."""
+    """Find allocations whose consumer has no row."""
     if count := subject.database.read(online.ownerless):
         yield warning(f"There are {count} incomplete consumers table records for existing allocations. {_MIGRATE}")
 
 
 ABOVE = "Used Above Capacity"
-#: By the names that deployment tools know.
+#: The checks, by the names that deployment tools expect.
 CHECKS: dict[str, Callable[[Subject], Iterable[Finding]]] = {
     "Missing Root Provider IDs": missing_roots,
     "Incomplete Consumers": incomplete_consumers,
@@ -77,7 +77,7 @@ def _run(argv: Sequence[str]) -> int:
         rules = deploy.rules_of(extension.enabled(conf))
         results = {name: _first(name, Subject(conf, database, rules)) for name in CHECKS}
     print(_as_json(results) if conf.command.json else _as_table(results))
-    return max((found.severity for found in results.values() if found), default=0)
+    return max((finding.severity for finding in results.values() if finding), default=0)
 
 
 def _first(name: str, subject: Subject) -> Finding | None:
@@ -98,21 +98,21 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _as_table(results: Results) -> str:
-    blocks = [[f"Check: {name}", f"Result: {_level(found)}", *_details(found)] for name, found in results.items()]
+    blocks = [[f"Check: {name}", f"Result: {_level(finding)}", *_details(finding)] for name, finding in results.items()]
     return stacked([TITLE], *blocks)
 
 
-def _level(found: Finding | None) -> str:
-    return _LEVELS[found.severity] if found else "Success"
+def _level(finding: Finding | None) -> str:
+    return _LEVELS[finding.severity] if finding else "Success"
 
 
-def _details(found: Finding | None) -> list[str]:
-    if found is None:
+def _details(finding: Finding | None) -> list[str]:
+    if finding is None:
         return ["Details: None"]
-    first, *rest = textwrap.wrap(found.what, _WIDTH)
-    shown = found.where[:_LINES]
-    if len(found.where) > _LINES:
-        shown = (*shown, f"and {len(found.where) - _LINES} more: --json prints all")
+    first, *rest = textwrap.wrap(finding.what, _WIDTH)
+    shown = finding.where[:_MAX_PLACES]
+    if len(finding.where) > _MAX_PLACES:
+        shown = (*shown, f"and {len(finding.where) - _MAX_PLACES} more: --json prints all")
     return [f"Details: {first}", *(f"  {line}" for line in (*rest, *shown))]
 
 
@@ -120,11 +120,11 @@ def _as_json(results: Results) -> str:
     checks = [
         {
             "check": name,
-            "result": _level(found),
-            "details": found.what if found else None,
-            "places": list(found.where) if found else [],
+            "result": _level(finding),
+            "details": finding.what if finding else None,
+            "places": list(finding.where) if finding else [],
         }
-        for name, found in results.items()
+        for name, finding in results.items()
     ]
     return json.dumps({"name": TITLE, "checks": checks}, indent=2)
 

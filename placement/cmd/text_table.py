@@ -1,4 +1,4 @@
-"""Texts for a terminal, and tables with frames."""
+"""Framed text tables, and text that is safe for terminals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def framed(*rows: Sequence[object]) -> str:
-    """Return the rows in a frame, their cells centred; the first row is the header.
+    """Return a framed table with centred cells; the first row is the header.
 
     >>> print(framed(("Migration", "Found"), ("set_root", 7)))
     +-----------+-------+
@@ -26,7 +26,7 @@ def framed(*rows: Sequence[object]) -> str:
 
 
 def stacked(*blocks: Sequence[str]) -> str:
-    """Return the blocks of lines in a frame, one below the other.
+    """Return blocks of lines in one frame, separated by rules.
 
     >>> print(stacked(["Results"], ["Check: roots", "Result: Success"]))
     +-----------------+
@@ -44,7 +44,7 @@ def stacked(*blocks: Sequence[str]) -> str:
 
 
 def plain(value: object) -> str:
-    """Return a text that is safe in a terminal: control characters, which names may contain, are replaced."""
+    """Return a value as text that is safe in a terminal, with control characters replaced."""
     return "".join(character if character.isprintable() else "\ufffd" for character in str(value))
 
 

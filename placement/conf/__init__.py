@@ -1,8 +1,8 @@
-"""The configuration: which files are read, and what is wrong in them (docs: configuration).
+"""The configuration: its files, and the detection of mistakes in them (docs: configuration).
 
 options   the table of options
-reading   the reading of the files by oslo.config, with errors as sentences
-spelling  options in a configuration that do not exist
+reading   reading of the files by oslo.config, with readable errors
+spelling  unknown options, most often misspelt ones
 """
 
 from __future__ import annotations
@@ -44,33 +44,33 @@ __all__ = [
 
 PROJECT = "placement"
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
-#: Has oslo.config read no file.
+#: Arguments that keep oslo.config from reading any file.
 NO_FILES: Mapping[str, Any] = {"project": PROJECT, "default_config_files": [], "default_config_dirs": []}
 
-#: Follows the reason why the database is out of reach, or refuses the service.
-WHICH_DATABASE = "; its host, name, user and password are those of [placement_database]connection"
-#: By the missing module of a driver: the extra that installs one, and the scheme of its URL.
+#: A hint appended to messages about an unreachable database or a refused login.
+WHICH_DATABASE = "; its host, name, user and password are set in [placement_database]connection"
+#: By missing module: the extra that installs a driver, and the scheme of its URL.
 _DRIVERS = {
     "MySQLdb": ("mysqlclient", "mysql+mysqldb"),
     **dict.fromkeys(("pymysql", "mysql", "aiomysql", "asyncmy"), ("mysql", "mysql+pymysql")),
     **dict.fromkeys(("psycopg", "psycopg2", "asyncpg", "pg8000"), ("postgresql", "postgresql+psycopg")),
 }
 
-#: The name that tests of other projects use (docs: entry-points).
+#: The name used by tests of other projects (docs: entry-points).
 register_opts = register
 
 
 def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
-    """Return the configuration of this process: one file, then more files over it, then the environment over all.
+    """Return the configuration of this process.
 
-    The file is ``placement.conf`` in $OS_PLACEMENT_CONFIG_DIR, or else where oslo.config looks for it; the others are
-    those of ``placement.conf.d`` beside it, or where oslo.config looks for that.
+    Reads ``placement.conf``, then the files in ``placement.conf.d``, then the environment; later sources override
+    earlier ones.  Both are looked up in $OS_PLACEMENT_CONFIG_DIR if it is set, and otherwise where oslo.config looks.
 
     Args:
         arguments: A command line, in which --config-file and --config-dir may name other files.
 
     Raises:
-        cfg.Error: There is no such file, or an option is missing or wrong; a sentence for the operator.
+        cfg.Error: A file does not exist, or an option is missing or invalid; the message is for the operator.
     """
     conf = cfg.ConfigOpts()
     register(conf)
@@ -81,15 +81,17 @@ def load(arguments: Sequence[str] = ()) -> cfg.ConfigOpts:
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
-    """Have ``conf`` read the files that :func:`load` describes, and a command line.
+    """Read the files described at :func:`load` and a command line into ``conf``.
 
     Args:
-        how: For oslo.config; it may name other files.
+        conf: The configuration, with registered options.
+        arguments: The command line.
+        how: Keyword arguments for oslo.config, which may name other files.
     """
     directory = os.environ.get(CONFIG_DIR_VARIABLE, "").strip()
     files = [os.path.join(directory, f"{PROJECT}.conf")] if directory else None
-    beside = os.path.join(directory, f"{PROJECT}.conf.d")
-    directories = [beside] if directory and os.path.isdir(beside) else None
+    conf_d = os.path.join(directory, f"{PROJECT}.conf.d")
+    directories = [conf_d] if directory and os.path.isdir(conf_d) else None
     how = {"project": PROJECT, "default_config_files": files, "default_config_dirs": directories, **how}
     reading.read(conf, arguments, **how)
     if forget_others(conf):
@@ -97,25 +99,25 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Raise ``cfg.Error`` if a value is invalid, of our options or of those of libraries that we register."""
+    """Raise ``cfg.Error`` if the value of an option is invalid, whether of the service or of a library."""
     defaults = cfg.ConfigOpts()
     register(defaults)
     log.register_options(defaults)
-    defaults.set_default("connection", "none", group="placement_database")  # it is required
+    defaults.set_default("connection", "none", group="placement_database")  # required, so without a default
     defaults([], **NO_FILES, use_env=False)
     reading.check(conf, defaults, NEVER_EMPTY)
 
 
 def unknown(conf: cfg.ConfigOpts) -> list[UnknownOption]:
-    """Return the options in the configuration that do not exist, most often because they are misspelt."""
+    """Return the options in the configuration that the service does not define."""
     own = {group for group in GROUPS if group} | {group for group, _ in extension.options_of(extension.enabled(conf))}
     return unknown_options(conf, own)
 
 
 def connection_finding(error: Exception) -> str:
-    """Return the finding about ``[placement_database]connection``, for which SQLAlchemy raised the error."""
+    """Return a sentence about the error that SQLAlchemy raised for ``[placement_database]connection``."""
     sentence = f"[placement_database]connection: {error}"
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] in _DRIVERS:
         extra, scheme = _DRIVERS[str(error.name).partition(".")[0]]
-        sentence += f": the driver is missing: {package.install(extra)}; and let the URL begin with {scheme}://"
+        sentence += f": the driver is missing: {package.install(extra)}; then start the URL with {scheme}://"
     return sentence

@@ -1,7 +1,6 @@
-"""The options of the service: one table (docs: configuration).
+"""The table of the service's options (docs: configuration).
 
-Nothing here is global: options are registered on a ``ConfigOpts`` of the caller, so that several applications can live
-in one interpreter.
+Options are registered on the caller's ``ConfigOpts``, never globally, so that one process can run several applications.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _DEFAULT = [
         "pybasedir",
         default=str(Path(__file__).parents[2]),
         sample_default="<Path>",
-        help="The directory of the program. Other options can refer to it as $pybasedir.",
+        help="The directory of the installation. Other options can refer to it as $pybasedir.",
     ),
     cfg.StrOpt("state_path", default="$pybasedir", help="A directory. Other options can refer to it as $state_path."),
     cfg.StrOpt("tempdir", help="Accepted for compatibility with existing configurations; not used."),
@@ -38,55 +37,55 @@ _API = [
         "auth_strategy",
         default="keystone",
         choices=[
-            ("keystone", "tokens are validated by the Identity service"),
-            ("http_basic", "names and passwords of [oslo_middleware]http_basic_auth_user_file: no Identity service"),
+            ("keystone", "the Identity service validates tokens"),
+            ("http_basic", "names and passwords in [oslo_middleware]http_basic_auth_user_file; no Identity service"),
             ("noauth2", "for tests: tokens are not validated; the token 'admin' has the role admin"),
         ],
         deprecated_group="DEFAULT",
-        help="How the senders of requests are authenticated.",
+        help="How clients are authenticated.",
     ),
     cfg.ListOpt(
         "http_basic_roles",
         default=["admin", "service"],
         help="The roles of all users in [oslo_middleware]http_basic_auth_user_file. To give users different rights, "
-        "use user_id in rules of the policy file.",
+        "refer to user_id in rules of the policy file.",
     ),
     cfg.IntOpt(
         "max_request_body_size",
         default=16 * 1024 * 1024,
         min=1,
-        help="The largest size of a request body, in bytes. A larger one is answered with 413.",
+        help="The largest size of a request body, in bytes. A larger one is refused with 413.",
     ),
     cfg.IntOpt(
         "max_request_body_values",
         default=500_000,
         min=1,
-        help="The largest number of JSON values in a request body, keys of objects not counted. More are answered with "
-        "413. A parsed value takes many times the memory that it takes in the body.",
+        help="The largest number of JSON values in a request body, not counting keys of objects. More are refused with "
+        "413. A parsed value takes many times the memory of its text.",
     ),
     cfg.IntOpt(
         "max_query_length",
         default=28 * 1024,
         min=1,
-        help="The largest length of a query string, in bytes. A longer one is answered with 414. uWSGI allows little "
-        "more: all variables of a request have to fit into 64 KiB, and the query is in them twice.",
+        help="The largest length of a query string, in bytes. A longer one is refused with 414. uWSGI allows little "
+        "more: all variables of a request must fit into 64 KiB, and they contain the query string twice.",
     ),
     cfg.FloatOpt(
         "slow_request_threshold",
         default=0,
         min=0,
-        help="Requests that take at least so many seconds are slow: their line in the log has the level WARNING, and "
-        "the time of each part. 0 disables this. The measurement takes about 1% of the time of a request.",
+        help="The number of seconds from which a request is slow. Slow requests are logged at level WARNING, with the "
+        "time of each part. 0 disables this. The measurement adds about 1% to the time of a request.",
     ),
 ]
 
 _METRICS = [
     cfg.StrOpt(
         "directory",
-        help="The directory where the processes of the service keep their metrics; 'placement-metrics <directory>' "
-        "exports the sums to Prometheus. It must belong to this service on this machine alone, and should be in "
-        "memory, below /run; it is created if it does not exist. Without it there are no metrics. Needs "
-        "prometheus_client, the extra 'metrics'.",
+        help="The directory in which the processes of the service keep their metrics; 'placement-metrics <directory>' "
+        "exports the sums to Prometheus. Only this service on this machine may use it. It should be in memory, below "
+        "/run, and is created if it does not exist. If unset, there are no metrics. Requires prometheus_client (the "
+        "extra 'metrics').",
     ),
 ]
 
@@ -94,40 +93,40 @@ _PLACEMENT = [
     cfg.StrOpt(
         "incomplete_consumer_project_id",
         default=_NIL_UUID,
-        help="The project of consumers that are written at a microversion before 1.8, where requests name none.",
+        help="The project of consumers written at a microversion before 1.8, in which requests have no project.",
     ),
     cfg.StrOpt(
         "incomplete_consumer_user_id",
         default=_NIL_UUID,
-        help="The user of consumers that are written at a microversion before 1.8, where requests name none.",
+        help="The user of consumers written at a microversion before 1.8, in which requests have no user.",
     ),
     cfg.IntOpt(
         "allocation_conflict_retry_count",
         default=10,
         min=0,
-        help="The largest number of attempts at a write of allocations, the first included. If all of them collide "
-        "with other writers, the request is answered with 409. With 0 every write fails.",
+        help="The largest number of attempts at a write of allocations, including the first. If all of them collide "
+        "with other writers, the request is refused with 409. With 0 every write fails.",
     ),
     cfg.BoolOpt(
         "randomize_allocation_candidates",
         default=False,
-        help="Search trees of providers, and the providers in them, in random order. Otherwise the order is that of "
-        "the index, and clients that ask for few candidates compete for the same ones.",
+        help="Search trees of providers, and the providers in them, in random order. Otherwise they are searched in "
+        "the order of the index, and clients that request few candidates compete for the same ones.",
     ),
     cfg.IntOpt(
         "max_allocation_candidates",
         default=10000,
         min=-1,
-        help="The largest number of candidates in a reply, whatever limit the client gives. A client that needs every "
-        "host must not have more hosts than this. -1 is no limit: then a request that matches a large cloud in many "
-        "ways can use all that max_search_memory allows.",
+        help="The largest number of candidates in a response, regardless of the client's limit. A client that needs "
+        "every host must not have more hosts than this. -1 means no limit: a request that matches a large cloud in "
+        "many ways can then use up max_search_memory.",
     ),
     cfg.StrOpt(
         "allocation_candidates_generation_strategy",
         default="breadth-first",
         choices=[
-            ("breadth-first", "one candidate of each tree of providers, then the second one of each, and so on"),
-            ("depth-first", "all candidates of one tree, then those of the next"),
+            ("breadth-first", "one candidate from each tree of providers, then a second one from each, and so on"),
+            ("depth-first", "all candidates from one tree, then all from the next"),
         ],
         help="Which candidates are returned if there are more than the limit.",
     ),
@@ -136,8 +135,8 @@ _PLACEMENT = [
         default=256,
         min=1,
         max=500,
-        help="The largest number of suffixed groups, plus resource classes of the unsuffixed group, in one GET "
-        "/allocation_candidates. More are answered with 400.",
+        help="The largest number of suffixed groups plus resource classes of the unsuffixed group in one GET "
+        "/allocation_candidates. More are refused with 400.",
     ),
     cfg.IntOpt(
         "max_search_operations",
@@ -145,60 +144,58 @@ _PLACEMENT = [
         min=1000,
         help="The largest number of operations, of about a microsecond each, for one GET /allocation_candidates. When "
         "they are used up, the candidates found so far are returned, with the header x-placement-incomplete. "
-        "Operations are counted instead of time, so that the same request finds the same candidates on a busy "
-        "machine.",
+        "Counting operations instead of time lets a request find the same candidates on a busy machine.",
     ),
     cfg.IntOpt(
         "max_search_memory",
         default=128,
         min=1,
-        help="The largest amount of memory for one GET /allocation_candidates, in MiB, its reply included; an "
-        "estimate. When it is used up, the candidates found so far are returned, with the header "
-        "x-placement-incomplete.",
+        help="The largest estimated amount of memory for one GET /allocation_candidates and its response, in MiB. When "
+        "it is used up, the candidates found so far are returned, with the header x-placement-incomplete.",
     ),
     cfg.IntOpt(
         "max_allocations_per_request",
         default=20000,
         min=1,
         help="The largest number of allocations in one request; an allocation is an amount of one resource class from "
-        "one provider for one consumer. More are answered with 400. A request is written in one transaction, while "
-        "other writers of the same providers wait.",
+        "one provider for one consumer. More are refused with 400. A request is written in one transaction, during "
+        "which other writers of the same providers wait.",
     ),
     cfg.IntOpt(
         "max_inventories_per_request",
         default=10000,
         min=1,
-        help="The largest number of inventories in one request, of one provider or of all providers of a reshape. More "
-        "are answered with 400.",
+        help="The largest number of inventories in one request: of one provider, or of all providers of a reshape. "
+        "More are refused with 400.",
     ),
     cfg.IntOpt(
         "max_traits_per_request",
         default=10000,
         min=1,
-        help="The largest number of traits in one request, duplicates included. More are answered with 400.",
+        help="The largest number of traits in one request, including duplicates. More are refused with 400.",
     ),
     cfg.IntOpt(
         "max_aggregates_per_request",
         default=10000,
         min=1,
-        help="The largest number of aggregates in one request. More are answered with 400.",
+        help="The largest number of aggregates in one request. More are refused with 400.",
     ),
     cfg.IntOpt(
         "index_verify_interval",
         default=600,
         min=0,
-        help="Seconds in which each worker compares its index of all providers with the database once: providers, "
-        "generations and usages. This is done during requests that read the index, for up to 10,000 providers at a "
-        "time. A difference is logged as an error, and the index is read again. It can only come from another program "
-        "that writes to the database. 0 disables the comparison.",
+        help="The interval, in seconds, in which each worker compares its index with the database once: providers, "
+        "generations and usages. The comparison runs during requests that read the index, for up to 10,000 providers "
+        "at a time. A difference is logged as an error, and the index is reloaded; only a foreign process that writes "
+        "to the database can cause one. 0 disables the comparison.",
     ),
     cfg.FloatOpt(
         "lease_sweep_interval",
         default=5,
         min=0,
-        help="Seconds after which a worker, once it has answered a request, looks for leases whose time is over and "
-        "gives back what they hold. Searches and claims find this room without it. 0 disables this; then run "
-        "'placement-manage leases sweep' at intervals.",
+        help="The interval, in seconds, in which each worker releases expired leases, after a response. Searches and "
+        "claims use the capacity of expired leases even without it. If you disable it with 0, run 'placement-manage "
+        "leases sweep' at intervals.",
     ),
 ]
 
@@ -219,28 +216,32 @@ _DATABASE = [
     cfg.StrOpt(
         "slave_connection",
         secret=True,
-        help="Accepted for compatibility with existing configurations; not used. Reads have to show every write that "
-        "was answered before, which a replica does not guarantee.",
+        help="Accepted for compatibility with existing configurations; not used. Reads must show every acknowledged "
+        "write, which a replica does not guarantee.",
     ),
     cfg.BoolOpt("sync_on_startup", default=False, help="Upgrade the schema to the newest revision at every start."),
     cfg.BoolOpt(
         "sqlite_synchronous", default=True, help="Whether SQLite waits at every commit until the data is on disk."
     ),
     cfg.StrOpt(
-        "mysql_sql_mode", default="TRADITIONAL", help="The SQL mode of MySQL sessions; empty is the server's default."
+        "mysql_sql_mode",
+        default="TRADITIONAL",
+        help="The SQL mode of MySQL sessions; if empty, the server's default applies.",
     ),
     cfg.IntOpt(
         "mysql_wsrep_sync_wait",
         default=7,
         min=0,
         max=15,
-        help="Which statements wait until the node of a Galera cluster has applied what others have committed: the sum "
-        "of 1 for reads, 2 for updates and deletions, 4 for insertions, and 8 for SHOW.  Without effect on others.",
+        help="The statements that wait until the node of a Galera cluster has applied the commits of other nodes: the "
+        "sum of 1 for reads, 2 for updates and deletions, 4 for insertions, and 8 for SHOW. No effect without Galera.",
     ),
     cfg.IntOpt("connection_recycle_time", default=3600, help="Seconds after which a connection is replaced."),
-    cfg.IntOpt("max_pool_size", help="The largest number of connections that one process keeps open; 0 is no limit."),
     cfg.IntOpt(
-        "max_overflow", help="The largest number of connections opened beyond max_pool_size when all are in use."
+        "max_pool_size", help="The largest number of connections that one process keeps open; 0 means no limit."
+    ),
+    cfg.IntOpt(
+        "max_overflow", help="The largest number of additional connections when all connections of the pool are in use."
     ),
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a free connection."),
     cfg.IntOpt(
@@ -253,39 +254,39 @@ _DATABASE = [
         "read_timeout",
         default=30,
         min=15,
-        help="Seconds to wait for the answer to a statement; after that the connection counts as lost. Waits for "
-        "locks end after ten seconds. Changes of the schema, and commands, have no limit.",
+        help="Seconds to wait for the result of a statement; after that the connection counts as lost. Waits for "
+        "locks end after ten seconds. Schema migrations and commands have no limit.",
     ),
     cfg.IntOpt(
         "max_threads",
         min=0,
-        help="The largest number of threads of a process that use the database at a time. Further threads wait, and "
-        "are answered with 503 if the database has answered none of the others for five seconds. The default is one "
-        "less than the threads of the web server, if their number is known and at least three; the last one serves "
-        "requests that need no database. 0 is no limit.",
+        help="The largest number of threads of a process that use the database at the same time. Further requests "
+        "wait, and fail with 503 if the database has responded to none of the others for five seconds. The default is "
+        "one less than the threads of the web server, if their number is known and at least three; the remaining "
+        "thread serves requests that need no database. 0 means no limit.",
     ),
     cfg.IntOpt(
         "max_retries",
         default=10,
         min=-1,
-        help="How often the service retries to reach the database at start; -1 is no limit.",
+        help="The number of retries if the database cannot be reached at start; -1 means no limit.",
     ),
-    cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between these retries."),
+    cfg.IntOpt("retry_interval", default=10, min=0, help="Seconds between the retries at start."),
     cfg.IntOpt(
         "connection_debug",
         default=0,
         min=0,
         max=100,
-        help="From 50 on, SQL statements are logged with their values; at 100, their rows too.",
+        help="From 50, log SQL statements with their values; at 100, also their rows.",
     ),
     cfg.BoolOpt(
         "connection_trace",
         default=False,
-        help="Add to each SQL statement a comment with the line of the program that it comes from.",
+        help="Add a comment with the calling line of code to each SQL statement.",
     ),
 ]
 
-#: Those of the core, by group.
+#: The options of the core, by group.
 GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
@@ -296,7 +297,7 @@ GROUPS: dict[str | None, Sequence[cfg.Opt]] = {
     "workarounds": _WORKAROUNDS,
 }
 
-#: Options of type string, or list of strings, that must not be empty.
+#: String and list options that must not be empty.
 NEVER_EMPTY = (
     ("placement", "incomplete_consumer_project_id"),
     ("placement", "incomplete_consumer_user_id"),
@@ -305,7 +306,7 @@ NEVER_EMPTY = (
     ("oslo_policy", "policy_dirs"),
 )
 
-# The headers and methods that a browser may use (docs: api-cors).
+# The headers and methods that browsers may use (docs: api-cors).
 _CORS_DEFAULTS: Mapping[str, list[str]] = {
     "allow_headers": [
         "X-Auth-Token",
@@ -330,7 +331,7 @@ _BASIC_AUTH_DEFAULTS = {"http_basic_auth_user_file": "/etc/placement/htpasswd"}
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Register all options of the service on ``conf``, those of its extensions and libraries included."""
+    """Register all options of the service, its extensions and its libraries on ``conf``."""
     for group, options in (*GROUPS.items(), *extension.options_of(extension.installed().values())):
         conf.register_opts(options, group=group)
     for group, options, defaults in _library_options():
@@ -342,10 +343,10 @@ def register(conf: cfg.ConfigOpts) -> None:
 
 
 def forget_others(conf: cfg.ConfigOpts) -> bool:
-    """Take what extensions that are not enabled have added from a configuration that was read.
+    """Remove the additions of disabled extensions from a configuration that has been read.
 
     Returns:
-        Whether it has to be read again.
+        Whether the configuration must be read again.
 
     Raises:
         cfg.Error: As ``extension.enabled``.
@@ -359,15 +360,15 @@ def forget_others(conf: cfg.ConfigOpts) -> bool:
 
 
 def _cors_defaults(extensions: Iterable[Extension]) -> dict[str, list[str]]:
-    found = {option: [*names] for option, names in _CORS_DEFAULTS.items()}
+    defaults = {option: [*names] for option, names in _CORS_DEFAULTS.items()}
     for each in extensions:
         for option, names in each.cors.items():
-            found[option] += names
-    return found
+            defaults[option] += names
+    return defaults
 
 
 def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, Any]]]:
-    """Yield the options of the middleware libraries: group, options, and the defaults that differ here."""
+    """Yield group, options and overridden defaults of the middleware libraries."""
     yield "cors", cors.OPTS, _cors_defaults(extension.installed().values())
     yield "oslo_middleware", http_proxy_to_wsgi.OPTS, {}
     yield "oslo_middleware", basic_auth.OPTS, _BASIC_AUTH_DEFAULTS
@@ -376,14 +377,15 @@ def _library_options() -> Iterator[tuple[str, Sequence[cfg.Opt], Mapping[str, An
 
 
 def list_opts() -> list[tuple[str | None, list[cfg.Opt]]]:
-    """Return the service's own options, for oslo-config-generator; the libraries list theirs themselves."""
-    found: dict[str | None, list[cfg.Opt]] = {group: [*options] for group, options in GROUPS.items()}
+    """Return the options of the service and its extensions, for oslo-config-generator; libraries list their own."""
+    groups: dict[str | None, list[cfg.Opt]] = {group: [*options] for group, options in GROUPS.items()}
     for group, options in extension.options_of(extension.installed().values()):
-        found.setdefault(group, []).extend(options)
-    return [(group, copy.deepcopy(options)) for group, options in sorted(found.items(), key=lambda pair: pair[0] or "")]
+        groups.setdefault(group, []).extend(options)
+    by_name = sorted(groups.items(), key=lambda pair: pair[0] or "")
+    return [(group, copy.deepcopy(options)) for group, options in by_name]
 
 
 def set_library_defaults() -> None:
-    """Set the defaults of library options to those of this service, for oslo-config-generator."""
+    """Override the defaults of library options with this service's, for oslo-config-generator."""
     for _, options, defaults in _library_options():
         cfg.set_defaults(options, **defaults)

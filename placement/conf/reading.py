@@ -1,4 +1,4 @@
-"""The reading of a configuration by oslo.config, with its errors turned into one sentence for the operator."""
+"""Reading of configurations by oslo.config, with errors that operators understand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ARGUMENT = re.compile(r"argument --(?P<name>[\w-]+): (?P<why>.*)")
 
 
 def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
-    """Have ``conf`` read its files and a command line; ``how`` is for oslo.config.
+    """Read files and a command line into ``conf``; ``how`` is passed to oslo.config.
 
     Raises:
-        cfg.Error: A sentence that names the file or the option.
-        SystemExit: As argparse raises it.
+        cfg.Error: A file or an option is invalid; the message names it.
+        SystemExit: Raised by argparse.
     """
     try:
         with _raised_errors():
@@ -39,13 +39,13 @@ def read(conf: cfg.ConfigOpts, arguments: Sequence[str], **how: Any) -> None:
 def check(conf: cfg.ConfigOpts, defaults: cfg.ConfigOpts, never_empty: Iterable[tuple[str | None, str]]) -> None:
     """Raise ``cfg.Error`` if the value of an option is invalid.
 
-    oslo.config itself validates a value only when it is used, which would be during a request.  It reads an empty value
-    of an option that is no string as None; this is refused unless None is the default.
+    oslo.config itself validates a value only on access, which would be during a request.  It reads an empty value of an
+    option other than a string as None; this is refused unless None is the default.
 
     Args:
         conf: The configuration that was read.
-        defaults: The same options, with their defaults; it may have others, too.
-        never_empty: The options of type string, or list of strings, that must not be empty.
+        defaults: A configuration with the default values; it may contain additional options.
+        never_empty: String and list options that must not be empty.
     """
     strings, present = set(never_empty), {*names(conf)}
     for group, name in filter(present.__contains__, names(defaults)):
@@ -59,26 +59,26 @@ def names(conf: cfg.ConfigOpts) -> Iterator[tuple[str | None, str]]:
     """Yield group and name of every registered option."""
     for name in conf:
         try:
-            found = conf[name]
+            value = conf[name]
         except cfg.Error:
-            found = None  # an option with a bad value
-        if isinstance(found, cfg.ConfigOpts.GroupAttr):
-            yield from ((name, option) for option in found)
+            value = None  # an option with an invalid value
+        if isinstance(value, cfg.ConfigOpts.GroupAttr):
+            yield from ((name, option) for option in value)
         else:
             yield None, name
 
 
 def place(group: str | None, name: str) -> str:
-    """Return an option as documents write it: ``[group]name``."""
+    """Return the notation of an option in messages and documents: ``[group]name``."""
     return f"[{group or 'DEFAULT'}]{name}"
 
 
 def files(conf: cfg.ConfigOpts) -> list[str]:
-    """Return the files that were read, in this order."""
-    found = list(conf.config_file or ())
+    """Return the files that were read, in the order of reading."""
+    paths = list(conf.config_file or ())
     for directory in conf.config_dir or ():
-        found += sorted(os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".conf"))
-    return found
+        paths += sorted(os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".conf"))
+    return paths
 
 
 def _value(conf: cfg.ConfigOpts, group: str | None, name: str) -> Any:
@@ -97,7 +97,7 @@ def _readable(message: str, option: str) -> str:
 
 @contextlib.contextmanager
 def _raised_errors() -> Iterator[None]:
-    """Raise ``cfg.Error`` where oslo.config prints an error about a value and ends the process."""
+    """Raise ``cfg.Error`` for invalid values; oslo.config would print an error and end the process."""
     printed = io.StringIO()
     try:
         with contextlib.redirect_stderr(printed):
@@ -118,24 +118,24 @@ def _where(conf: cfg.ConfigOpts, error: cfg.RequiredOptError) -> str:
     variable = f"OS_{group}__{error.opt_name}".upper()
     read_files = ", ".join(files(conf))
     if read_files:
-        return f"neither {read_files} nor ${variable} has it"
+        return f"set it in {read_files} or in ${variable}"
     return (
-        f"no configuration file was found, in $OS_PLACEMENT_CONFIG_DIR, ~/.placement, ~, /etc/placement and /etc, "
+        f"no configuration file was found in $OS_PLACEMENT_CONFIG_DIR, ~/.placement, ~, /etc/placement or /etc, "
         f"and ${variable} is not set"
     )
 
 
 def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str], error: UnicodeDecodeError) -> str:
-    """Return which file is not UTF-8, of those that the command line names and the default ones."""
+    """Return a message that names the file that is not UTF-8, among the command line's files and the default ones."""
     words = [word.partition("=")[2] or word for word in arguments]
     directories = [*words, *conf.default_config_dirs]
-    inside = [os.path.join(each, name) for each in directories if os.path.isdir(each) for name in os.listdir(each)]
+    inside = [os.path.join(path, name) for path in directories if os.path.isdir(path) for name in os.listdir(path)]
     for path in (*words, *conf.default_config_files, *inside):
         try:
-            with open(path, encoding="utf-8") as opened:
-                opened.read()
-        except UnicodeDecodeError as wrong:
-            return f"{path} is not UTF-8: {wrong.reason}"
+            with open(path, encoding="utf-8") as file:
+                file.read()
+        except UnicodeDecodeError as file_error:
+            return f"{path} is not UTF-8: {file_error.reason}"
         except OSError:
             continue
     # oslo.config reads files in the encoding of the locale.

@@ -1,4 +1,4 @@
-"""Options in a configuration that do not exist; most often their names are misspelt."""
+"""Detection of unknown options in a configuration, most often misspelt ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from oslo_config import cfg
 
 from placement.conf import reading
 
-#: difflib's ratio from which on a name counts as a misspelling of another one.
-_ALIKE = 0.8
-#: Options of oslo.db and other libraries that are in our sections, or resemble ours; they have no effect here.
+#: The minimum ratio of difflib for a name that counts as a misspelling of another one.
+_SIMILARITY = 0.8
+#: Options of oslo.db and other libraries that occur in our sections or resemble our options; they have no effect here.
 _OF_LIBRARIES = {
     *("asyncio_connection", "asyncio_slave_connection", "backend", "db_inc_retry_interval", "db_max_retries"),
     *("db_max_retry_interval", "db_retry_interval", "idle_timeout", "min_pool_size", "mysql_enable_ndb"),
@@ -26,37 +26,37 @@ Known = Mapping[str, Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class UnknownOption:
-    """An option, or a section if ``name`` is empty, that this service does not have."""
+    """An option, or a section if ``name`` is empty, that this service does not define."""
 
-    #: The file, or the environment variable.
+    #: The file or the environment variable.
     where: str
     section: str
     name: str
-    #: The known name that is most similar; or the same name, with the section that has it.
+    #: The most similar known name, or the same name in another section.
     nearest: str | None
 
     def __str__(self) -> str:
-        what = f"[{self.section}]{self.name}"
+        kind = "option" if self.name else "section"
         hint = f"; did you mean {self.nearest}?" if self.nearest else ""
-        return f"{self.where}: {what} is no option of this service{hint}"
+        return f"{self.where}: unknown {kind} [{self.section}]{self.name}{hint}"
 
 
 def unknown_options(conf: cfg.ConfigOpts, own: Collection[str]) -> list[UnknownOption]:
-    """Return the options in the files and the environment that this service does not have, in the order of reading.
+    """Return the unknown options in the files and the environment, in the order of reading.
 
     Args:
         conf: The configuration that was read.
-        own: The sections of this service, where every unknown option is returned.  In other sections only those that
-            resemble a known option are, since libraries have options that they do not list.
+        own: The sections of this service.  In other sections only options that resemble a known one are returned,
+            since libraries accept options that they do not declare.
     """
     known: dict[str, set[str]] = {}
     for group, name in reading.names(conf):
         known.setdefault(group or "DEFAULT", set()).add(name)
-    found = (_finding(where, section, name, known, own) for where, section, name in written(conf))
-    return [each for each in found if each]
+    checked = (_check(where, section, name, known, own) for where, section, name in written(conf))
+    return [option for option in checked if option]
 
 
-def _finding(where: str, section: str, name: str, known: Known, own: Collection[str]) -> UnknownOption | None:
+def _check(where: str, section: str, name: str, known: Known, own: Collection[str]) -> UnknownOption | None:
     if section not in known:
         nearest = _nearest(section, known)
         return UnknownOption(where, section, "", f"[{nearest}]") if nearest else None
@@ -68,12 +68,13 @@ def _finding(where: str, section: str, name: str, known: Known, own: Collection[
 
 
 def _nearest(name: str, names: Collection[str]) -> str | None:
-    lower = {each.lower(): each for each in names}
-    return next((lower[each] for each in difflib.get_close_matches(name.lower(), lower, 1, _ALIKE)), None)
+    by_lower_case = {name.lower(): name for name in names}
+    matches = difflib.get_close_matches(name.lower(), by_lower_case, 1, _SIMILARITY)
+    return by_lower_case[matches[0]] if matches else None
 
 
 def written(conf: cfg.ConfigOpts) -> Iterator[tuple[str, str, str]]:
-    """Yield, for each option: where it is, its section as oslo.config names it, and its name; "" for empty sections."""
+    """Yield file or variable, section and name of each option that is set; the name is "" for an empty section."""
     for path in reading.files(conf):
         sections: dict[str, dict[str, object]] = {}
         cfg.ConfigParser(path, sections).parse()

@@ -1,7 +1,7 @@
-"""An API of the service, as a value: what it serves, and how it differs from other APIs that are mounted beside it.
+"""An API of the service as a value: its routes, and how it differs from the APIs mounted beside it.
 
-``deploy`` mounts several below one set of shared layers.  The layer ``Mount`` finds the API that a path belongs to, so
-that all other layers can ask it: which form its error documents have, and which of its paths need no authentication.
+``deploy`` mounts several APIs below one set of shared layers.  The layer ``Mount`` finds the API of a path and puts it
+in the environ, where other layers look up the form of its error documents and the paths that need no authentication.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from placement.http.endpoint import Endpoint
 from placement.http.service import Service
 from placement.version_history import OLDEST, Version
 
-#: The endpoints of one path by method; several, in the order of their lifetimes, where a method changed its meaning.
+#: The endpoints of one path by method.  A method that changed its meaning has several, ordered by version.
 Methods = dict[str, Endpoint | tuple[Endpoint, ...]]
 Table = dict[str, Methods]
 Headers = Sequence[tuple[str, str]]
-#: Puts itself around an application.  A layer that the configuration has not switched on returns the application.
+#: Wraps an application.  A layer that the configuration does not enable returns the application unchanged.
 Layer = Callable[[WSGIApplication, Service], WSGIApplication]
 
 
@@ -31,55 +31,56 @@ class Versioning(Protocol):
     """How a client and an API agree on a version."""
 
     def negotiate(self, environ: WSGIEnvironment) -> Version:
-        """Return the version that the headers of a request ask for.
+        """Return the version that the request headers ask for.
 
         Raises:
-            Failure: They cannot be read, or ask for a version that the API does not have.  ``headers`` of the failure
-                may name the versions that it has.
+            Failure: The headers are malformed or ask for an unsupported version.  ``headers`` of the failure may list
+                the supported versions.
         """
 
     def headers(self, version: Version) -> Headers:
-        """Return the headers that state the version of a reply; none for an API without versions."""
+        """Return the response headers that state the version; empty for an API without versions."""
 
 
 class ErrorDocuments(Protocol):
     """How an API reports a failure over HTTP."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
-        """Return the content type and the content of the reply; its headers are sent by the caller.
+        """Return the content type and the body of the response.  The caller sends the failure's headers.
 
         Args:
-            failure: Its ``sentence`` is empty where the status says everything, and may repeat what the client sent.
-            environ: May lack the version, since layers outside of the negotiation report failures, too.
+            failure: The failure to report.  Its ``sentence`` is empty if the status says everything, and may quote
+                the client's input.
+            environ: May lack the version: layers that run before the negotiation report failures, too.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Api:
-    """One API.  It is equal to no other, so that it can be a key.
+    """One API.  Compared by identity, so that it can be a dictionary key.
 
     Args:
-        name: The service type, as in the catalog of the Identity service.
-        prefix: The path below which the API is mounted, such as ``/baremetal``; empty for the API that has all paths
-            that belong to no other.
+        name: The service type in the catalog of the Identity service.
+        prefix: The path below which the API is mounted, such as ``/baremetal``.  The API with the empty prefix serves
+            every path that no other prefix matches.
         routes: The route table; its paths begin after the prefix.
-        patterns: Regular expressions of values in paths, by name; a value without one has no slashes.
-        versioning: How the version of a request is negotiated.
-        error_documents: The form of its errors.
-        open_paths: Paths that need no authentication, as in ``routes``.
-        rules: The policy rules of its endpoints.
-        failures: The failures that no other API has, for the OpenAPI document.
-        layers: Layers of this API alone, outermost first, inside of the shared ones.
-        cache_headers_since: The first version whose replies state their age (docs: api-cache-headers).
-        anonymous_is_admin: Whether noauth2 takes a request without a token for an administrator's, and one with the
-            token that keystoneauth sends with the auth type "none"; not requests of pages.
-        has_pages: Whether the API has pages that send requests to it.  Noauth2 then knows theirs from those of pages
-            of other origins.
-        headers: Sent with every reply of the API, errors included, that has none of the name (in lower case).
-        strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  An API that takes
-            it with any takes an empty body for ``{}``.
-        strict_queries: Whether an endpoint that declares no query refuses every parameter, else it ignores them; and
-            whether a parameter with one value is refused if it is repeated.
+        patterns: Regular expressions for path values, by name.  A value without a pattern matches anything but a slash.
+        versioning: Negotiates the version of a request.
+        error_documents: Renders the error documents.
+        open_paths: Paths of ``routes`` that need no authentication.
+        rules: The policy rules of the endpoints.
+        failures: The failures that only this API raises, for the OpenAPI document.
+        layers: Layers of this API alone, outermost first, inside the shared ones.
+        cache_headers_since: The first version whose responses state their age (docs: api-cache-headers).
+        anonymous_is_admin: Whether noauth2 treats a request as an administrator's if it has no token, or the token that
+            keystoneauth sends with the auth type "none".  Requests from pages are excluded.
+        has_pages: Whether the API has pages that send requests to it.  Noauth2 then distinguishes their requests from
+            those sent by pages of other origins.
+        headers: Default headers (names in lower case) of every response, errors included.
+        strict_bodies: Whether a body must have the content type of JSON (docs: api-content-type).  Otherwise any type
+            is accepted, and an empty body is read as ``{}``.
+        strict_queries: Whether an endpoint without a declared query refuses every parameter instead of ignoring them,
+            and whether repeating a single-valued parameter is refused.
     """
 
     name: str

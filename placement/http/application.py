@@ -1,4 +1,4 @@
-"""The innermost WSGI application: from the environ of a request to the endpoint that serves it, and back."""
+"""The innermost WSGI application, which routes a request to its endpoint."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from placement.http.request import Request
 from placement.http.service import Service
 from placement.version_history import Version
 
-#: The most bytes of a refused body that are read, and how many at a time.
-_MOST_DISCARDED = 2**26
-_PIECE = 2**16
+#: Bytes of a refused body read in total, and per read.
+_MAX_DISCARDED = 2**26
+_CHUNK_SIZE = 2**16
 #: Digits of the greatest Content-Length.
-_LONGEST_LENGTH = 18
+_MAX_LENGTH_DIGITS = 18
 
 
 class Application:
@@ -34,14 +34,14 @@ class Application:
     def __init__(self, api: Api, service: Service) -> None:
         self._api = api
         self._service = service
-        self._largest_body = service.conf.api.max_request_body_size
-        self._longest_query = service.conf.api.max_query_length
+        self._max_body_size = service.conf.api.max_request_body_size
+        self._max_query_length = service.conf.api.max_query_length
         self._mapper = _mapper(api)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Send the reply of the endpoint, or the failure that prevented one; other exceptions are raised.
+        """Send the endpoint's response or an error document for a Failure; other exceptions propagate.
 
-        Every reply states its version, but for one that refuses a version (docs: api-microversions).
+        Every response states its version, except one that refuses the requested version (docs: api-microversions).
         """
         version_headers: Headers = ()
         try:
@@ -53,8 +53,7 @@ class Application:
             req.service, req.version, req.read = self._service, version, self._service.database.read
             if mounted_at := environ.get("SCRIPT_NAME"):
                 req.mount_path = quote(mounted_at.encode("latin-1"))
-            # Reads are in nobody's name.
-            is_read = environ["REQUEST_METHOD"] == "GET"
+            is_read = environ["REQUEST_METHOD"] == "GET"  # only writes are recorded with an author
             with contextlib.nullcontext() if is_read else author.acting_as(self._author(environ)):
                 reply = endpoint(req, **path_values)
         except errors.Failure as failure:
@@ -62,11 +61,11 @@ class Application:
         if version >= self._api.cache_headers_since:
             reply.add_cache_headers()
         reply.headerlist.extend(version_headers)
-        answer: Iterable[bytes] = reply(environ, start_response)
-        return answer
+        chunks: Iterable[bytes] = reply(environ, start_response)
+        return chunks
 
     def _author(self, environ: WSGIEnvironment) -> Author:
-        """Return in whose name the request writes."""
+        """Return the author that the history records for the request's writes."""
         context = environ.get(CONTEXT)
         return Author(
             request_id=environ.get(REQUEST_ID),
@@ -79,37 +78,37 @@ class Application:
         )
 
     def _check_size(self, environ: WSGIEnvironment) -> None:
-        """Check the sizes of query and body, before the routing (docs: api-order-of-checks)."""
-        if len(environ.get("QUERY_STRING", "")) > self._longest_query:
-            raise errors.TooLong(most=self._longest_query)
+        """Check the sizes of query string and body, before routing (docs: api-order-of-checks)."""
+        if len(environ.get("QUERY_STRING", "")) > self._max_query_length:
+            raise errors.TooLong(most=self._max_query_length)
         length = environ.get("CONTENT_LENGTH")
         if not length:
             return
-        if not (length.isascii() and length.isdigit() and len(length) <= _LONGEST_LENGTH):
+        if not (length.isascii() and length.isdigit() and len(length) <= _MAX_LENGTH_DIGITS):
             raise failures.LengthNotInteger()
-        if int(length) > self._largest_body:
+        if int(length) > self._max_body_size:
             _discard(environ, int(length))
-            raise errors.TooLarge(most=self._largest_body)
+            raise errors.TooLarge(most=self._max_body_size)
         if self._api.strict_bodies and int(length) and not environ.get("CONTENT_TYPE"):
             raise failures.ContentTypeMissing()
 
     def _endpoint(self, environ: WSGIEnvironment, version: Version) -> tuple[Endpoint, dict[str, str]]:
-        """Return the endpoint for the path and the method, and the values in the path."""
+        """Return the endpoint for the request's path and method, and the path values."""
         try:
             path = (environ.get(PATH) or environ["PATH_INFO"]).encode("latin-1").decode()
         except UnicodeError:
             raise failures.NoSuchRoute() from None
-        # No name holds a NUL or ends in a newline, but the patterns of the mapper would accept both.
+        # Names contain no NUL and no trailing newline, but the mapper's patterns would accept both.
         match = None if "\0" in path or path.endswith("\n") else self._mapper.routematch(path or "/")
         if match is None:
             raise failures.NoSuchRoute()
         path_values, route = match
         environ[ROUTE] = self._api.prefix + route.routepath
         methods = self._api.routes[route.routepath]
-        found = methods.get(environ["REQUEST_METHOD"])
-        if found is None:
+        endpoints = methods.get(environ["REQUEST_METHOD"])
+        if endpoints is None:
             raise failures.MethodNotAllowed(allow=", ".join(methods))
-        for endpoint in found if isinstance(found, tuple) else (found,):
+        for endpoint in endpoints if isinstance(endpoints, tuple) else (endpoints,):
             if endpoint.until is None or version < endpoint.until:
                 break
         return endpoint, path_values
@@ -117,17 +116,17 @@ class Application:
 
 @functools.cache
 def _mapper(api: Api) -> routes.Mapper:
-    """Return the mapper of the paths of an API.  It is slow to make, and tests make many applications."""
+    """Return the mapper of an API's paths.  Cached: building it is slow, and tests create many applications."""
     mapper = routes.Mapper(controller_scan=None, explicit=True)
     for path in api.routes:
         mapper.connect(path, requirements=dict(api.patterns))
-    mapper.create_regs([])  # now, and not by the first of several concurrent requests
+    mapper.create_regs([])  # otherwise the first requests would do it concurrently
     return mapper
 
 
 def _discard(environ: WSGIEnvironment, length: int) -> None:
-    """Read a refused body, within bounds: a client that is still sending would not see the reply."""
-    remaining = min(length, _MOST_DISCARDED)
+    """Read and drop a refused body, up to a limit: a client that is still sending would not see the response."""
+    remaining = min(length, _MAX_DISCARDED)
     with contextlib.suppress(OSError):
-        while remaining > 0 and (piece := environ["wsgi.input"].read(min(remaining, _PIECE))):
-            remaining -= len(piece)
+        while remaining > 0 and (chunk := environ["wsgi.input"].read(min(remaining, _CHUNK_SIZE))):
+            remaining -= len(chunk)

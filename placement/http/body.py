@@ -1,6 +1,6 @@
-"""The body of a request: its bytes, and the JSON value or the form that they spell.
+"""Reading and parsing of request bodies: JSON and forms.
 
-Every limit is applied before what it bounds is made of the bytes.
+Limits are checked on the bytes, before the parser allocates any values.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from wsgiref.types import WSGIEnvironment
 from placement import errors
 from placement.schemas import document
 
-#: How deeply lists and objects may be nested.  What is valid has less; the libraries that validate and encode recurse.
-DEEPEST = 100
+#: Levels of nested lists and objects.  Valid bodies have fewer; the libraries that validate and encode recurse.
+MAX_DEPTH = 100
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-def read(environ: WSGIEnvironment, most: int) -> bytes:
+def read(environ: WSGIEnvironment, max_size: int) -> bytes:
     """Return the bytes of the body.
 
-    That a Content-Length is a number, and not above the limit, was checked before the routing.  WebOb's ``body`` is not
-    used: it copies what it reads, and its error for a client that goes away is not one of ours.
+    ``Application`` has already checked the Content-Length.  WebOb's ``body`` is not used because it copies the bytes
+    and reports a disconnected client with its own error.
 
     Args:
-        most: The largest size of a body without a Content-Length, in bytes.
+        max_size: The largest size of a body without a Content-Length, in bytes.
 
     Raises:
-        MalformedJSON: The client went away, or sends slower than the server waits.
-        TooLarge: A body without a length has more bytes than ``most``.
+        MalformedJSON: The client disconnected, or the server timed out while reading.
+        TooLarge: A body without a Content-Length is larger than ``max_size``.
     """
     try:
         if length := int(environ.get("CONTENT_LENGTH") or 0):
@@ -37,98 +37,101 @@ def read(environ: WSGIEnvironment, most: int) -> bytes:
             return content
         if not environ.get("wsgi.input_terminated"):
             return b""
-        # A chunked body, and a server that knows where it ends.
-        content = environ["wsgi.input"].read(most + 1)
+        # A chunked body, whose end the server detects.
+        content = environ["wsgi.input"].read(max_size + 1)
     except OSError as error:
         raise errors.MalformedJSON(reason=str(error)) from None
-    if len(content) > most:
-        raise errors.TooLarge(most=most)
+    if len(content) > max_size:
+        raise errors.TooLarge(most=max_size)
     return content
 
 
-def parse_form(content: bytes, most: int) -> list[tuple[str, str]]:
+def parse_form(content: bytes, max_values: int) -> list[tuple[str, str]]:
     """Return the fields of a form, in order.
 
     Args:
-        most: How many fields and escaped bytes the form may hold.
+        content: The urlencoded form.
+        max_values: The limit on fields plus percent-encoded bytes.
 
     Raises:
-        InvalidQuery: A name or a value is not UTF-8, or holds NUL.
-        TooManyValues: The form holds more than ``most``.
+        InvalidQuery: A name or a value is not UTF-8 or contains NUL.
+        TooManyValues: The form exceeds ``max_values``.
     """
-    _check_count(content, (b"&", b"%"), most)
+    _check_count(content, (b"&", b"%"), max_values)
     return document.urlencoded(content, "ascii", "field")
 
 
-def parse_json(content: bytes, most: int) -> Any:
+def parse_json(content: bytes, max_values: int) -> Any:
     """Return the value of a JSON text.
 
-    The parser is stricter than the standard module: it refuses NaN and Infinity, which are not JSON, and NUL and single
-    surrogates in strings, which no database can hold.
+    Stricter than the ``json`` module: refuses NaN and Infinity, which are not JSON, and NUL and lone surrogates in
+    strings, which no database can store.
 
     Args:
-        most: How many values the text may hold.
+        content: The text in UTF-8.
+        max_values: The limit on values in the text.
 
     Raises:
-        MalformedJSON: The text is not JSON, is nested too deeply, or holds a string that cannot be stored.
-        TooManyValues: The text holds more than ``most`` values.
+        MalformedJSON: The text is not JSON, is nested too deeply, or contains a string that cannot be stored.
+        TooManyValues: The text may contain more than ``max_values`` values.
     """
     # A value is the first of a list or an object, or follows a comma.
-    _check_count(content, (b",", b"[", b"{"), most)
+    _check_count(content, (b",", b"[", b"{"), max_values)
     try:
         text = content.decode()
-        value = _DECODER.decode(text) if not text.startswith(_BOM) else json.loads(text)  # which names the mistake
+        # json.loads reports a byte order mark by name.
+        value = _DECODER.decode(text) if not text.startswith(_BOM) else json.loads(text)
     except ValueError as error:
-        # The error itself holds the whole text.
+        # Chaining the error would keep the whole text, which it refers to.
         raise errors.MalformedJSON(reason=str(error)) from None
     except RecursionError:
         raise errors.MalformedJSON(reason=_TOO_DEEP) from None
-    if content.count(b"[") + content.count(b"{") > DEEPEST and isinstance(value, (dict, list)):
+    if content.count(b"[") + content.count(b"{") > MAX_DEPTH and isinstance(value, (dict, list)):
         _refuse_deep(value)
     if b"\\u" in content:
         _refuse_unstorable(value)
     return value
 
 
-def _check_count(content: bytes, signs: tuple[bytes, ...], most: int) -> None:
-    """Refuse a body of too many values before any is made: 16 MiB of empty objects take 400 MB, of fields 900 MB.
+def _check_count(content: bytes, delimiters: tuple[bytes, ...], max_values: int) -> None:
+    """Raise TooManyValues before parsing: 16 MiB of empty objects take 400 MB of memory, of form fields 900 MB.
 
-    Each of these characters begins or ends a value.  Those inside strings count, too: no valid request has that many.
+    Delimiters inside strings count as well; no valid request comes near the limit.
     """
-    if len(content) > most and sum(map(content.count, signs)) > most:
-        raise errors.TooManyValues(most=most)
+    if len(content) > max_values and sum(map(content.count, delimiters)) > max_values:
+        raise errors.TooManyValues(most=max_values)
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-#: ``json.loads`` makes a new one for each call that has options.
+#: Shared: ``json.loads`` with options creates a decoder per call.
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 _BOM = "\ufeff"
 _TOO_DEEP = "nested too deeply"
 
 
 def _refuse_deep(value: dict[str, Any] | list[Any]) -> None:
-    """Look at every list and object, level by level: the client chooses the depth."""
+    """Raise MalformedJSON if lists and objects are nested too deeply; walks breadth-first, without recursion."""
     level: list[Any] = [value]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         members = (item.values() if isinstance(item, dict) else item for item in level)
-        level = [member for inside in members for member in inside if isinstance(member, (dict, list))]
+        level = [member for group in members for member in group if isinstance(member, (dict, list))]
         if not level:
             return
     raise errors.MalformedJSON(reason=_TOO_DEEP)
 
 
 def _refuse_unstorable(value: Any) -> None:
-    """Look at every string, without recursion: the client chooses the depth."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
+    """Raise MalformedJSON if a string contains NUL or a lone surrogate; does not recurse."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
         if isinstance(item, dict):
-            waiting.extend(item)
-            waiting.extend(item.values())
+            stack.extend(item)
+            stack.extend(item.values())
         elif isinstance(item, list):
-            waiting.extend(item)
+            stack.extend(item)
         elif isinstance(item, str) and _UNSTORABLE.search(item):
             raise errors.MalformedJSON(reason="a string holds NUL or half of a surrogate pair")

@@ -1,4 +1,4 @@
-"""Dry runs: writes that are checked and answered like any other, and rolled back (docs: api-dry-run)."""
+"""Dry runs: writes that are checked and executed like any other, then rolled back (docs: api-dry-run)."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ from placement.http.response import JSON, Reply, ok
 from placement.objects.claims.free_capacity import FreeCapacity
 from placement.objects.provider import ResourceProvider
 
-#: The parameter of a query, and the header, by its name and by its key in the environ.
+#: The query parameter; the header, by name and by environ key.
 PARAMETER = "dry_run"
 HEADER_NAME = "placement-dry-run"
 HEADER = "HTTP_PLACEMENT_DRY_RUN"
-#: What is left out of the headers that a dry run shows: the content is shown in another form.
-_HIDDEN = "content-length"
+#: Omitted from the headers shown: the body is embedded as JSON, so its length differs.
+_HIDDEN_HEADER = "content-length"
 
-#: The room in inventories, by provider uuid and resource class.
+#: Capacity, usage and free capacity, by provider uuid and resource class.
 Rooms = dict[str, dict[str, FreeCapacity]]
 
 
 def of_path(_req: object, uuid: str, **_path_values: str) -> Collection[str]:
-    """Return the provider that the path names: the ``dry_run`` of an endpoint about one provider."""
+    """Return the uuid in the path; the ``dry_run`` of endpoints whose path names a provider."""
     return (uuid,)
 
 
-def is_asked(environ: WSGIEnvironment) -> bool:
-    """Return whether the request is a dry run.
+def is_requested(environ: WSGIEnvironment) -> bool:
+    """Return whether the request asks for a dry run.
 
     Raises:
         InvalidDryRun: The parameter or the header is neither ``true`` nor ``false``.
     """
-    # Read without the checks of queries: routes that ignore theirs do not refuse one that cannot be decoded.
+    # Not Request.pairs: a route that ignores its query accepts one that cannot be decoded.
     query = environ.get("QUERY_STRING")
-    given = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == PARAMETER] if query else []
+    values = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == PARAMETER] if query else []
     if HEADER in environ:
-        given.append(environ[HEADER].strip())
-    for value in given:
+        values.append(environ[HEADER].strip())
+    for value in values:
         if value not in ("true", "false"):
             raise failures.InvalidDryRun(value=value)
-    return "true" in given
+    return "true" in values
 
 
-def begun(database: Database, named: Collection[str]) -> DryRun[Rooms]:
-    """Return a dry run that looks at the room of providers: those named (uuids), and all that the write changes."""
+def start(database: Database, provider_uuids: Collection[str]) -> DryRun[Rooms]:
+    """Return a dry run that reads the free capacity of these providers and of the providers that the write changes."""
 
     def look(db: Transaction) -> Rooms:
-        return _rooms(db, named, db.changed_providers)
+        return _rooms(db, provider_uuids, db.changed_providers)
 
     return DryRun(database, look)
 
 
-def answer(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvironment) -> Reply:
-    """Return 200 with what the handler answers, or with the failure that it raises, and the room that is left.
+def respond(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvironment) -> Reply:
+    """Return 200 with the handler's response or failure, and the capacity that would remain free.
 
     Raises:
-        Failure: The handler's, if it does not decide about the write: that was not tried yet, or the database is away.
+        Failure: The handler failed before the write was attempted, or the database is unavailable.
     """
     try:
         reply = handler()
@@ -74,23 +74,25 @@ def answer(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnviro
     except errors.Failure as failure:
         if run.seen is None or isinstance(failure, errors.Unavailable):
             raise
-        status, headers, content = failures.rendered(failure, environ)
+        status, headers, content = failures.render(failure, environ)
         shown = _shown(status.value, headers, content)
     rooms = {
-        uuid: {name: {"capacity": room.capacity, "used": room.used, "free": room.free} for name, room in of.items()}
-        for uuid, of in (run.seen or {}).items()
+        uuid: {
+            name: {"capacity": room.capacity, "used": room.used, "free": room.free} for name, room in by_class.items()
+        }
+        for uuid, by_class in (run.seen or {}).items()
     }
     return ok({"dry_run": shown, "room": rooms})
 
 
-def _rooms(db: Reading, named: Collection[str], changed: Collection[int]) -> Rooms:
-    return FreeCapacity.of_providers(db, {*ResourceProvider.ids(db, named).values(), *changed})
+def _rooms(db: Reading, uuids: Collection[str], changed_ids: Collection[int]) -> Rooms:
+    return FreeCapacity.of_providers(db, {*ResourceProvider.ids(db, uuids).values(), *changed_ids})
 
 
 def _shown(status: int, headers: Sequence[tuple[str, str]], content: bytes) -> dict[str, Any]:
-    by_name = {name.lower(): value for name, value in headers if name.lower() != _HIDDEN}
+    by_name = {name.lower(): value for name, value in headers if name.lower() != _HIDDEN_HEADER}
     shown: dict[str, Any] = {"status": status, "headers": by_name}
     if content:
-        # Errors have other forms than JSON, too, for clients that ask for them (docs: api-accept).
+        # Errors may be rendered as HTML or text (docs: api-accept).
         shown["body"] = json.loads(content) if by_name.get("content-type") == JSON else content.decode()
     return shown

@@ -1,4 +1,4 @@
-"""An endpoint: a handler, and a declaration of all that is checked before it runs.
+"""Endpoints: handlers with the declaration of the checks that run before them.
 
     @endpoint(
         since=mv.AGGREGATES,
@@ -9,9 +9,8 @@
     def replace(req, uuid):
         ...
 
-The checks run in this order (docs: api-order-of-checks): the version gate, Accept, Content-Type, the policy, the values
-in the path, the query, the body with its limits.  So a handler begins with everything valid, and no lock is taken for a
-request that is malformed.
+The checks run in this order (docs: api-order-of-checks): version gate, Accept, Content-Type, policy, path values,
+query, body and its limits.  A handler therefore receives valid input, and a malformed request takes no locks.
 """
 
 from __future__ import annotations
@@ -44,29 +43,31 @@ _NO_PARAMETERS = Query(Object())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A handler with its declaration.  Called as the handler is, with the checks before.
+    """A handler with its declaration.  Calling it runs the checks, then the handler, with the same arguments.
 
     Args:
-        since: The first version that has the endpoint.
-        until: The first version that has it no more; the route table then names the endpoint that follows.
+        handler: The function ``(req, **path values) -> Reply``.
+        since: The first version that supports the endpoint.
+        until: The first version that does not; the route table then lists the endpoint's successor.
         policy: The rule that the caller must satisfy; None for no rule.
-        target: Returns what the rule is asked about; None for the caller's own project and user.
-        check_path: Judges the values in the path; called as the handler is, and raises a Failure.
-        query: The schema of the query; None for no parameters, which the API then ignores or refuses.
-        body: The schema of the JSON body; None reads no body, and asks for no Content-Type.
-        limits: For each kind of entries, how many the document has.  ``max_<kind>_per_request`` is the option with
-            the limit.
-        find_first: Reads what the path names, called with the database and the values in the path.  It runs only if
-            the body is refused: where what the path names is missing, its 404 goes before the refusal of the body.
-        dry_run: Returns the uuids of the providers whose room a dry run shows (docs: api-dry-run), beside those that
-            change; called as the handler is, which must write by ``req.write``.  None for an endpoint without dry runs.
-        negotiates: Whether a GET is refused unless the client accepts JSON, or another type that the endpoint has.
-        other_types: Media types beside JSON that a GET may be answered in.
-        gate: The failure that refuses an older version; it takes no values.
-        media_types_first: Whether the checks of Accept and Content-Type come before the version gate.
-        replies: What it returns where it succeeds, for the OpenAPI document; no check depends on it.
-        may_be_gone: Whether what the query names may be no more (410), for the same.
-        conflict: What its error documents of status 409 may have beside their errors, for the same.
+        target: Returns the target of the rule; None for the caller's own project and user.
+        check_path: Raises a Failure for invalid path values; takes the handler's arguments.
+        query: The schema of the query; None for an endpoint without parameters, which the API ignores or refuses.
+        body: The schema of the JSON body; None reads no body and requires no Content-Type.
+        limits: For each kind of entry, a function that counts the entries of the document.  The option
+            ``max_<kind>_per_request`` is the limit.
+        find_first: Reads the object named by the path; takes the database and the path values.  It runs only if the
+            body is refused, so that a missing object is reported (404) before an invalid body.
+        dry_run: Returns the uuids of the providers whose capacity a dry run shows besides the changed ones (docs:
+            api-dry-run); takes the handler's arguments.  The handler must write with ``req.write``.  None for an
+            endpoint without dry runs.
+        negotiates: Whether a GET is refused if the client accepts neither JSON nor one of ``other_types``.
+        other_types: Media types besides JSON in which a GET can respond.
+        gate: The failure raised for versions before ``since``; takes no arguments.
+        media_types_first: Whether Accept and Content-Type are checked before the version gate.
+        replies: The successful responses, for the OpenAPI document only.
+        may_be_gone: Whether the endpoint may respond with 410, for the OpenAPI document only.
+        conflict: The schema of additional members of a 409 error document, for the OpenAPI document only.
     """
 
     handler: Handler
@@ -89,10 +90,10 @@ class Endpoint:
     conflict: SchemaType | None = None
 
     def __call__(self, req: Request, **path_values: str) -> Reply:
-        """Return the reply of the handler, after all checks.
+        """Return the handler's response, after all checks.
 
         Raises:
-            Failure: The first check that fails, or the handler's.
+            Failure: A check or the handler failed.
         """
         self._check_access(req)
         is_dry_run = req.environ["REQUEST_METHOD"] != "GET" and self._is_dry_run(req.environ)
@@ -104,10 +105,10 @@ class Endpoint:
         if self.body is not None:
             req.document = self._document(req, self.body, path_values)
         if is_dry_run:
-            return self._answer_dry_run(req, path_values)
-        return self._answer(req, path_values)
+            return self._run_dry(req, path_values)
+        return self._run(req, path_values)
 
-    def _answer(self, req: Request, path_values: dict[str, str]) -> Reply:
+    def _run(self, req: Request, path_values: dict[str, str]) -> Reply:
         try:
             return self.handler(req, **path_values)
         except errors.Failure as failure:
@@ -115,13 +116,13 @@ class Endpoint:
                 raise
         return self.handler(req, **path_values)
 
-    def _answer_dry_run(self, req: Request, path_values: dict[str, str]) -> Reply:
-        named = self.dry_run(req, **path_values) if self.dry_run else ()
-        req.dry_run = dry_runs.begun(req.database, named)
-        return dry_runs.answer(req.dry_run, functools.partial(self._answer, req, path_values), req.environ)
+    def _run_dry(self, req: Request, path_values: dict[str, str]) -> Reply:
+        provider_uuids = self.dry_run(req, **path_values) if self.dry_run else ()
+        req.dry_run = dry_runs.start(req.database, provider_uuids)
+        return dry_runs.respond(req.dry_run, functools.partial(self._run, req, path_values), req.environ)
 
     def _check_access(self, req: Request) -> None:
-        """Check what can be judged without the content of the request."""
+        """Check version, media types and policy."""
         if self.media_types_first:
             self._check_media_types(req)
         if req.version < self.since:
@@ -143,13 +144,13 @@ class Endpoint:
                 raise failures.UnsupportedMediaType(type=given)
 
     def _is_dry_run(self, environ: WSGIEnvironment) -> bool:
-        """Return whether the request is a dry run; its route is marked, because it is no write.
+        """Return whether the request is a dry run, and mark its route in the environ, since it is not a write.
 
         Raises:
-            InvalidDryRun: The request does not say whether it is.
-            NoDryRun: This endpoint would change something all the same.
+            InvalidDryRun: The parameter or the header is malformed.
+            NoDryRun: The endpoint does not support dry runs.
         """
-        if not dry_runs.is_asked(environ):
+        if not dry_runs.is_requested(environ):
             return False
         if self.dry_run is None:
             raise failures.NoDryRun()
@@ -159,7 +160,7 @@ class Endpoint:
     def _parameters(self, req: Request, schema: Query) -> Parameters:
         pairs = req.pairs()
         if self.dry_run is not None:
-            # It is a parameter of every write, and of no schema.
+            # Every write accepts the parameter, but no schema declares it.
             pairs = [(name, value) for name, value in pairs if name != dry_runs.PARAMETER]
         return schema.validate(pairs, req.version, strict=req.environ[API].strict_queries)
 
@@ -182,7 +183,7 @@ class Endpoint:
 
 
 def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
-    """Return a decorator that makes an ``Endpoint`` of a handler ``(req, **path values) -> Reply``.
+    """Return a decorator that turns a handler ``(req, **path values) -> Reply`` into an ``Endpoint``.
 
     Args:
         declaration: The fields of Endpoint, by name.
@@ -190,24 +191,21 @@ def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
     return lambda handler: Endpoint(handler=handler, **declaration)
 
 
-def check_count(kind: str, count: int, most: int) -> None:
-    """Refuse a request with too many entries of a kind.
-
-    Raises:
-        TooManyEntries: There are more than ``most``.
-    """
-    if count > most:
-        raise errors.TooManyEntries(kind=kind, count=count, most=most)
+def check_count(kind: str, count: int, limit: int) -> None:
+    """Raise TooManyEntries if a request has more than ``limit`` entries of a kind."""
+    if count > limit:
+        raise errors.TooManyEntries(kind=kind, count=count, most=limit)
 
 
 def preferred_type(accept: str | None, others: tuple[str, ...] = ()) -> str:
-    """Return the media type that a client with this Accept header prefers; JSON to one without the header.
+    """Return the media type that an Accept header prefers; JSON without the header.
 
     Args:
-        others: The types that can be had beside JSON.
+        accept: The Accept header.
+        others: The types offered besides JSON.
 
     Raises:
-        OnlyJSON: It takes none of them.
+        OnlyJSON: The client accepts none of the types offered.
     """
     if accept == JSON:
         return JSON
@@ -219,5 +217,5 @@ def preferred_type(accept: str | None, others: tuple[str, ...] = ()) -> str:
 
 
 def media_type(content_type: str | None) -> str | None:
-    """Return the type without its parameters."""
+    """Return the media type of a Content-Type header, without parameters; None if it is empty."""
     return (content_type or "").partition(";")[0].strip() or None

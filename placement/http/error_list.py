@@ -1,4 +1,4 @@
-"""The error documents of OpenStack's API guidelines: a list of errors in JSON, or a page, or plain text.
+"""Error documents of the OpenStack API guidelines: a JSON list of errors, an HTML page, or plain text.
 
 docs: api-accept, api-errors, api-error-codes.
 """
@@ -22,11 +22,11 @@ from placement.http.environ import API, REQUEST_ID, VERSION
 from placement.http.response import JSON
 from placement.version_history import Version
 
-# Clients look for parts of a detail and for its last line: sentence, blanks and place of the message are fixed.
+# Clients match parts of the detail and its last line: wording, whitespace and position of the message are fixed.
 _USUAL = "%s\n\n {message}  "
 _DETAILS = {
     400: _USUAL % "The server could not comply with the request since it is either malformed or otherwise incorrect.",
-    401: _USUAL % "The service does not know who sends this request.",
+    401: _USUAL % "The request was not authenticated.",
     403: _USUAL % "Access was denied to this resource.",
     404: _USUAL % "The resource could not be found.",
     405: "The method {method} is not allowed for this resource. \n\n {message}",
@@ -35,11 +35,11 @@ _DETAILS = {
         "\n\n {message}"
     ),
     409: _USUAL % "There was a conflict when trying to complete your request.",
-    410: _USUAL % "What was asked for is no longer available.",
+    410: _USUAL % "The requested data is no longer available.",
     413: _USUAL % "The body of your request was too large for this server.",
     414: _USUAL % "The request URI was too long for this server.",
     415: "The request media type {content_type} is not supported by this server. \n\n {message}",
-    429: _USUAL % "The server does not look at this request for now.",
+    429: _USUAL % "The server does not process this request for now.",
     500: _USUAL % "The server has either erred or is incapable of performing the requested operation.",
     503: _USUAL % "The server is currently unavailable. Please try again at a later time.",
 }
@@ -55,19 +55,19 @@ _PAGE = """\
  </body>
 </html>"""
 
-#: The longest sentence, in characters: it may repeat what was sent, which may be megabytes.
-_LONGEST = 24_000
+#: Characters of a sentence shown in full; a sentence may quote megabytes of input.
+_MAX_SENTENCE = 24_000
 
-_TAG = re.compile(r"<[^<>]*>")  # reads each character once, even where many tags begin and none ends
+_TAG = re.compile(r"<[^<>]*>")  # linear even if many tags are opened and none is closed
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorList:
-    """The form of errors of an API with microversions.
+    """The error documents of an API with microversions.
 
     Args:
-        minimum: The oldest version, which a refusal of a version names.
-        maximum: The newest version.
+        minimum: The oldest version, reported when a version is refused.
+        maximum: The newest version, likewise.
         codes_since: The first version whose errors have a code.
     """
 
@@ -76,7 +76,7 @@ class ErrorList:
     codes_since: Version
 
     def render(self, failure: errors.Failure, status: HTTPStatus, environ: WSGIEnvironment) -> tuple[str, bytes]:
-        """Return the content type that the client prefers, and the content."""
+        """Return the content type that the client prefers, and the body."""
         form = _form(environ.get("HTTP_ACCEPT"))
         if form == JSON:
             document = {**failure.members, "errors": [self._error(failure, status, environ)]}
@@ -107,7 +107,7 @@ class ErrorList:
     def _detail(
         self, failure: errors.Failure, form: Callable[[str], str], status: HTTPStatus, environ: WSGIEnvironment
     ) -> str:
-        """Return the detail: what all failures of the status have in common, and the sentence in a form."""
+        """Return the detail: the fixed text of the status with the failure's sentence, formatted by ``form``."""
         return _DETAILS[status].format(
             message=form(failure.sentence),
             method=environ["REQUEST_METHOD"],
@@ -116,7 +116,7 @@ class ErrorList:
         )
 
     def _version(self, environ: WSGIEnvironment) -> Version:
-        """Return the version of the request; before its negotiation, the version that it asks for."""
+        """Return the version of the request, negotiated here if that has not happened yet."""
         version: Version | None = environ.get(VERSION)
         if version is None:
             with contextlib.suppress(errors.Failure):
@@ -125,17 +125,19 @@ class ErrorList:
 
 
 def _line(sentence: str) -> str:
-    """Return the sentence in one line and without tags, because a client may show it in a page."""
+    """Return the sentence on one line and without tags, because a client may show it in a page."""
     return _TAG.sub("", _short(sentence).replace("\n", " "))
 
 
 def _short(sentence: str) -> str:
-    """Return the sentence; a long one without its middle, since clients look at its beginning and its end."""
-    return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]} ... {sentence[-_LONGEST // 8 :]}"
+    """Return the sentence, with its middle elided if it is long: clients match its beginning and its end."""
+    if len(sentence) <= _MAX_SENTENCE:
+        return sentence
+    return f"{sentence[:_MAX_SENTENCE]} ... {sentence[-_MAX_SENTENCE // 8 :]}"
 
 
 def _form(accept: str | None) -> str:
-    """Return the media type that the client prefers; JSON if it states none, plain text if it takes neither."""
+    """Return the preferred media type: JSON without a preference, plain text if neither HTML nor JSON is accepted."""
     if not accept or accept in ("*/*", JSON):
         return JSON
     offers = create_accept_header(accept).acceptable_offers(["text/html", JSON])

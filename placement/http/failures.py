@@ -1,4 +1,4 @@
-"""Failures that only HTTP knows, the status of every failure, and the reply that reports one."""
+"""Failures specific to HTTP, the status of every failure, and the response that reports one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from placement.http.environ import API, FAILURE
 
 
 class NoSuchRoute(errors.NotFound):
-    """No such path, or not in this version."""
+    """The path does not exist in this version."""
 
     template = ""
 
 
 class MethodNotAllowed(errors.Failure):
-    """The path has no such method.
+    """The path does not support the method.
 
     Args:
-        allow: The methods that it has, for the Allow header; empty to leave the header out.
+        allow: The supported methods, for the Allow header; empty to omit the header.
     """
 
     template = ""
@@ -41,12 +41,12 @@ class UnsupportedMediaType(errors.Failure):
 
 
 class NotWellFormed(errors.BadRequest):
-    template = "The request line or a header holds a control character, or the method is none."
+    template = "The request line or a header contains a control character, or the method is invalid."
 
 
 class ForeignHost(errors.Forbidden):
     template = (
-        "The service knows no client by a token, and answers only for the names of this machine: not for %(host)s."
+        "The host %(host)s is not allowed: without authentication, the service accepts only the names of this machine."
     )
 
 
@@ -58,7 +58,7 @@ class Unauthenticated(errors.Failure):
     """The request has no valid credentials.
 
     Args:
-        challenge: The WWW-Authenticate header; empty to leave it out.
+        challenge: The WWW-Authenticate header; empty to omit it.
     """
 
     template = "The request has no credentials, or they are not accepted."
@@ -72,7 +72,7 @@ class TooManyGuesses(errors.Failure):
     """An address sent too many wrong passwords.
 
     Args:
-        seconds: When the next attempt is checked.
+        seconds: Seconds until the next attempt is checked.
     """
 
     template = "Too many wrong passwords came from this address. Please try again in %(seconds)s seconds."
@@ -95,15 +95,15 @@ class InvalidDryRun(errors.BadRequest):
 
 
 class NoDryRun(errors.BadRequest):
-    """Refuses a dry run that would change something."""
+    """The endpoint does not support dry runs."""
 
     template = "This request has no dry run. Nothing was changed."
 
 
 class InternalError(errors.Failure):
-    """An exception that is no failure.  Its text goes to the log, not to the client."""
+    """An exception other than a Failure.  Its text is logged, not sent to the client."""
 
-    template = "The service met an error that it did not expect. Its log has more under the id of this request."
+    template = "The service encountered an unexpected error. Its log has the details under the id of this request."
 
 
 _STATUS: dict[type[BaseException], HTTPStatus] = {
@@ -115,7 +115,7 @@ _STATUS: dict[type[BaseException], HTTPStatus] = {
     errors.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.Gone: HTTPStatus.GONE,
-    errors.TooLarge: HTTPStatus(413),  # Python gave it, and the next one, another name in 3.13
+    errors.TooLarge: HTTPStatus(413),  # by number: Python 3.13 renamed 413 and 414
     errors.TooLong: HTTPStatus(414),
     UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     TooManyGuesses: HTTPStatus.TOO_MANY_REQUESTS,
@@ -125,7 +125,7 @@ _STATUS: dict[type[BaseException], HTTPStatus] = {
 
 
 def status_of(failure: BaseException) -> HTTPStatus:
-    """Return the status of a failure: that of its nearest kind."""
+    """Return the HTTP status of a failure: the status of the first class in its MRO that has one."""
     return next(_STATUS[kind] for kind in type(failure).__mro__ if kind in _STATUS)
 
 
@@ -135,15 +135,15 @@ def respond(
     start_response: StartResponse,
     more_headers: Iterable[tuple[str, str]] = (),
 ) -> Iterable[bytes]:
-    """Send a reply that reports the failure, in the error document of the API that the path belongs to."""
+    """Send a response that reports the failure in the error document of the path's API."""
     environ[FAILURE] = type(failure)
-    status, headers, content = rendered(failure, environ)
+    status, headers, content = render(failure, environ)
     start_response(f"{status.value} {status.phrase}", [*headers, *more_headers])
     return [content]
 
 
-def rendered(failure: errors.Failure, environ: WSGIEnvironment) -> tuple[HTTPStatus, list[tuple[str, str]], bytes]:
-    """Return the status, the headers and the content of the reply that reports the failure."""
+def render(failure: errors.Failure, environ: WSGIEnvironment) -> tuple[HTTPStatus, list[tuple[str, str]], bytes]:
+    """Return the status, the headers and the body of the response that reports the failure."""
     status = status_of(failure)
     content_type, content = environ[API].error_documents.render(failure, status, environ)
     if environ["REQUEST_METHOD"] == "HEAD":

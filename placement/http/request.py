@@ -1,4 +1,4 @@
-"""The request as a handler sees it: WebOb's, with the version, the service, and the validated body and query."""
+"""The request that handlers receive: a WebOb request with version, service, validated body and query."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from placement.schemas.document import Parameters, urlencoded
 from placement.version_history import Version
 
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Params = ParamSpec("Params")
 
-#: A host, with or without port, that may be repeated in a header of a reply.
+#: A host, with or without a port, that may be copied into a response header.
 _HOST = re.compile(r"[\w.-]+(:\d*)?|\[[0-9A-Fa-f:.]+\](:\d*)?", re.ASCII)
 
 
@@ -34,34 +34,34 @@ class Read(Protocol):
     """The method ``read`` of a database."""
 
     def __call__(
-        self, work: Callable[Concatenate[Reading, Given], Result], /, *args: Given.args, **kwargs: Given.kwargs
+        self, work: Callable[Concatenate[Reading, Params], Result], /, *args: Params.args, **kwargs: Params.kwargs
     ) -> Result: ...
 
 
 class Request(webob.Request):
-    """One request, on its way through one endpoint.
+    """A request to one endpoint.
 
-    The application sets what the request is served with, and the endpoint ``document`` and ``parameters`` before the
-    handler runs.  WebOb's own ``body`` and ``GET`` are what the client sent, unchecked.
+    The application sets ``service``, ``version``, ``read`` and ``mount_path``; the endpoint sets ``document`` and
+    ``parameters`` before the handler runs.  WebOb's own ``body`` and ``GET`` are unvalidated.
     """
 
-    #: What all requests share.
+    #: The state that all requests share.
     service: Service
-    #: The version of the API that this request uses.
+    #: The negotiated version of the API.
     version: Version
-    #: ``read(work)`` returns what ``work(db)`` returns; each statement sees what is committed when it runs.
+    #: ``read(work)`` returns ``work(db)``; each statement sees the rows committed when it runs.
     read: Read
-    #: The path below which the API is mounted, quoted, to be put before every path in a reply; mostly empty.  WebOb's
-    #: ``script_name`` is not quoted, and its ``path`` quotes less than links of this service always did.
+    #: The quoted path below which the API is mounted, the prefix of every path in a response; mostly empty.  WebOb's
+    #: ``script_name`` is not quoted, and its ``path`` quotes fewer characters than the links of this service.
     mount_path = ""
-    #: The JSON value of the body, valid by the schema of the endpoint; None for an endpoint that reads no body.
+    #: The JSON value of the body, validated; None for an endpoint that reads no body.
     document: Any = None
-    #: The query, valid by the schema of the endpoint; empty for an endpoint that ignores the query.
+    #: The query, validated; empty for an endpoint that ignores it.
     parameters: Parameters = Parameters()
-    #: What takes the writes of a dry run; None for all other requests.
+    #: The dry run that executes the writes of this request; None for other requests.
     dry_run: DryRun[Any] | None = None
 
-    # WebOb keeps attributes that it does not know in the environ.
+    # WebOb would store unknown attributes in the environ.
     __setattr__ = object.__setattr__
 
     @property
@@ -76,21 +76,21 @@ class Request(webob.Request):
 
     @property
     def writes_to(self) -> Database | DryRun[Any]:
-        """The database, or what stands in for it in a dry run."""
+        """The dry run of the request, if it is one, or else the database."""
         return self.dry_run or self.service.database
 
     @property
     def index(self) -> LiveIndex:
-        """The index of all providers; ``current()`` returns a snapshot as of now."""
+        """The index of all providers; ``current()`` returns an up-to-date snapshot."""
         return self.service.index
 
-    # --- where ---
+    # --- URLs ---
 
     def absolute_url(self, path: str) -> str:
         """Return the absolute URL of a path of this API, for Location (docs: api-locations).
 
-        WebOb's ``host_url`` repeats any Host header, and leaves out the port of the scheme; this one repeats only what
-        is a host, and its port as sent.
+        Unlike WebOb's ``host_url``, it copies the Host header only if it is a valid host, and keeps its port even if
+        that is the default of the scheme.
         """
         environ = self.environ
         host = environ.get("HTTP_HOST", "")
@@ -99,44 +99,47 @@ class Request(webob.Request):
         scheme = "https" if environ["wsgi.url_scheme"] == "https" else "http"
         return f"{scheme}://{host}{self.mount_path}{quote(path)}"
 
-    # --- what is asked ---
+    # --- query string ---
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the names and values of the query, in order, before any check.
+        """Return the unvalidated names and values of the query string, in order.
 
         Raises:
-            InvalidQuery: The query is not UTF-8, or holds NUL.
+            InvalidQuery: The query string is not UTF-8 or contains NUL.
         """
         return urlencoded(self.environ.get("QUERY_STRING", "").encode("latin-1"), "utf-8", "parameter")
 
     def unchecked_parameter(self, name: str) -> str | None:
-        """Return a parameter as sent, before any check; None also if the query cannot be decoded."""
+        """Return an unvalidated parameter; None if it is missing or the query string cannot be decoded."""
         try:
             value: str | None = Parameters(self.pairs()).get(name)
         except errors.InvalidQuery:
             return None
         return value
 
-    # --- what it is served with ---
+    # --- the log line of the request ---
 
-    def log_search(self, found: int, obstacle: str) -> None:
-        """Add what a search found to the log line of the request.
+    def log_search(self, count: int, obstacle: str) -> None:
+        """Add the outcome of a search to the log line.
 
         Args:
-            obstacle: The rule that left nothing, in a word; empty if something was found.
+            count: The number of candidates or places.
+            obstacle: The name of the rule that left no candidate; empty if there is one.
         """
-        self.environ[SEARCH] = {"found": found, "obstacle": obstacle} if obstacle else {"found": found}
+        self.environ[SEARCH] = {"found": count, "obstacle": obstacle} if obstacle else {"found": count}
 
     def log_claims(self, claimed: int, refused: int) -> None:
-        """Add to the log line how many consumers of a call got a place, or had one, and how many did not."""
+        """Add the numbers of consumers with and without a claim to the log line."""
         self.environ[SEARCH] = {"claimed": claimed, "refused": refused}
 
     def log_released(self, released: int) -> None:
-        """Add to the log line how many consumers a call released."""
+        """Add the number of released consumers to the log line."""
         self.environ[SEARCH] = {"released": released}
 
+    # --- database and policy ---
+
     def now(self) -> datetime.datetime:
-        """Return the time of the database's clock: UTC, naive; what is asked for by its age is compared with it."""
+        """Return the time of the database's clock, in UTC and naive: ages in queries are relative to it."""
         return self.read(leases.now)
 
     def write(
@@ -146,22 +149,18 @@ class Request(webob.Request):
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Result:
-        """Return what ``work(db)`` returns, once it is committed; in a dry run, once it is rolled back.
+        """Run ``work(db)`` in a transaction and return its result; a dry run rolls the transaction back.
 
-        ``work`` may run several times, each time in a new transaction.  The options are those of ``Database.write``.
+        ``work`` may run several times, each time in a new transaction.  See ``Database.write`` for the options.
         """
         return self.writes_to.write(work, attempts=attempts, exhausted=exhausted)
 
     def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
-        """Ask the policy whether the caller may do ``rule``.
-
-        Raises:
-            Forbidden: The policy says no.
-        """
+        """Raise Forbidden unless the policy allows the caller ``rule``."""
         self.service.policy.authorize(rule, self.environ[CONTEXT], target)
 
     def may(self, rule: str, target: Mapping[str, Any] | None = None) -> bool:
-        """Return whether the policy lets the caller do ``rule``, for a reply that has only what is allowed."""
+        """Return whether the policy allows the caller ``rule``, for responses that omit forbidden parts."""
         try:
             self.authorize(rule, target)
         except errors.Forbidden:

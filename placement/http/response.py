@@ -1,4 +1,4 @@
-"""Replies: WebOb's responses, made from a JSON document, a page or a stream."""
+"""Responses from a JSON document, a page or a stream."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ JSON = "application/json"
 
 
 class Age(Enum):
-    """What a document without a date of its own states about its age."""
+    """The age of a document that has no date."""
 
-    NOW = "as old as the reply itself"
-    UNDATED = "not to be cached, and of no known age"
+    NOW = "as old as the response itself"
+    UNDATED = "of unknown age, and not to be cached"
 
 
 NOW = Age.NOW
 UNDATED = Age.UNDATED
 
-#: Items of a long list that are encoded at once.
-_PIECE = 1000
+#: Items of a long list encoded at once.
+_BATCH_SIZE = 1000
 
 _STATUS = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
 
 class Reply(webob.Response):
-    """A response that knows when what it shows last changed.
+    """A response with the date of its last modification.
 
-    ``modified`` is the date of the newest of the entities shown (naive, UTC), ``NOW``, ``UNDATED`` (no Last-Modified),
-    or None for a reply without cache headers (docs: api-cache-headers).  The application makes headers of it in the
-    versions that have them.
+    ``modified`` is the date of the newest entity shown (naive, UTC), ``NOW``, ``UNDATED`` (no Last-Modified), or None
+    for a response without cache headers (docs: api-cache-headers).  The application turns it into headers in the
+    versions that define them.
     """
 
     modified: datetime | Age | None = None
 
     def add_cache_headers(self) -> None:
-        """Add the headers that state the age of the reply, if it has one."""
+        """Add the cache headers for ``modified``."""
         if self.modified is None:
             return
         if isinstance(self.modified, datetime):
@@ -68,7 +68,7 @@ def ok(document: Any, modified: datetime | Age | None = None, location: str | No
 
 
 def created(location: str, document: Any = None, modified: datetime | Age | None = None) -> Reply:
-    """Return 201 with the absolute URL of what was created."""
+    """Return 201 with the absolute URL of the created entity."""
     if document is None:
         return _reply(201, [b""], None, modified, location)
     return _reply(201, [_json(document)], JSON, modified, location)
@@ -80,7 +80,7 @@ def accepted(location: str | None = None) -> Reply:
 
 
 def found(location: str) -> Reply:
-    """Return 302 to the absolute URL of a page, for clients that prefer pages."""
+    """Return 302 to the absolute URL of a page, for clients that prefer HTML."""
     reply = _reply(302, [b""], None, location=location)
     reply.headers["vary"] = "accept"
     return reply
@@ -92,9 +92,9 @@ def no_content(location: str | None = None, modified: datetime | Age | None = No
 
 
 def listed(name: str, items: Iterable[Any], modified: datetime | Age | None = None) -> Reply:
-    """Return 200 with a JSON document of one list under ``name``.
+    """Return 200 with a JSON document that contains one list, ``name``.
 
-    The list may be long: it is encoded in pieces, so that only the encoded text is held in memory, not all items.
+    The list is encoded in batches, so that memory holds the encoded text and not all items.
     """
     return _reply(200, _pieces(name, items), JSON, modified)
 
@@ -105,10 +105,10 @@ def page(content: bytes, content_type: str = "text/html; charset=UTF-8", status:
 
 
 def stream(pieces: Iterable[bytes], content_type: str) -> Reply:
-    """Return 200 with pieces that are sent as they are made, and a length that is not known.
+    """Return 200 with a body of unknown length, sent as ``pieces`` yields it.
 
-    A handler that returns a stream has ended when the pieces are made.  The status is on its way by then: an error in
-    ``pieces`` goes to the log, and ends the connection before the end of the body.
+    The handler has returned and the status has been sent when the pieces are produced.  An exception in ``pieces`` is
+    therefore logged and cuts the connection before the end of the body.
     """
     return Reply(status=_STATUS[200], headerlist=[("content-type", content_type)], app_iter=_Guarded(pieces))
 
@@ -121,28 +121,28 @@ def newest(dates: Iterable[datetime | None]) -> datetime | Age:
 def encode(document: Any) -> bytes:
     """Return ``document`` as JSON in ASCII; other characters are escaped (docs: api-query-strings).
 
-    A number that JSON does not have, an infinity or NaN, is null.
+    Infinities and NaN become null.
     """
     try:
         content = orjson.dumps(document)
-    except TypeError:  # an integer of more than 64 bits, or half of a surrogate pair
+    except TypeError:  # an integer of more than 64 bits, or a lone surrogate
         return json.dumps(_finite(document)).encode()
     return content if content.isascii() else content.decode().encode("ascii", _ESCAPED)
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Return the JSON escapes of characters that are not ASCII, all of which are in strings, and where they end."""
+    """Return the JSON escapes of non-ASCII characters, which occur only in strings, and the end of their range."""
     assert isinstance(error, UnicodeEncodeError)
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
-#: What ``encode`` does about such characters; orjson cannot escape.
+#: The codec error handler of ``encode``: orjson has no option to escape non-ASCII characters.
 _ESCAPED = "placement.http.response"
 codecs.register_error(_ESCAPED, _escape)
 
 
 def _finite(document: Any) -> Any:
-    """Return a document without infinities and NaN, which ``json`` writes as they are."""
+    """Return a document with infinities and NaN replaced by None; ``json`` would write them literally."""
     match document:
         case float():
             return document if math.isfinite(document) else None
@@ -171,7 +171,7 @@ def _reply(
 
 
 def _json(document: Any) -> bytes:
-    """Encode a document, and publish how long that took."""
+    """Encode a document and publish the duration."""
     began = time.perf_counter()
     content = encode(document)
     if signals.timing.connected:
@@ -181,13 +181,13 @@ def _json(document: Any) -> bytes:
 
 @signals.timed("encode")
 def _pieces(name: str, items: Iterable[Any]) -> list[bytes]:
-    """Return ``{name: items}`` as JSON, in pieces of many items."""
+    """Return ``{name: items}`` as JSON, in pieces of ``_BATCH_SIZE`` items."""
 
     def pieces() -> Iterator[bytes]:
         yield b"{%s:[" % encode(name)
         remaining, separator = iter(items), b""
-        while some := list(itertools.islice(remaining, _PIECE)):
-            yield separator + encode(some)[1:-1]
+        while batch := list(itertools.islice(remaining, _BATCH_SIZE)):
+            yield separator + encode(batch)[1:-1]
             separator = b","
         yield b"]}"
 
@@ -195,9 +195,10 @@ def _pieces(name: str, items: Iterable[Any]) -> list[bytes]:
 
 
 class _Guarded:
-    """The pieces of a stream, with an error logged before the server gets it.
+    """The pieces of a stream; logs an exception before the server sees it.
 
-    Not a generator: one that has not begun ignores ``close``, and the client may go away before the first piece.
+    Not a generator: ``close`` does nothing on a generator that has not started, and the client may disconnect before
+    the first piece.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -213,10 +214,10 @@ class _Guarded:
         except StopIteration:
             raise
         except Exception:
-            LOG.exception("A reply was cut off by an unexpected error")
+            LOG.exception("A response was cut off by an unexpected error")
             raise
 
     def close(self) -> None:
-        """Close the pieces, if they can be closed; the server calls it at the end of every reply (PEP 3333)."""
+        """Close the pieces, if they can be closed; the server calls it at the end of every response (PEP 3333)."""
         if close := getattr(self._pieces, "close", None):
             close()

@@ -1,4 +1,4 @@
-"""What all requests of a service share."""
+"""The state that all requests of a service share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from placement.policy import Policy
 if TYPE_CHECKING:
     from placement.http.api import Api
 
-Kept = TypeVar("Kept")
+Shared = TypeVar("Shared")
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The configuration, and what layers and applications are made with.
+    """The configuration, database, policy, index and APIs that layers and applications are built with.
 
-    Nothing is global, so one interpreter can hold several services.
+    Nothing is global, so that one process can run several services.
     """
 
     conf: cfg.ConfigOpts
@@ -30,12 +30,14 @@ class Service:
     policy: Policy
     index: LiveIndex
     apis: tuple[Api, ...]
-    _kept: dict[object, Any] = field(default_factory=dict)
+    _shared: dict[object, Any] = field(default_factory=dict)
 
-    def kept(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Kept]) -> Kept:
-        """Return what ``make`` returns, which is called once: what the requests of an extension share."""
-        kept: Kept = self._kept.get(make) or self._kept.setdefault(make, make(self.conf, self.database, self.index))
-        return kept
+    def shared(self, make: Callable[[cfg.ConfigOpts, Database, LiveIndex], Shared]) -> Shared:
+        """Return the object that ``make`` creates on its first call; the requests of an extension share it."""
+        instance: Shared = self._shared.get(make) or self._shared.setdefault(
+            make, make(self.conf, self.database, self.index)
+        )
+        return instance
 
     @property
     def pages(self) -> str | None:

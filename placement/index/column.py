@@ -233,7 +233,7 @@ class Column:
     def over_committed(self) -> Slots:
         """Return the slots of the over-committed providers, whose usage exceeds their capacity."""
         all_rows = self.inventories()
-        slots: Slots = all_rows.slots[~rule.has_room(0, all_rows.used, all_rows.capacity)]
+        slots: Slots = all_rows.slots[~rule.within_capacity(0, all_rows.used, all_rows.capacity)]
         return slots
 
     def totals(self) -> Totals:

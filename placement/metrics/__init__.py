@@ -1,15 +1,15 @@
 """Metrics for Prometheus (docs/observability.rst).
 
     definitions      the metrics, and the events that change them
-    instruments      how the core and its extensions create metrics
-    allocated_file   the files of a process's metrics, which never meet a full disk
-    directory        the shared directory of all processes, and the sums
+    instruments      factories for the metrics of the core and of extensions
+    allocated_file   metric files with preallocated disk space
+    directory        the directory shared by all processes, and the sums
 
-Each process of the service has files of its own in a directory that all processes share.  ``placement-metrics`` is a
-separate process that exports the sums.  So a scrape takes no time from a worker, is answered when all workers are busy
-or dead, and needs no token; and no counts are lost when a worker ends.
+Each process of the service has its own files in a shared directory, and the separate process ``placement-metrics``
+exports the sums.  A scrape therefore takes no time from a worker, works even if all workers are busy or dead, and needs
+no token, and no counts are lost when a worker ends.
 
-Nothing here is imported unless ``[metrics]directory`` is set, so prometheus_client need not be installed.
+The submodules are not imported unless ``[metrics]directory`` is set, so prometheus_client need not be installed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ LOG = logging.getLogger(__name__)
 
 
 def start(path: str, extensions: Iterable[Extension] = ()) -> None:
-    """Start metrics in this process and its forked children; does nothing if they were started before.
+    """Start metrics in this process and its forked children, unless they are already started.
 
     If the disk is full, the process runs without metrics.
 
     Args:
-        path: The directory; a process uses one for its whole life.
-        extensions: Those that may add metrics.
+        path: The directory, which cannot change during the life of the process.
+        extensions: The extensions that may add metrics.
 
     Raises:
         StartError: The package prometheus_client is missing, or the directory cannot be used.
@@ -48,7 +48,7 @@ def start(path: str, extensions: Iterable[Extension] = ()) -> None:
         from placement.metrics.directory import Directory
     except ImportError:
         raise StartError(f"[metrics]directory: prometheus_client is missing: {package.install('metrics')}") from None
-    # The library reads the variable when it is imported, which has happened, and in each process.
+    # The library has read the variable on import, before it was set, so its value class is created again.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
     values.MmapedDict = AllocatedFile  # type: ignore[attr-defined]
     values.ValueClass = values.get_value_class()
@@ -63,5 +63,5 @@ def start(path: str, extensions: Iterable[Extension] = ()) -> None:
         LOG.error("This process has no metrics: %s", error)
 
 
-#: The directory, once metrics are started.
+#: The directory as the only item, once metrics are started.
 _started: list[str] = []

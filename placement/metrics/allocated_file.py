@@ -1,4 +1,4 @@
-"""Files of metrics whose disk space is allocated before they are written to."""
+"""Metric files whose disk space is allocated before they are written."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _ENTRY = 32
 
 
 class AllocatedFile(MmapedDict):
-    """The library's file, with its space allocated; every method raises OSError if the disk is full.
+    """The library's memory-mapped file with preallocated space; every method raises OSError if the disk is full.
 
-    The library creates a sparse file and maps it into memory.  If the disk is full, a write to a hole of the file ends
-    the process with SIGBUS.
+    The library itself creates a sparse file.  On a full disk, writing to a hole of a mapped file would kill the process
+    with SIGBUS.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
         if not read_mode:
-            _make(filename)
+            _preallocate(filename)
         super().__init__(filename, read_mode)
 
     def _init_value(self, key: str) -> None:
@@ -37,8 +37,8 @@ class AllocatedFile(MmapedDict):
         super()._init_value(key)
 
 
-def _make(filename: str) -> None:
-    """Create a file without holes; if the disk is full, create none and raise OSError."""
+def _preallocate(filename: str) -> None:
+    """Create a file without holes, or raise OSError and leave no file if the disk is full."""
     with open(filename, "ab") as file:
         size = os.fstat(file.fileno()).st_size
         try:

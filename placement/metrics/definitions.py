@@ -21,10 +21,10 @@ LOG = logging.getLogger(__name__)
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _COUNTS = (0, 1, 10, 100, 1000, 10000)
-_FEW = (1, 2, 3, 4, 6, 8, 12, 16, 32)
+_SMALL_COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 32)
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 
-#: The label of a request that writes allocations and succeeds.
+#: The outcome of a successful write of allocations, by method and route.
 CLAIMS = {
     ("PUT", "/allocations/{consumer_uuid}"): "placed",
     ("POST", "/allocations"): "placed",
@@ -42,12 +42,12 @@ class Metrics:
         """Create the metrics.
 
         Args:
-            join: Called in each process before it changes a metric.
-            extensions: Those that may add metrics.
-            registry: Where to register them, for use in one process.
+            join: Called before each change of a metric, so that every process joins the directory.
+            extensions: The extensions that may add metrics.
+            registry: The registry, for use in one process.
 
         Raises:
-            OSError: There is no space for their files.
+            OSError: There is no space for the files.
         """
         self._join = join
         instruments = Instruments(registry)
@@ -68,7 +68,7 @@ class Metrics:
             signal.disconnect(listener)
 
     def _guarded(self, listener: Callable[..., object]) -> Callable[..., None]:
-        """Wrap a listener: the process joins first, and a full disk ends its metrics instead of failing a request."""
+        """Return a listener that joins first, and on a full disk disables metrics instead of failing the request."""
 
         def guarded(*facts: Any) -> None:
             try:
@@ -76,7 +76,7 @@ class Metrics:
                 listener(*facts)
             except OSError as error:
                 self.disconnect()
-                LOG.error("This process has no metrics from now on: %s", error)
+                LOG.error("This process stops recording metrics: %s", error)
 
         return guarded
 
@@ -86,39 +86,39 @@ class _Core:
 
     def __init__(self, instruments: Instruments) -> None:
         counter, histogram, gauge = instruments.counter, instruments.histogram, instruments.gauge
-        self._joint = histogram("claims_per_transaction", "Writes of allocations that one transaction did", _FEW)
-        self._expired = counter("leases_expired", "Leases whose time was over, and that were given back")
-        # The library takes long to find the metric for some labels, so the result is cached.
+        self._joint = histogram("claims_per_transaction", "Writes of allocations per transaction", _SMALL_COUNTS)
+        self._expired = counter("leases_expired", "Expired leases that were released")
+        # The library is slow at finding the metric for given labels, so the result is cached.
         cached = functools.cache
         self._request = cached(
-            histogram("request_seconds", "Requests answered", _SECONDS, "route", "method", "status").labels
+            histogram("request_seconds", "Seconds per request", _SECONDS, "route", "method", "status").labels
         )
-        self._claim = cached(counter("claims", "Writes of allocations, by how they ended", "outcome").labels)
-        self._conflict = cached(counter("conflicts", "Requests answered with 409", "cause").labels)
-        self._retry = cached(counter("retries", "Transactions that were run again", "cause").labels)
-        self._error = cached(counter("database_errors", "What the database or its driver refused", "error").labels)
+        self._claim = cached(counter("claims", "Writes of allocations, by outcome", "outcome").labels)
+        self._conflict = cached(counter("conflicts", "Requests refused with 409", "cause").labels)
+        self._retry = cached(counter("retries", "Retries of transactions", "cause").labels)
+        self._error = cached(counter("database_errors", "Errors of the database or its driver", "error").labels)
         self._search = cached(counter("candidate_searches", "Searches for candidates", "outcome", "obstacle").labels)
-        self._reload = cached(counter("index_reloads", "Times that a worker read all providers", "cause").labels)
-        self._search_seconds = histogram("candidate_search_seconds", "Time to search for candidates", _SECONDS)
-        self._found = histogram("candidates_found", "Candidates found by a search", _COUNTS)
-        self._refresh_seconds = histogram("index_refresh_seconds", "Time to bring the index up to date", _SECONDS)
-        self._missed = histogram("index_missed_transactions", "Transactions that a refresh made up for", _COUNTS)
+        self._reload = cached(counter("index_reloads", "Reloads of the index by a worker", "cause").labels)
+        self._search_seconds = histogram("candidate_search_seconds", "Seconds per search for candidates", _SECONDS)
+        self._candidates = histogram("candidates_found", "Candidates found by a search", _COUNTS)
+        self._refresh_seconds = histogram("index_refresh_seconds", "Seconds per refresh of the index", _SECONDS)
+        self._missed = histogram("index_missed_transactions", "Transactions applied by a refresh", _COUNTS)
         self._providers = gauge("index_providers", "Providers in the index", "livemostrecent")
-        self._due = gauge("leases_due", "Leases whose time is over, and that are not given back yet", "livemostrecent")
-        # Kept when a process ends: until another one has read the index, its numbers are the newest.
+        self._due = gauge("leases_due", "Expired leases that are not released yet", "livemostrecent")
+        # "mostrecent" keeps the values of an ended process: they are the newest until another one reads the index.
         self._amounts = [
-            gauge(name, what, "mostrecent", "resource_class")
-            for name, what in (
-                ("capacity", "What consumers can hold together, in units of the class"),
-                ("used", "What consumers hold, in units of the class"),
-                ("reserved", "What is reserved and no part of the capacity, in units of the class"),
+            gauge(name, description, "mostrecent", "resource_class")
+            for name, description in (
+                ("capacity", "Capacity of all providers, in units of the class"),
+                ("used", "Usage of all providers, in units of the class"),
+                ("reserved", "Reserved amounts, which are not part of the capacity, in units of the class"),
             )
         ]
-        #: The classes whose gauges this process has set; None: none yet.
+        #: The classes whose gauges this process has set; None before the first time.
         self._classes: set[str] | None = None
         build = gauge("build_info", "1, with the version of the service and of Python", "livemax", "version", "python")
         build.labels(package.version(), platform.python_version()).set(1)
-        # A counter's first value is an increase for Prometheus only if it was exported as 0 before.
+        # Export 0 for each label: Prometheus would not see the first increase of a counter that starts at 1.
         for error in get_args(signals.ErrorLabel):
             self._error(error)
         for cause in get_args(signals.RetryCause):
@@ -127,7 +127,7 @@ class _Core:
             self._reload(cause)
 
     def subscriptions(self) -> Iterator[Subscription]:
-        """Yield the events, and what each changes."""
+        """Yield the events, each with the listener that changes metrics."""
         yield signals.answered, self._answered
         yield signals.driver_error, lambda error: self._error(error).inc()
         yield signals.retried, lambda cause: self._retry(cause).inc()
@@ -136,7 +136,7 @@ class _Core:
         yield signals.amounts_changed, self._amounts_changed
         yield signals.reloaded, lambda cause: self._reload(cause).inc()
         yield signals.searched, self._searched
-        yield signals.claims_answered, lambda outcome, number: self._claim(_in_lower_case(outcome)).inc(number)
+        yield signals.claims_answered, lambda outcome, number: self._claim(_snake_case(outcome)).inc(number)
         yield signals.leases_expired, self._expired.inc
         yield signals.leases_due, self._due.set
 
@@ -157,7 +157,7 @@ class _Core:
     def _searched(self, seconds: float, found: int, limited: bool, obstacle: str) -> None:
         self._search("none" if obstacle else "limited" if limited else "all", obstacle).inc()
         self._search_seconds.observe(seconds)
-        self._found.observe(found)
+        self._candidates.observe(found)
 
     def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)
@@ -166,13 +166,13 @@ class _Core:
         self._providers.set(providers)
 
     def _amounts_changed(self, totals: Mapping[str, tuple[float, float, float]]) -> None:
-        """Set the gauges of every class that some provider has, and of those that were set before.
+        """Set the gauges of every class with amounts, and of every class that this process has set before.
 
-        All of them, also those that are as this process has last set them: another process may have set them since.
+        Unchanged gauges are set as well, because another process may have set them in the meantime.
         """
-        # An earlier process may have set any class, so the first time all are set.
-        before = totals.keys() if self._classes is None else self._classes
-        self._classes = {name for name, amounts in totals.items() if any(amounts)} | before
+        # An earlier process may have set any class, so the first call sets all of them.
+        previous = totals.keys() if self._classes is None else self._classes
+        self._classes = {name for name, amounts in totals.items() if any(amounts)} | previous
         for name in self._classes:
             for gauge, amount in zip(self._amounts, totals.get(name, (0.0, 0.0, 0.0)), strict=True):
                 gauge.labels(name).set(amount)
@@ -181,8 +181,8 @@ class _Core:
 @functools.cache
 def _label(failure: type[BaseException] | None) -> str:
     """Return the label of a failure: ``capacity_exceeded`` for CapacityExceeded."""
-    return _in_lower_case(failure.__name__) if failure else "other"
+    return _snake_case(failure.__name__) if failure else "other"
 
 
-def _in_lower_case(name: str) -> str:
+def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -1,9 +1,9 @@
-"""The directory of metrics that the processes of a service share.
+"""The directory of metrics shared by the processes of a service.
 
-prometheus_client keeps the metrics of a process in files with its id in their names.  Each process also holds a lock on
-a file, which the system releases when the process ends, however it ends.  So the exporter can tell ended processes from
-running ones, even in another container: it adds the counts of ended processes to one file, and removes their own files.
-Counters never decrease, and a service whose workers are replaced often does not fill its disk.
+prometheus_client keeps the metrics of a process in files named after its id.  Each process also holds a file lock,
+which the kernel releases however the process ends, so that the exporter recognizes ended processes even in other
+containers. It merges the counts of ended processes into one file and removes their own files: counters never decrease,
+and a service that often replaces its workers does not fill its disk.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from placement.metrics.allocated_file import AllocatedFile
 
 LOG = logging.getLogger(__name__)
 
-#: A value, and when it was set, in seconds; 0 for a count.
+#: A value and its timestamp in seconds; the timestamp of a count is 0.
 _Value = tuple[float, float]
 
-#: How the values of ended processes are merged, by the kind of the metric; other gauges are the state of a running
-#: process.
-_KEPT: dict[str, Callable[[_Value, _Value], _Value]] = {
-    "counter": lambda one, other: (one[0] + other[0], 0.0),
-    "histogram": lambda one, other: (one[0] + other[0], 0.0),
-    "gauge_mostrecent": lambda one, other: max(one, other, key=lambda value: value[1]),
+#: Functions that merge values of ended processes, by kind of metric; other gauges describe running processes only.
+_MERGES: dict[str, Callable[[_Value, _Value], _Value]] = {
+    "counter": lambda left, right: (left[0] + right[0], 0.0),
+    "histogram": lambda left, right: (left[0] + right[0], 0.0),
+    "gauge_mostrecent": lambda left, right: max(left, right, key=lambda value: value[1]),
 }
 
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 class Directory:
-    """A directory for the processes of one service on one machine."""
+    """The directory of the processes of one service on one machine."""
 
     def __init__(self, path: str) -> None:
         """Create the directory if it does not exist; raises OSError if it cannot be written to."""
@@ -48,10 +47,10 @@ class Directory:
         #: The file descriptor that holds this process's lock.
         self._alive: int | None = None
         with self._locked():
-            pass  # the directory can be written to
+            pass  # proves that the directory is writable
 
     def join(self) -> None:
-        """Take this process's lock, before it changes a metric; a forked child takes its own.
+        """Acquire this process's lock before it changes a metric; a forked child acquires its own.
 
         Raises:
             OSError: The disk is full, or a process in another container has the same id.
@@ -60,7 +59,7 @@ class Directory:
             return
         with self._locked():
             if self._process == os.getpid():
-                return  # another thread has joined meanwhile
+                return  # another thread has joined in the meantime
             alive = os.open(self._lock_file(str(os.getpid())), os.O_CREAT | os.O_WRONLY, 0o644)
             try:
                 fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,22 +71,22 @@ class Directory:
             self._alive, self._process = alive, os.getpid()
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics in the format that the Accept header asks for, and its content type."""
+        """Return all metrics in the format requested by the Accept header, and its content type."""
         with self._locked():
             for process in list(self._ended()):
                 try:
                     self._merge(process)
-                except OSError as error:  # the disk is full; its own files are still included
-                    LOG.warning("The metrics of process %s, which has ended, stay in its own files: %s", process, error)
+                except OSError as error:  # the disk is full; the unmerged files are still included
+                    LOG.warning("The metrics of the ended process %s cannot be merged: %s", process, error)
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry, str(self.path))
-            # Not the client's header itself: on some values the library raises.
+            # The library raises for some Accept headers of clients.
             encode, content_type = exposition.choose_encoder(_OPENMETRICS if "openmetrics-text" in accept else "")
             return encode(registry), content_type
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the directory's lock: no process joins, and none is merged meanwhile."""
+        """Hold the directory's lock, so that no process joins or is merged."""
         with (self.path / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
@@ -104,13 +103,13 @@ class Directory:
     def _merge(self, process: str) -> None:
         for file in self.path.glob(f"*_{process}.db"):
             kind = file.name.removesuffix(f"_{process}.db")
-            if kind in _KEPT:
-                self._add(file, self.path / f"{kind}_ended.db", _KEPT[kind])
+            if kind in _MERGES:
+                self._add(file, self.path / f"{kind}_ended.db", _MERGES[kind])
             file.unlink()
         self._lock_file(process).unlink()
 
-    def _add(self, file: Path, ended: Path, merged: Callable[[_Value, _Value], _Value]) -> None:
-        """Merge the values of one file with those of all ended processes, atomically."""
+    def _add(self, file: Path, ended: Path, merge: Callable[[_Value, _Value], _Value]) -> None:
+        """Merge the values of ``file`` into ``ended``, the file of all ended processes, atomically."""
         fresh = self.path / "ended.new"
         fresh.unlink(missing_ok=True)
         if ended.exists():
@@ -118,9 +117,9 @@ class Directory:
         sums = AllocatedFile(str(fresh))
         try:
             for key, value, when, _ in AllocatedFile.read_all_values_from_file(str(file)):
-                sums.write_value(key, *merged(sums.read_value(key), (value, when)))
+                sums.write_value(key, *merge(sums.read_value(key), (value, when)))
         except (struct.error, ValueError, RuntimeError) as error:  # its process ended while it created the file
-            LOG.warning("%s cannot be read and is left out: %s", file, error)
+            LOG.warning("%s cannot be read and is skipped: %s", file, error)
             return
         finally:
             sums.close()

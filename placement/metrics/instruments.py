@@ -1,4 +1,4 @@
-"""How the core and its extensions create metrics."""
+"""Factories for the metrics of the core and of extensions."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from placement.errors import StartError
 from placement.signals import Signal
 
-#: An event, and the function that is called with its facts.
+#: An event and its listener.
 Subscription = tuple[Signal[Any], Callable[..., object]]
 
-#: Which values of a gauge are shown: of processes that run ("live"), the newest, the largest, or the sum.
+#: The exported value of a gauge: the most recent one, the maximum or the sum, "live" of running processes only.
 GaugeMode = Literal["mostrecent", "livemostrecent", "livemax", "livesum"]
 
 
 class Instruments:
     """Creates metrics whose names begin with ``placement_``.
 
-    Labels have few values each: a route of the table, never a path; the class of a failure, never its sentence; nothing
-    that a client can choose.
+    Labels must have few values: the route instead of the path, the class of a failure instead of its message, and
+    nothing that clients choose.
 
     Raises:
         StartError: A name is used twice.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Register the metrics in this registry, for use in one process; None: their values are only in its files."""
+        """Keep the registry for use in one process; with None, the values are only in the files of the process."""
         self._registry = registry
         self._names: set[str] = set()
 
     def _new(self, name: str) -> str:
-        # The files of a process have one value for a name, and would mix the counts of two metrics.
+        # The files of a process are keyed by name, and would mix up two metrics with the same name.
         if name in self._names:
             raise StartError(f"Two metrics have the name placement_{name}.")
         self._names.add(name)
         return f"placement_{name}"
 
     def counter(self, name: str, description: str, *labels: str) -> Counter:
-        """Create a counter; ``_total`` is added to its name."""
+        """Create a counter; the library appends ``_total`` to its name."""
         return Counter(self._new(name), description, labels, registry=self._registry)
 
     def histogram(self, name: str, description: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        """Create a histogram with the upper ends of its buckets."""
+        """Create a histogram; ``buckets`` are the inclusive upper bounds."""
         return Histogram(self._new(name), description, labels, buckets=buckets, registry=self._registry)
 
     def gauge(self, name: str, description: str, mode: GaugeMode, *labels: str) -> Gauge:

@@ -1,7 +1,7 @@
-"""Refuses requests for other hosts than this machine, where every local client is trusted (DNS rebinding).
+"""Protection against DNS rebinding for a service that trusts every local client.
 
-A page in a browser can have its own host name resolve to 127.0.0.1, and so send requests to a server on the machine of
-the browser.  The Host header of such a request has the name of the page's host.
+The name of a page's host may resolve to 127.0.0.1, so that the page can send requests to a server on the machine of the
+browser.  The Host header of such a request still contains the name of the page's host.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from placement.http.failures import ForeignHost
 
 
 def allowed_hosts(*names: str) -> Callable[[WSGIEnvironment], None]:
-    """Return a function that raises ForeignHost but for requests to loopback addresses and to these names."""
+    """Return a function that raises ForeignHost for hosts other than localhost, loopback addresses and ``names``."""
     allowed = {"localhost", *(name.lower() for name in names)}
 
     def check(environ: WSGIEnvironment) -> None:

@@ -1,4 +1,7 @@
-"""Decides who sends a request, and leaves the identity of the caller in the environ (docs: api-authentication)."""
+"""Authentication: identifies the caller of a request and stores the identity in the environ.
+
+docs: api-authentication.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,17 @@ LOG = logging.getLogger(__name__)
 _KEYSTONE = "[api]auth_strategy is keystone:"
 #: The user that noauth2 gives the role ``admin``.
 _ADMINISTRATOR = "admin"
-#: What keystoneauth sends with the auth type "none".
+#: The token that keystoneauth sends with the auth type "none".
 _ANONYMOUS = "notused"
-#: Methods that change nothing, so that pages of other origins may send them.
+#: Methods without side effects, which pages of other origins may send.
 _SAFE = ("GET", "HEAD")
 
 
 class Authentication:
-    """Has the strategy of ``[api]auth_strategy`` authenticate requests, but for the open paths of an API.
+    """Authenticates requests by ``[api]auth_strategy``, except for the open paths of an API.
 
-    It comes before the version is negotiated, and reports what goes wrong further in: a reply of 500 states no version.
+    It also reports unexpected exceptions of inner layers.  It runs before the version is negotiated, so a 500 response
+    states no version.
     """
 
     def __init__(self, application: WSGIApplication, service: Service, strategy: Layer | None = None) -> None:
@@ -41,18 +45,18 @@ class Authentication:
         strategy = strategy or _STRATEGIES[service.conf.api.auth_strategy]
         self._authenticated = strategy(Identity(application), service)
         self._allowed_origins = {*(service.conf.cors.allowed_origin or ())} - {"*"}
-        #: The API whose empty path is not ``/``: OpenStack Placement requires a token for it with noauth2.
+        #: The prefix of the API whose empty path needs a token, unlike ``/``, as in OpenStack Placement with noauth2.
         self._strict_prefix = "" if strategy is Noauth2 else None
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application.
+        """Return the application's response, or the error document of a refusal or an exception.
 
-        401 if the request has no valid credentials and needs them, 403 for a page of another origin; 500 for an
-        exception before the reply begins.  A stream that fails later is cut off (``http/response.py``).
+        Responds with 401 if required credentials are missing or invalid, 403 to a page of another origin, and 500 for
+        an exception before the response begins.  A stream that fails later is cut off (``http/response.py``).
         """
         api, path = environ[API], environ["PATH_INFO"]
         try:
-            # Before a password is checked, so that no page can guess it.
+            # Before the password check, so that no page can guess passwords.
             if environ["REQUEST_METHOD"] not in _SAFE:
                 _check_origin(environ, self._allowed_origins)
             if (path or ("" if api.prefix == self._strict_prefix else "/")) in api.open_paths:
@@ -68,14 +72,14 @@ class Authentication:
 
 
 class Identity:
-    """Makes a context from the identity headers, by which the policy decides and which log lines show."""
+    """Creates the context for the policy and the log from the identity headers."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application; 401 if the request has no user."""
-        # No layer further in needs the token.  What the context does not have cannot get into a log.
+        """Return the application's response; 401 if the request has no user."""
+        # Inner layers do not need the token, and without it no log can contain it.
         context = RequestContext.from_environ(
             environ,
             auth_token=None,
@@ -84,31 +88,33 @@ class Identity:
             overwrite=True,
         )
         ids = (context.project_id, context.domain_id, context.user_domain_id, context.project_domain_id)
-        # The ids stand in each line of the log, and cannot end the line.
+        # Every log line contains the ids, so they must not contain line breaks.
         if context.user_id is None or not "".join([context.user_id, *filter(None, ids)]).isprintable():
-            _anonymous(environ)  # the newest context is that of the log
-            # A reply and no exception: keystonemiddleware adds its challenge.
+            _anonymous(environ)  # the log uses the newest context
+            # A response instead of an exception, because keystonemiddleware adds its challenge to it.
             return respond(Unauthenticated(), environ, start_response)
         environ[CONTEXT] = context
         return self._application(environ, start_response)
 
 
 def _anonymous(environ: WSGIEnvironment) -> RequestContext:
-    """Return a context without a user: identity headers of a request that was not authenticated are the client's."""
+    """Return a context without a user: the client may have forged the identity headers."""
     ids = {"request_id": environ[REQUEST_ID], "global_request_id": environ[GLOBAL_REQUEST_ID]}
     return RequestContext(**ids, overwrite=True)
 
 
 class Noauth2:
-    """Believes the token, ``<user>[:<project>]``; the user ``admin`` is an administrator.  For tests."""
+    """Trusts tokens of the form ``<user>[:<project>]``; the user ``admin`` is an administrator.  For tests."""
 
     def __init__(self, application: WSGIApplication, _service: Service) -> None:
         self._application = application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application to the user that the token names; raises Unauthenticated without it."""
+        """Return the application's response to the user named by the token; raise Unauthenticated without one."""
         token = environ.get("HTTP_X_AUTH_TOKEN")
-        if environ[API].anonymous_is_admin and (token == _ANONYMOUS or (token is None and not _is_of_a_page(environ))):
+        if environ[API].anonymous_is_admin and (
+            token == _ANONYMOUS or (token is None and not _is_foreign_page(environ))
+        ):
             token = _ADMINISTRATOR
         if token is None:
             raise Unauthenticated()
@@ -132,20 +138,21 @@ def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication
 
 _STRATEGIES: dict[str, Layer] = {"noauth2": Noauth2, "keystone": _keystone, "http_basic": HttpBasic}
 
-#: The layer that authenticates by noauth2, regardless of the configuration.
+#: The layer with the strategy noauth2, regardless of the configuration.
 with_noauth2 = functools.partial(Authentication, strategy=Noauth2)
 
 # --- pages of other origins ------------------------------------------------------------------------------------------
 
 
 def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
-    """Raise ForeignPage if the request has what a browser adds by itself, and is of a page of another origin.
+    """Raise ForeignPage if a page of another origin could use ambient credentials (CSRF).
 
-    A browser adds the name and the password of HTTP Basic to each request for this service, also to a form of any page.
-    With noauth2 it needs to add nothing to requests for an API with pages.  A token is added by no browser.
+    Browsers add the name and password of HTTP Basic to every request for this service, even to a form of another page,
+    and requests for an API with pages may need no credentials at all.  Browsers never add tokens.
 
     Args:
-        allowed: Origins of ``[cors]allowed_origin`` whose pages may write; not ``*``, which would be every page.
+        environ: The environ of the request.
+        allowed: Origins of ``[cors]allowed_origin`` whose pages may write; ``*`` is excluded, as it matches every page.
     """
     has_password = environ.get("HTTP_AUTHORIZATION", "").strip()[:5].lower() == "basic"
     if (has_password or environ[API].has_pages) and not (
@@ -154,26 +161,26 @@ def _check_origin(environ: WSGIEnvironment, allowed: Collection[str]) -> None:
         raise ForeignPage()
 
 
-def _is_of_a_page(environ: WSGIEnvironment) -> bool:
-    """Return whether a page of another origin may have sent the request: browsers let any page POST without a token."""
+def _is_foreign_page(environ: WSGIEnvironment) -> bool:
+    """Return whether a page of another origin may have sent the request: any page can POST without a token."""
     return "HTTP_ORIGIN" in environ and not (environ[API].has_pages and is_own_origin(environ))
 
 
 def is_own_origin(environ: WSGIEnvironment) -> bool:
-    """Return whether no page of another origin sends the request, as far as its headers tell.
+    """Return whether, by its headers, the request comes from a page of this origin or from no page.
 
-    Browsers state it in ``Sec-Fetch-Site`` where the connection is trustworthy (HTTPS, or the loopback interface), and
-    otherwise send ``Origin`` with each POST.  A request with neither is no browser's.
+    Browsers send ``Sec-Fetch-Site`` over trustworthy connections (HTTPS, or the loopback interface), and otherwise
+    ``Origin`` with each POST.  A request with neither header does not come from a browser.
     """
     site = environ.get("HTTP_SEC_FETCH_SITE")
     if site is not None:
-        return site in ("same-origin", "none")  # "none": by the user, such as a bookmark
+        return site in ("same-origin", "none")  # "none": opened by the user, for example from a bookmark
     origin = environ.get("HTTP_ORIGIN")
     return origin is None or _host(origin) == environ.get("HTTP_HOST")
 
 
 def _host(origin: str) -> str:
-    """Return host and port of an origin; empty for ``null``, which is that of many pages, and is no host."""
+    """Return host and port of an origin; empty for ``null``, the origin of sandboxed pages."""
     try:
         return urlsplit(origin).netloc
     except ValueError:

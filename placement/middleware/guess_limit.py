@@ -1,4 +1,4 @@
-"""Limits how many wrong passwords an address may send, by a token bucket for each address."""
+"""A rate limit on wrong passwords: a token bucket for each client address."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import threading
 import time
 from wsgiref.types import WSGIEnvironment
 
-#: Wrong passwords that an address may send at once, and the seconds after which it may send one more.
+#: Wrong passwords that an address may send at once; seconds until it may send another one.
 BURST = 10
 PAUSE = 2.0
-#: The most addresses that are remembered.
-ADDRESSES = 10_000
+#: Addresses remembered at once.
+MAX_ADDRESSES = 10_000
 
 
 class GuessLimit:
-    """Counts wrong passwords by address.  Threads share it; each process has its own.
+    """A count of wrong passwords per address, shared by the threads of one process.
 
-    An attempt counts once it has failed, so that clients that know their password do not delay each other.  Attempts
-    that run at the same time may exceed the burst, and delay the next one accordingly.
+    An attempt counts when it has failed, so that clients with the right password do not delay each other.  Concurrent
+    attempts may exceed the burst; they delay the next attempt accordingly.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: When the bucket of each address is full again; the address that failed last is at the end.
+        #: When the bucket of each address is full again (monotonic clock), in the order of the last failure.
         self._full_at: collections.OrderedDict[str, float] = collections.OrderedDict()
 
     def seconds_to_wait(self, address: str) -> int:
-        """Return the seconds, rounded up, after which the address may try again; 0 for now."""
+        """Return the seconds until the address may try again, rounded up; 0 if it may try immediately."""
         with self._lock:
             full_in = self._full_at.get(address, 0.0) - time.monotonic()
         return max(0, math.ceil(full_in - (BURST - 1) * PAUSE))
@@ -39,18 +39,18 @@ class GuessLimit:
         with self._lock:
             now = time.monotonic()
             self._full_at[address] = max(now, self._full_at.pop(address, now)) + PAUSE
-            if len(self._full_at) > ADDRESSES:
+            if len(self._full_at) > MAX_ADDRESSES:
                 self._full_at.popitem(last=False)
 
 
 def address_of(environ: WSGIEnvironment) -> str:
-    """Return what is counted as one address: the client's, or of IPv6 its /64 network.
+    """Return the key of the client's bucket: its IPv4 address, or its /64 network for IPv6.
 
-    Where a proxy lists several, the last is the one that the proxy itself has seen.
+    If a proxy lists several addresses, the last one is the peer of the proxy itself.
     """
-    address = environ.get("REMOTE_ADDR", "").rpartition(",")[2].strip()
+    text = environ.get("REMOTE_ADDR", "").rpartition(",")[2].strip()
     try:
-        found = ipaddress.ip_address(address)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return str(address)
-    return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)
+        return str(text)
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address.version == 6 else str(address)

@@ -1,4 +1,4 @@
-"""Reports to load balancers whether this process can serve: oslo.middleware's /healthcheck, with the database."""
+"""Health checks for load balancers: the /healthcheck of oslo.middleware, extended by a check of the database."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ PATH = "/healthcheck"
 
 
 class Health:
-    """Serves one path of the root API, without authentication: 200, or 503 with the reason.
+    """Serves one path of the root API without authentication: 200, or 503 with the reason.
 
-    An address that may not ask gets the reply of the application.
+    Addresses outside ``[healthcheck]allowed_source_ranges`` get the application's response.
     """
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
         self._check = _Check(application, service)
-        self._thorough = _Check(application, service, _identity_checks(service.conf))
-        self._for_all = not service.conf.healthcheck.allowed_source_ranges
+        self._detailed_check = _Check(application, service, _identity_checks(service.conf))
+        self._is_unrestricted = not service.conf.healthcheck.allowed_source_ranges
 
-    def is_asked(self, environ: WSGIEnvironment) -> bool:
-        """Return whether a request for PATH is one for the checks."""
-        return not environ[API].prefix and (self._for_all or _has_address(environ))
+    def applies(self, environ: WSGIEnvironment) -> bool:
+        """Return whether the checks serve a request for PATH."""
+        return not environ[API].prefix and (self._is_unrestricted or _has_address(environ))
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the result of the checks."""
@@ -47,9 +47,9 @@ class Health:
         return reply
 
     def _checks(self, environ: WSGIEnvironment) -> Healthcheck:
-        """Return the checks; with ``?detailed`` the one of the Identity service, too."""
-        thorough = "detailed" in parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
-        return self._thorough if thorough else self._check
+        """Return the checks; ``?detailed`` adds the check of the Identity service."""
+        detailed = "detailed" in parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        return self._detailed_check if detailed else self._check
 
 
 def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
@@ -62,7 +62,7 @@ def _identity_checks(conf: cfg.ConfigOpts) -> Sequence[Any]:
 
 
 def _has_address(environ: WSGIEnvironment) -> bool:
-    """Return whether the address can be compared with a range: proxies may list several, or one with its port."""
+    """Return whether the client address can be matched: proxies may send a list, or an address with a port."""
     try:
         ipaddress.ip_address(environ.get("REMOTE_ADDR", ""))
     except ValueError:
@@ -71,38 +71,38 @@ def _has_address(environ: WSGIEnvironment) -> bool:
 
 
 class _Check(Healthcheck):
-    """The middleware with its options, ``[healthcheck]backends`` among them, and the check of the database always."""
+    """The middleware of oslo.middleware with its configured backends, and always with the database check first."""
 
     def __init__(self, application: WSGIApplication, service: Service, more: Sequence[Any] = ()) -> None:
         """Raises StartError."""
         try:
             super().__init__(application, service.conf)
-        except cfg.Error:  # a ValueError, too
+        except cfg.Error:  # a subclass of ValueError
             raise
         except ValueError as error:
             raise StartError(f"[healthcheck]allowed_source_ranges: {error}") from None
         except ConfigInvalid:
             raise StartError("[healthcheck]backends: disable_by_file and enable_by_files exclude each other") from None
-        first = [SimpleNamespace(obj=check) for check in (DatabaseCheck(service.database), *more)]
-        self._backends: Any = [*first, *self._backends]
+        own = [SimpleNamespace(obj=check) for check in (DatabaseCheck(service.database), *more)]
+        self._backends: Any = [*own, *self._backends]
 
 
-#: Whether the tables exist that only this service has; "placement-manage db release" removes them.
+#: Fails if a table that only this service has is missing; "placement-manage db release" removes these tables.
 _TABLES_EXIST = sa.select(*(sa.exists().select_from(table) for table in tables.OURS))
 
 
 class DatabaseCheck:
-    """Checks that the database answers, and has the tables of this service.
+    """A check that the database responds and contains the tables of this service.
 
-    The check has its own connection and a timeout of seconds.  Concurrent checks take turns; while the database hangs,
-    each of them waits for its turn and for the timeout.
+    It uses its own connection, with a timeout of a few seconds.  Concurrent checks run one at a time: while the
+    database hangs, each of them waits for its predecessors and for the timeout.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def healthcheck(self, _server_port: int) -> HealthcheckResult:
-        """Return the result; the text of the driver, which may name hosts and users, is in the details."""
+        """Return the result; only its details contain the driver's message, which may name hosts and users."""
         try:
             self._database.probe(lambda db: db.execute(_TABLES_EXIST).all())
         except (errors.TablesMissing, errors.DatabaseRefuses) as failure:

@@ -1,4 +1,4 @@
-"""Authenticates by name and password, from a file of bcrypt digests, without an Identity service."""
+"""HTTP Basic authentication against a file of bcrypt digests, without an Identity service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placement.middleware.passwords import BadFile, Passwords
 LOG = logging.getLogger(__name__)
 
 _CHALLENGE = 'Basic realm="placement", charset="UTF-8"'
-#: Headers that identify a caller to the layers further in; those that the client sent are removed.
+#: Prefixes of the headers that identify the caller to inner layers; removed from the client's request.
 _IDENTITY = tuple(
     f"HTTP_{name}"
     for name in (
@@ -34,8 +34,8 @@ class PasswordsUnavailable(errors.Unavailable):
 class HttpBasic:
     """Accepts the names and passwords of ``[oslo_middleware]http_basic_auth_user_file``.
 
-    A remembered password is accepted at once, even if its address has sent wrong ones.  Others are checked as often as
-    the guess limit allows, so that guesses take no time from clients that know their password.
+    A remembered password is accepted immediately, even if its address has sent wrong ones.  The guess limit bounds the
+    checks of all others, so that guesses do not slow down clients with the right password.
     """
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
@@ -45,12 +45,12 @@ class HttpBasic:
         self._guess_limit = GuessLimit()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application.
+        """Return the application's response.
 
         Raises:
             Unauthenticated: The password is wrong or missing.
-            TooManyGuesses: It was not checked, because its address has sent too many wrong ones.
-            PasswordsUnavailable: The passwords cannot be read.
+            TooManyGuesses: The password was not checked: its address has sent too many wrong ones.
+            PasswordsUnavailable: The password file cannot be read.
         """
         for name in [name for name in environ if name.startswith(_IDENTITY)]:
             del environ[name]
@@ -64,22 +64,22 @@ class HttpBasic:
         return self._application(environ, start_response)
 
     def _user(self, environ: WSGIEnvironment) -> str:
-        """Return the name whose password the request has; raises as ``__call__``, and OSError or BadFile."""
+        """Return the authenticated name; raises like ``__call__``, and OSError or BadFile."""
         user, password = _credentials(environ)
         if self._passwords.remembers(user, password):
             return user
         address = address_of(environ)
         if seconds := self._guess_limit.seconds_to_wait(address):
             raise TooManyGuesses(seconds)
-        if not self._passwords.are_right(user, password):
+        if not self._passwords.verify(user, password):
             self._guess_limit.count(address)
-            LOG.info("The name or the password that %r sent is wrong", address)
+            LOG.info("Wrong name or password from %r", address)
             raise Unauthenticated(_CHALLENGE)
         return user
 
 
 def _credentials(environ: WSGIEnvironment) -> tuple[str, bytes]:
-    """Return the name and the password of the request; raises Unauthenticated."""
+    """Return name and password of the request; raises Unauthenticated."""
     scheme, _, token = environ.pop("HTTP_AUTHORIZATION", "").strip().partition(" ")
     if scheme.lower() != "basic":
         raise Unauthenticated(_CHALLENGE)

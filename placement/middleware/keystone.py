@@ -1,4 +1,4 @@
-"""Authenticates by tokens, which the Identity service validates; by keystonemiddleware (docs: api-authentication)."""
+"""Authentication by tokens that the Identity service validates, with keystonemiddleware (docs: api-authentication)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class IdentityUnavailable(errors.Unavailable):
 
 
 class _Protocol(auth_token.AuthProtocol):
-    """The middleware, with failures instead of its error documents."""
+    """The middleware, raising failures instead of sending its own error documents."""
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application.
+        """Return the application's response.
 
         Raises:
-            Unauthenticated: The token is not valid.
-            IdentityUnavailable: The Identity service does not answer.
+            Unauthenticated: The token is invalid.
+            IdentityUnavailable: The Identity service does not respond.
         """
         try:
             reply: Iterable[bytes] = super().__call__(environ, start_response)
@@ -48,39 +48,39 @@ class _Protocol(auth_token.AuthProtocol):
             raise IdentityUnavailable() from None
 
     def process_request(self, request: Any) -> Any:
-        """Return a reply for the client, or None once the identity headers are those of the user."""
+        """Set the user's identity headers and return None, or return a response for the client."""
         try:
-            answer = super().process_request(request)
+            response = super().process_request(request)
         except webob.exc.HTTPServiceUnavailable as reason:
             raise IdentityUnavailable from reason
         except webob.exc.HTTPUnauthorized as reason:
             raise Unauthenticated(reason.headers.get("WWW-Authenticate", "")) from None
         if request.service_token and request.user_token_valid:
-            # The scope of the service token has replaced that of the user on whose behalf the service asks.
+            # The middleware has replaced the user's scope with the scope of the service token: restore it.
             request.set_user_headers(request.token_auth.user)
-        return answer
+        return response
 
     def validate_allowed_request(self, request: Any, token: Any) -> None:
-        """Check the access rules of an application credential, which name the service type of an API."""
+        """Check the access rules of an application credential against the service type of the request's API."""
         api = request.environ[API]
-        if api.prefix:  # [keystone_authtoken]service_type is that of the API without prefix
+        if api.prefix:  # [keystone_authtoken]service_type is the type of the API without a prefix
             auth_token.BaseAuthProtocol(None, service_type=api.name).validate_allowed_request(request, token)
         else:
             super().validate_allowed_request(request, token)
 
 
 def keystone(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the middleware as configured; raises StartError if it could not serve a single request."""
+    """Return the configured middleware; raises StartError if it could not serve any request."""
     conf = service.conf
     try:
         protocol = _Protocol(application, {"oslo_config_config": conf})
     except (ClientException, ConfigurationError) as reason:
         raise StartError(f"{SECTION}: {reason}") from reason
-    # Application credentials may be restricted to one service: the middleware has to know which one this is.
+    # Application credentials may be restricted to a service type.
     conf.set_default("service_type", mv.SERVICE_TYPE, group="keystone_authtoken")
     options = conf.keystone_authtoken
     if not (options.auth_type or options.auth_section):
-        raise StartError(f"{SECTION} must tell how to reach the Identity service: auth_type is missing")
+        raise StartError(f"{SECTION} does not say how to reach the Identity service: set auth_type")
     if options.memcached_servers and importlib.util.find_spec("memcache") is None:
         raise StartError(f"{SECTION} memcached_servers: python-memcached is missing: {package.install('keystone')}")
     if finding := find(conf):

@@ -1,4 +1,4 @@
-"""Checks that the Identity service can validate tokens: at start, for /healthcheck?detailed and the upgrade check."""
+"""The check that the Identity service can validate tokens, for the start, /healthcheck?detailed and the doctor."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from oslo_config import cfg
 from oslo_middleware.healthcheck.pluginbase import HealthcheckResult
 
 SECTION = "keystone_authtoken"
-#: Seconds until a request to the Identity service is given up, and how long the result of a check is reused.
+#: Seconds until a request to the Identity service times out; seconds for which the result of a check is reused.
 _TIMEOUT = 5.0
-_REUSED = 30.0
+_REUSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class IdentityFinding:
-    """Why no token can be validated: a sentence for clients of /healthcheck, and details for the operator."""
+    """The reason why no token can be validated."""
 
+    #: The reason, for clients of /healthcheck.
     sentence: str
+    #: Details for the operator.
     details: str
-    #: Whether it may pass by itself.
+    #: Whether the cause may disappear without a change of the configuration.
     transient: bool = False
 
     def __str__(self) -> str:
@@ -32,7 +34,7 @@ class IdentityFinding:
 
 
 def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Return whether the configuration states how to reach the Identity service; the start needs it."""
+    """Return whether the configuration says how to reach the Identity service, as the start requires."""
     for group, options in list_auth_token_opts():
         conf.register_opts(options, group=group)
     return bool(conf[SECTION].auth_type or conf[SECTION].auth_section)
@@ -41,21 +43,21 @@ def is_configured(conf: cfg.ConfigOpts) -> bool:
 def find(conf: cfg.ConfigOpts) -> IdentityFinding | None:
     """Request a token as the service's own user, over a new connection; return None if tokens can be validated."""
     if not is_configured(conf):
-        return IdentityFinding("The Identity service cannot be asked.", "auth_type is missing")
+        return IdentityFinding("The Identity service cannot be queried.", "auth_type is missing")
     try:
         endpoint = _endpoint(conf)
     except exceptions.CatalogException as error:
         return IdentityFinding("The Identity service is not in its own catalog.", str(error))
     except (exceptions.ConnectionError, exceptions.DiscoveryFailure) as error:
-        return IdentityFinding("The Identity service does not answer.", str(error), transient=True)
+        return IdentityFinding("The Identity service does not respond.", str(error), transient=True)
     except (exceptions.Unauthorized, exceptions.Forbidden) as error:
         user = _user(conf)
         return IdentityFinding(f"The Identity service refuses the service's own user{user}.", str(error))
     except exceptions.HttpServerError as error:
-        return IdentityFinding("The Identity service answers with an error.", str(error), transient=True)
+        return IdentityFinding("The Identity service responds with an error.", str(error), transient=True)
     except (exceptions.ClientException, OSError, ValueError) as error:
-        # The last two are of certificates that cannot be read, and of malformed URLs.
-        return IdentityFinding("The Identity service cannot be asked.", str(error))
+        # OSError: an unreadable certificate; ValueError: a malformed URL.
+        return IdentityFinding("The Identity service cannot be queried.", str(error))
     if endpoint is None:
         where = f"region {conf[SECTION].region_name}, interface {conf[SECTION].interface}"
         return IdentityFinding("The Identity service is not in its own catalog.", where)
@@ -75,25 +77,25 @@ def _endpoint(conf: cfg.ConfigOpts) -> str | None:
             timeout=min(options.http_connect_timeout or _TIMEOUT, _TIMEOUT),
             session=http,
         )
-        found: str | None = adapter.Adapter(
+        endpoint: str | None = adapter.Adapter(
             session,
             auth=auth,
             service_type="identity",
             interface=options.interface,
             region_name=options.region_name,
         ).get_endpoint()
-    return found
+    return endpoint
 
 
 def _user(conf: cfg.ConfigOpts) -> str:
-    """Return the name of the service's own user, for a sentence; empty if the configuration has none."""
+    """Return the quoted name of the service's own user after a space; empty if it is not configured."""
     group = conf[conf[SECTION].auth_section or SECTION]
     name = getattr(group, "username", None)
     return f" {name!r}" if name else ""
 
 
 class KeystoneCheck:
-    """A check of /healthcheck.  It asks the Identity service at most twice a minute, however often clients ask."""
+    """A check for /healthcheck that queries the Identity service at most twice a minute."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
@@ -102,11 +104,11 @@ class KeystoneCheck:
         self._finding: IdentityFinding | None = None
 
     def healthcheck(self, _server_port: int) -> HealthcheckResult:
-        """Return the result; while another thread checks, that of the check before."""
+        """Return the result; while another thread runs the check, the previous result."""
         if self._reused_until < time.monotonic() and self._lock.acquire(blocking=False):
             try:
                 self._finding = find(self._conf)
-                self._reused_until = time.monotonic() + _REUSED
+                self._reused_until = time.monotonic() + _REUSE_SECONDS
             finally:
                 self._lock.release()
         if self._finding:

@@ -1,4 +1,4 @@
-"""Gives back what expired leases hold, after a request, so that no daemon is needed (docs: leases)."""
+"""Release of expired leases after a response, so that no daemon is needed (docs: leases)."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 
 class LeaseSweeps:
-    """Has leases swept once in an interval, in the thread that has sent a reply.
+    """Sweeps leases once per interval, in the thread that has sent a response.
 
     Attributes:
-        next_at: When the next reply is to be followed by a sweep, by the monotonic clock.
+        next_at: The monotonic time from which the next response is followed by a sweep.
     """
 
     def __init__(self, database: Database, interval: float) -> None:
-        """Begin an interval, in seconds; 0 for no sweeps."""
+        """Start the first interval of ``interval`` seconds; 0 disables the sweeps."""
         self._sweeper = LeaseSweeper(database)
         self._interval = interval or math.inf
         self.next_at = time.monotonic() + self._interval
 
-    def after(self, reply: Iterable[bytes]) -> Iterable[bytes]:
-        """Return the reply, followed by a sweep."""
-        # Two threads may come here at once: both sweeps are correct.
+    def add_to(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
+        """Return the body of a response with a sweep after its last byte."""
+        # Two threads may get here at once: both sweeps are correct.
         self.next_at = time.monotonic() + self._interval
-        return _Followed(reply, self._sweeper)
+        return _SweepOnClose(chunks, self._sweeper)
 
 
-class _Followed:
-    """A reply; the server closes it when it has sent it (PEP 3333), and then leases are swept."""
+class _SweepOnClose:
+    """The body of a response; sweeps leases when the server closes it, which it does after sending it (PEP 3333)."""
 
-    def __init__(self, reply: Iterable[bytes], sweeper: LeaseSweeper) -> None:
-        self._reply = reply
+    def __init__(self, chunks: Iterable[bytes], sweeper: LeaseSweeper) -> None:
+        self._chunks = chunks
         self._sweeper = sweeper
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._reply)
+        return iter(self._chunks)
 
     def close(self) -> None:
-        """Close the reply, and sweep."""
+        """Close the body, then sweep."""
         try:
-            if close := getattr(self._reply, "close", None):
+            if close := getattr(self._chunks, "close", None):
                 close()
         finally:
             self._sweeper.sweep()

@@ -11,7 +11,7 @@ from placement.http.service import Service
 
 
 def cross_origin(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the application with CORS headers for pages of ``[cors]allowed_origin``, if any are (docs: api-cors)."""
+    """Return the application with CORS headers for the pages of ``[cors]allowed_origin``, if set (docs: api-cors)."""
     if not service.conf.cors.allowed_origin:
         return application
     layered: WSGIApplication = cors.CORS(application, service.conf)
@@ -19,13 +19,13 @@ def cross_origin(application: WSGIApplication, service: Service) -> WSGIApplicat
 
 
 def proxy_headers(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the application as it is behind a proxy that sends Forwarded or X-Forwarded-* (docs: api-locations)."""
+    """Return the application with Forwarded and X-Forwarded-* headers applied, if enabled (docs: api-locations)."""
     if not service.conf.oslo_middleware.enable_proxy_headers_parsing:
         return application
     trusting = http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)
 
     def mounted(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
-        """Return the reply, also where the server leaves out SCRIPT_NAME."""
+        """Return the response; servers may omit SCRIPT_NAME, which the library requires."""
         environ.setdefault("SCRIPT_NAME", "")
         return trusting(environ, start_response)
 

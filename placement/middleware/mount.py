@@ -1,6 +1,6 @@
-"""The entrance of all APIs: finds the API of a path, refuses what is not HTTP, and adds the headers of every reply.
+"""The entry point of all APIs: finds the API of a path, refuses malformed requests, and adds common headers.
 
-Some requests are not HTTP although a web server passes them on, and some the server has cut.
+Web servers pass on some requests that are not valid HTTP, and some that they have truncated.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from placement.middleware.health import PATH as HEALTH
 from placement.middleware.health import Health
 from placement.middleware.lease_sweeps import LeaseSweeps
 
-#: On every reply: a browser does not take another document for a page.
+#: Headers of every response: browsers must not guess that a document is a page.
 _HEADERS: Headers = (("x-content-type-options", "nosniff"),)
 
-#: A header may hold a tab.
+#: Control characters except the tab, which headers may contain.
 _CONTROL = re.compile("[\0-\x08\x0a-\x1f\x7f]")
 _PROTOCOL = re.compile(r"HTTP/\d(\.\d)?", re.ASCII)
 _METHOD = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-#: Every server passes these on; uWSGI leaves out those for which it has no room.
+#: Keys that every server sets; uWSGI omits those that do not fit in its buffer.
 _ALWAYS_PASSED = frozenset(("PATH_INFO", "QUERY_STRING", "SERVER_PROTOCOL"))
 
 
 class Mount:
-    """Leaves the API in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
+    """Stores the API of a request in the environ, and moves its prefix from PATH_INFO to SCRIPT_NAME.
 
-    So all layers further in see the paths of the API, its links begin where it is mounted, and a failure has its form.
+    Inner layers then see paths relative to the API, links start with its prefix, and failures are rendered in its form.
     """
 
     def __init__(
@@ -49,34 +49,36 @@ class Mount:
         service: Service,
         check_host: Callable[[WSGIEnvironment], None] | None = None,
     ) -> None:
-        """Take the application.
+        """Index the APIs of the service by prefix; exactly one must have the empty prefix.
 
         Args:
-            check_host: Raises a Failure for a request that names a host which is not served; None if all are.
+            application: The next layer.
+            service: The service, with its APIs.
+            check_host: Raises a Failure for a host that is not served; None if every host is.
 
         Raises:
-            StartError: Two APIs have the same prefix.  Exactly one must have none.
+            StartError: Two APIs have the same prefix.
         """
         self._application = application
         self._health = Health(application, service)
         self._check_host = check_host
-        self._longest_query = service.conf.api.max_query_length
+        self._max_query_length = service.conf.api.max_query_length
         by_prefix: dict[str, Api] = {}
         for api in service.apis:
             if other := by_prefix.get(api.prefix):
                 raise StartError(f'The APIs {other.name} and {api.name} have the same prefix, "{api.prefix}".')
             by_prefix[api.prefix] = api
         self._root = by_prefix.pop("")
-        # /a/b goes before /a.
+        # Longest prefix first: /a/b before /a.
         self._prefixed = sorted(by_prefix.values(), key=lambda api: len(api.prefix), reverse=True)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application, or of the health checks.
+        """Return the response of the application or of the health checks.
 
-        400 for control characters, 414 for a path or a query that was cut.
+        Responds with 400 to malformed requests, and with 414 if the server has truncated the path or the query.
         """
         environ[API] = self._root
-        path = environ.get("PATH_INFO", "")  # uWSGI leaves out what it has no room for
+        path = environ.get("PATH_INFO", "")  # may be missing, see _ALWAYS_PASSED
         for api in self._prefixed:
             if path.startswith(api.prefix) and path[len(api.prefix) :][:1] in ("", "/"):
                 environ[API] = api
@@ -92,28 +94,28 @@ class Mount:
             return start_response(status, sent.items(), *exc_info)
 
         try:
-            _check_syntax(environ, self._longest_query)
+            _check_syntax(environ, self._max_query_length)
             if self._check_host:
                 self._check_host(environ)
         except errors.Failure as failure:
             return respond(failure, environ, start)
-        if environ["PATH_INFO"] == HEALTH and self._health.is_asked(environ):
+        if environ["PATH_INFO"] == HEALTH and self._health.applies(environ):
             return self._health(environ, start)
         return self._application(environ, start)
 
 
-def _check_syntax(environ: WSGIEnvironment, longest_query: int) -> None:
-    """Raise a failure if the request is not HTTP, or was cut."""
+def _check_syntax(environ: WSGIEnvironment, max_query_length: int) -> None:
+    """Raise NotWellFormed if the request is not valid HTTP, and TooLong if the server has truncated it."""
     failure: errors.Failure | None = None
     if not environ.keys() >= _ALWAYS_PASSED:
-        failure = errors.TooLong(most=longest_query)
+        failure = errors.TooLong(most=max_query_length)
     else:
         sent = environ["QUERY_STRING"] + (environ.get("CONTENT_TYPE") or "")
         for name, value in environ.items():
             if name.startswith("HTTP_"):
                 sent += value
-        sound = _METHOD.fullmatch(environ["REQUEST_METHOD"]) and _PROTOCOL.fullmatch(environ["SERVER_PROTOCOL"])
-        if not sound or _CONTROL.search(sent):
+        valid = _METHOD.fullmatch(environ["REQUEST_METHOD"]) and _PROTOCOL.fullmatch(environ["SERVER_PROTOCOL"])
+        if not valid or _CONTROL.search(sent):
             failure = NotWellFormed()
     if failure is not None:
         environ.setdefault("PATH_INFO", "")
@@ -122,9 +124,9 @@ def _check_syntax(environ: WSGIEnvironment, longest_query: int) -> None:
 
 
 def _hang_up(environ: WSGIEnvironment) -> None:
-    """End the connection where uWSGI would begin the reply with what the client sent instead of the HTTP version.
+    """Shut the connection down if uWSGI would start the response with the client's text instead of an HTTP version.
 
-    The socket is not closed: another connection could get its number before uWSGI writes the reply.
+    The socket is not closed: another connection could reuse its file descriptor before uWSGI writes the response.
     """
     uwsgi = sys.modules.get("uwsgi")
     if uwsgi is not None and not _PROTOCOL.fullmatch(environ.get("SERVER_PROTOCOL", "HTTP/1.0")):
@@ -133,14 +135,14 @@ def _hang_up(environ: WSGIEnvironment) -> None:
 
 
 class Dispatch:
-    """The innermost of the shared layers: passes a request to the application of its API."""
+    """The innermost shared layer, which passes a request to the application of its API."""
 
     def __init__(self, applications: dict[str, WSGIApplication], sweeps: LeaseSweeps) -> None:
-        """Take the applications by the prefix of their API, and what follows a reply."""
+        """Keep the applications by prefix of their API, and the lease sweeps to run after responses."""
         self._applications = applications
         self._sweeps = sweeps
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the API that ``Mount`` has found."""
-        reply = self._applications[environ[API].prefix](environ, start_response)
-        return reply if time.monotonic() < self._sweeps.next_at else self._sweeps.after(reply)
+        """Return the response of the API that ``Mount`` has found."""
+        chunks = self._applications[environ[API].prefix](environ, start_response)
+        return chunks if time.monotonic() < self._sweeps.next_at else self._sweeps.add_to(chunks)

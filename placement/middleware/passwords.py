@@ -1,4 +1,4 @@
-"""Names and passwords of a file that ``htpasswd -B`` writes."""
+"""Password checks against a file written by ``htpasswd -B``."""
 
 from __future__ import annotations
 
@@ -12,97 +12,99 @@ from typing import IO
 
 import bcrypt
 
-#: Seconds that a right password is remembered after its last use.
-REMEMBERED = 300.0
+#: Seconds for which a verified password is remembered after its last use.
+REMEMBER_SECONDS = 300.0
 #: Bytes of a password that bcrypt reads.
-_LONGEST = 72
-#: bcrypt accepts costs from 4 to 31, and no salt whose last character has bits beyond the 128th.
+_MAX_PASSWORD_BYTES = 72
+#: A bcrypt digest: costs are 4 to 31, and the last character of a salt has no bits beyond the 128th.
 _DIGEST = re.compile(r"\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{21}[.Oeu][./A-Za-z0-9]{31}")
-#: The cost of the check of an unknown name if the file is empty; ``htpasswd -B`` uses 5 and bcrypt 12.
-_USUAL_COST = 12
+#: The cost for unknown names if the file is empty: the default of bcrypt; ``htpasswd -B`` uses 5.
+_DEFAULT_COST = 12
 Signature = tuple[int, int, int]
 
 
 class BadFile(Exception):
-    """The file holds something else than names and bcrypt digests."""
+    """The file contains something other than names with bcrypt digests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """A file as it was read: its digests by name, and the passwords that were right since."""
+    """The contents of one version of the file, and the passwords verified against it."""
 
     signature: Signature
+    #: bcrypt digests by name.
     digests: dict[str, bytes]
+    #: The highest cost of a digest.
     cost: int
-    #: For each name a keyed hash of the password, and when it is forgotten.
-    right: dict[str, tuple[bytes, float]] = field(default_factory=dict)
+    #: By name, the keyed hash of a verified password and its expiry (monotonic clock).
+    verified: dict[str, tuple[bytes, float]] = field(default_factory=dict)
 
 
 class Passwords:
-    """Checks passwords against a file.  Threads share it.
+    """Checks passwords against a file; thread-safe.
 
-    A changed file takes effect at once: each check compares its inode, size and time of change.  bcrypt is slow on
-    purpose, so a right password is remembered for some minutes, as a hash under a key of this process, and forgotten
-    when the file changes.
+    A changed file takes effect immediately: each check compares inode, size and modification time.  bcrypt is slow on
+    purpose, so a verified password is remembered for some minutes, as a hash keyed with a secret of this process, and
+    forgotten when the file changes.
     """
 
     def __init__(self, path: str) -> None:
         """Raises OSError if the file cannot be read, and BadFile."""
         self._path = path
         self._key = os.urandom(32)
-        with open(path, "rb") as opened:
-            self._contents = _read(opened, strict=True)
+        with open(path, "rb") as file:
+            self._contents = _read(file, strict=True)
 
     def remembers(self, name: str, password: bytes) -> bool:
-        """Return whether the password was right some minutes ago; this takes microseconds.
+        """Return whether the password was verified in the last minutes; takes microseconds.
 
         Raises OSError if the file cannot be read, and BadFile.
         """
         contents = self._current()
-        digest, until = contents.right.get(name, (b"", 0.0))
+        digest, expiry = contents.verified.get(name, (b"", 0.0))
         hashed = self._hashed(password)
-        if not hmac.compare_digest(digest, hashed) or until < time.monotonic():
+        if not hmac.compare_digest(digest, hashed) or expiry < time.monotonic():
             return False
-        contents.right[name] = hashed, time.monotonic() + REMEMBERED
+        contents.verified[name] = hashed, time.monotonic() + REMEMBER_SECONDS
         return True
 
-    def are_right(self, name: str, password: bytes) -> bool:
-        """Return whether the file has this password for the name.
+    def verify(self, name: str, password: bytes) -> bool:
+        """Return whether the file contains this password for the name.
 
-        Every wrong password takes the same time, whether the file has the name or not: that of the highest cost in the
-        file.  Raises OSError if the file cannot be read, and BadFile.
+        Every wrong password takes the time of the highest cost in the file, even for an unknown name, so that response
+        times reveal no names.  Raises OSError if the file cannot be read, and BadFile.
         """
         contents = self._current()
-        if len(password) > _LONGEST or b"\0" in password:
-            return False  # bcrypt would cut it
+        if len(password) > _MAX_PASSWORD_BYTES or b"\0" in password:
+            return False  # bcrypt would truncate it
         digest = contents.digests.get(name)
         if digest is None:
             bcrypt.checkpw(password, _decoy(contents.cost))
             return False
         if bcrypt.checkpw(password, digest):
-            contents.right[name] = self._hashed(password), time.monotonic() + REMEMBERED
+            contents.verified[name] = self._hashed(password), time.monotonic() + REMEMBER_SECONDS
             return True
-        # Each cost takes twice the time of the one below, so these checks add up to one of the highest cost.
+        # Each cost takes twice the time of the next lower one, so these checks add up to one of the highest cost.
         for cost in range(_cost(digest), contents.cost):
             bcrypt.checkpw(password, _decoy(cost))
         return False
 
     def _current(self) -> _Contents:
         contents = self._contents
-        with open(self._path, "rb") as opened:
-            if _signature(opened) != contents.signature:
-                contents = self._contents = _read(opened)
+        with open(self._path, "rb") as file:
+            if _signature(file) != contents.signature:
+                contents = self._contents = _read(file)
         return contents
 
     def _hashed(self, password: bytes) -> bytes:
         return hashlib.blake2b(password, key=self._key).digest()
 
 
-def _read(opened: IO[bytes], *, strict: bool = False) -> _Contents:
-    """Return the contents of the file; entries other than bcrypt raise BadFile if ``strict``, and are else left out."""
-    signature = _signature(opened)
+def _read(file: IO[bytes], *, strict: bool = False) -> _Contents:
+    """Return the contents of the file; skip entries other than bcrypt, or raise BadFile for them if ``strict``."""
+    signature = _signature(file)
     try:
-        lines = [line.strip() for line in opened.read().decode().splitlines()]
+        lines = [line.strip() for line in file.read().decode().splitlines()]
     except UnicodeDecodeError as error:
         raise BadFile(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     digests: dict[str, bytes] = {}
@@ -114,11 +116,11 @@ def _read(opened: IO[bytes], *, strict: bool = False) -> _Contents:
             digests.setdefault(name, digest.encode())
         elif strict:
             raise BadFile(f"has no bcrypt digest for {name!r}: htpasswd needs -B")
-    return _Contents(signature, digests, max(map(_cost, digests.values()), default=_USUAL_COST))
+    return _Contents(signature, digests, max(map(_cost, digests.values()), default=_DEFAULT_COST))
 
 
-def _signature(opened: IO[bytes]) -> Signature:
-    status = os.fstat(opened.fileno())
+def _signature(file: IO[bytes]) -> Signature:
+    status = os.fstat(file.fileno())
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -127,5 +129,5 @@ def _cost(digest: bytes) -> int:
 
 
 def _decoy(cost: int) -> bytes:
-    """Return a digest of the given cost that no password has."""
+    """Return a digest of the given cost that matches no password."""
     return bcrypt.gensalt(cost) + b"." * 31

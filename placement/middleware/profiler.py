@@ -1,4 +1,4 @@
-"""Profiles and traces of requests; both are off unless configured (docs: layers, configuration)."""
+"""Profiles and traces of requests, both off by default (docs: layers, configuration)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VARIABLE = "OS_WSGI_PROFILER"
 
 
 def traced(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the application, traced by osprofiler if that is installed and ``[profiler]enabled``."""
+    """Return the application, traced by osprofiler if it is installed and ``[profiler]enabled`` is true."""
     try:
         from osprofiler import initializer, opts, sqlalchemy, web
     except ImportError:
@@ -30,7 +30,7 @@ def traced(application: WSGIApplication, service: Service) -> WSGIApplication:
     options = service.conf.profiler
     if not options.enabled:
         return application
-    # If its backend cannot be used, osprofiler logs that and traces nothing.
+    # If the backend is unusable, osprofiler logs an error and traces nothing.
     initializer.init_from_conf(service.conf, {}, PROJECT, PROJECT, socket.gethostname())
     if options.trace_sqlalchemy:
         for engine in {service.database.engine, service.database.reading_engine}:
@@ -40,17 +40,17 @@ def traced(application: WSGIApplication, service: Service) -> WSGIApplication:
 
 
 def profiled(application: WSGIApplication, _service: Service) -> WSGIApplication:
-    """Return the application; it writes a profile of each request to the directory in $OS_WSGI_PROFILER."""
+    """Return the application, writing a profile of each request to the directory $OS_WSGI_PROFILER if it is set."""
     directory = os.environ.get(VARIABLE, "").strip()
     if not directory:
         return application
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise StartError(f"${VARIABLE}: {directory} is no directory to write to")
+        raise StartError(f"${VARIABLE}: {directory} is not a writable directory")
     return _Profiled(application, directory)
 
 
 class _Profiled:
-    """Profiles one request at a time: Python has one profiler."""
+    """Profiles one request at a time: Python supports only one active profiler."""
 
     def __init__(self, application: WSGIApplication, directory: str) -> None:
         self._application = application
@@ -58,21 +58,21 @@ class _Profiled:
         self._lock = threading.Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application."""
-        request = _words(environ)  # layers further in move the prefix of an API out of PATH_INFO
+        """Return the application's response."""
+        name = _file_name(environ)  # inner layers move the prefix of an API out of PATH_INFO
         with self._lock:
             profile, began = cProfile.Profile(), time.time()
-            answer: Iterable[bytes] = profile.runcall(self._application, environ, start_response)
-            profile.dump_stats(os.path.join(self._directory, f"{request}.{_suffix(began, time.time())}"))
-        return answer
+            chunks: Iterable[bytes] = profile.runcall(self._application, environ, start_response)
+            profile.dump_stats(os.path.join(self._directory, f"{name}.{_suffix(began, time.time())}"))
+        return chunks
 
 
-def _words(environ: WSGIEnvironment) -> str:
-    """Return the method and the path, as they can stand in a file name: ``GET.resource_providers``."""
+def _file_name(environ: WSGIEnvironment) -> str:
+    """Return method and path in a form that is safe in file names: ``GET.resource_providers``."""
     words = re.findall(r"[\w-]+", environ.get("PATH_INFO", ""), flags=re.ASCII) or ["root"]
     return f"{re.sub('[^A-Z]', '', environ['REQUEST_METHOD'])}.{'.'.join(words)}"[:150]
 
 
 def _suffix(began: float, ended: float) -> str:
-    """Return how long the request took, and when: ``12ms.1790000000.123456.prof``."""
+    """Return the duration and the start of the request: ``12ms.1790000000.123456.prof``."""
     return f"{(ended - began) * 1000:.0f}ms.{began:.6f}.prof"

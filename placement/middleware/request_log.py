@@ -1,8 +1,8 @@
-"""Gives every request an id, and logs one line when its reply begins.
+"""Request ids, and the request log: one line when a response begins.
 
-The line has level INFO, in the form that operators of OpenStack Placement know.  A slow request is logged at level
-WARNING, and its line ends with the timings of its parts.  Both lines carry the same facts by name, for formatters that
-write them so (``use_json``).
+The line has level INFO and the format of OpenStack Placement.  A slow request is logged at level WARNING, with the
+timings of its parts at the end of the line.  Log records also carry the facts by name, for structured formatters
+(``use_json``).
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from placement.http.service import Service
 
 LOG = logging.getLogger(__name__)
 
-#: Characters that could end a line or its quotes.
+#: Characters that could end a line or a quoted string.
 _UNFIT = re.compile("[^!#-~]")
 _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
 class RequestLog:
-    """Sets ids and the Accept header, and writes the log (docs: api-accept, api-request-ids, layers)."""
+    """Sets request ids and a default Accept header, and writes the log (docs: api-accept, api-request-ids, layers)."""
 
     def __init__(self, application: WSGIApplication, service: Service) -> None:
         self._application = application
-        #: Seconds from which on a request is slow; 0 for never.
+        #: Seconds from which a request counts as slow; 0 disables the warning.
         self._slow: float = service.conf.api.slow_request_threshold
         if self._slow:
             TIMINGS.connect()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the reply of the application, with the id of the request in its headers."""
+        """Return the application's response, with the id of the request in its headers."""
         began = time.perf_counter()
         if self._slow:
             TIMINGS.begin()
@@ -50,8 +50,8 @@ class RequestLog:
         global_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
         environ[GLOBAL_REQUEST_ID] = global_id if global_id and _GLOBAL_ID.fullmatch(global_id) else None
         if environ.get("HTTP_ACCEPT", "*/*").strip() in ("", "*/*"):
-            environ["HTTP_ACCEPT"] = JSON  # all layers further in rely on it
-        # Log lines show the ids of the newest context of the thread.
+            environ["HTTP_ACCEPT"] = JSON  # inner layers rely on it
+        # Log lines show the ids of the thread's newest context.
         RequestContext(request_id=request_id, global_request_id=environ[GLOBAL_REQUEST_ID], overwrite=True)
         if LOG.isEnabledFor(logging.DEBUG):
             LOG.debug("Starting request: %s", _request_line(environ))
@@ -68,7 +68,7 @@ class RequestLog:
 
     def _write(self, environ: WSGIEnvironment, status: str, headers: list[tuple[str, str]], seconds: float) -> None:
         """Log the line of a request."""
-        # A request that was asked to wait is not slow for that.
+        # Waiting at the client's request does not count as slow.
         slow = 0 < self._slow <= seconds - TIMINGS.seconds("wait")
         level = logging.WARNING if slow else logging.INFO
         if not LOG.isEnabledFor(level):
@@ -92,39 +92,39 @@ class RequestLog:
             line += "".join(f" {name}: {fact}" for name, fact in environ[SEARCH].items())
         if slow:
             facts["parts"] = timings = TIMINGS.totals()
-            line += f" seconds: {seconds:.3f} parts: {', '.join(map(_in_words, timings.items())) or '-'}"
+            line += f" seconds: {seconds:.3f} parts: {', '.join(map(_format_timing, timings.items())) or '-'}"
         LOG.log(level, line, extra={"extra": facts})
 
 
-def _in_words(timing: tuple[str, Mapping[str, float]]) -> str:
-    """Return ``sql 0.412 in 9``; without the number if the part ran once."""
+def _format_timing(timing: tuple[str, Mapping[str, float]]) -> str:
+    """Return name, seconds and runs of a part: ``sql 0.412 in 9``; the number of runs is omitted if it is 1."""
     name, total = timing
     times = f" in {total['times']}" if total["times"] > 1 else ""
     return f"{name} {total['seconds']:.3f}{times}"
 
 
 def _request_line(environ: WSGIEnvironment) -> str:
-    """Return client, method and URI: ``192.0.2.1 "GET /usages?project_id=x"``; no text of a client can end it early."""
+    """Return client, method and URI, escaped: ``192.0.2.1 "GET /usages?project_id=x"``."""
     path = quote((environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1"))
     query = environ.get("QUERY_STRING")
     uri = f"{path}?{_UNFIT.sub(_escaped, query)}" if query else path
-    # The address may list several proxies between the client and the trusted one.
+    # REMOTE_ADDR may list several proxies between the client and the trusted one.
     client = environ.get("REMOTE_ADDR", "-").replace('"', "%22")
     return f'{client} "{_UNFIT.sub(_escaped, environ["REQUEST_METHOD"])} {uri}"'
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"%{ord(found[0]):02X}"
+def _escaped(match: re.Match[str]) -> str:
+    return f"%{ord(match[0]):02X}"
 
 
 class _Timings(threading.local):
-    """Seconds and runs of each part of the current request so far; a thread serves one request at a time."""
+    """Seconds and number of runs of each part of the thread's current request."""
 
     def __init__(self) -> None:
         self._timings: dict[str, tuple[float, int]] = {}
 
     def connect(self) -> None:
-        """Start to collect timings."""
+        """Start collecting timings."""
         signals.timing.connect(self._add)
         signals.retried.connect(self._add_retry)
 
@@ -134,11 +134,11 @@ class _Timings(threading.local):
         signals.retried.disconnect(self._add_retry)
 
     def begin(self) -> None:
-        """Forget the timings of the request before."""
+        """Discard the timings of the previous request."""
         self._timings = {}
 
     def seconds(self, name: str) -> float:
-        """Return the seconds of a part; 0 if it did not run."""
+        """Return the seconds spent in a part; 0 if it did not run."""
         return self._timings.get(name, (0.0, 0))[0]
 
     def totals(self) -> dict[str, dict[str, float | int]]:
@@ -148,8 +148,8 @@ class _Timings(threading.local):
         }
 
     def _add(self, name: str, seconds: float) -> None:
-        before, times = self._timings.get(name, (0.0, 0))
-        self._timings[name] = (before + seconds, times + 1)
+        total, times = self._timings.get(name, (0.0, 0))
+        self._timings[name] = (total + seconds, times + 1)
 
     def _add_retry(self, cause: signals.RetryCause) -> None:
         self._add(f"retry after {cause}", 0.0)

@@ -1,4 +1,4 @@
-"""The policy files, checked before oslo.policy reads them, so that errors in them are reported."""
+"""Policy files, checked before oslo.policy reads them so that mistakes are reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from oslo_policy import policy
 LOG = logging.getLogger(__name__)
 
 _GROUP = "oslo_policy"
-#: The check "!", which refuses every caller; oslo.policy puts it in the place of a check that it cannot parse.
+#: The check "!", which refuses every caller; oslo.policy substitutes it for a check that it cannot parse.
 _NEVER = re.compile(r"(?<![^\s()\[\],'\"])!(?![^\s()\[\],'\"])")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 
@@ -24,20 +24,20 @@ _REFERENCE = re.compile(r"\brule:([^\s()]+)")
 def read(conf: cfg.ConfigOpts) -> dict[str, tuple[str, Any]]:
     """Return the rules of all files by name, each with the path of its file.
 
-    A file that the configuration names must exist; the default one need not.
+    A file that the configuration names must exist; the default file need not.
 
     Raises:
-        ValueError: A file cannot be used; a sentence that names it.
+        ValueError: A file cannot be used; the message contains its path.
     """
     return {name: (path, rule) for path in paths(conf) for name, rule in _rules(path).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyMistake:
-    """What is most likely a mistake in a policy file, but does not prevent the start."""
+    """A likely mistake in a policy file that does not prevent the start."""
 
     sentence: str
-    #: Whether it refuses callers that the rule is to allow.
+    #: Whether it refuses callers that the rule should allow.
     refuses: bool = False
 
 
@@ -47,11 +47,11 @@ def mistakes(
     """Yield the mistakes in the policy files.
 
     Args:
-        written: What :func:`read` returned.
-        parsed: The same rules, as oslo.policy parsed them.
-        known: The names of the rules of this service.
+        written: The rules and their files, from :func:`read`.
+        parsed: The same rules, parsed by oslo.policy.
+        known: The names of the service's rules.
     """
-    referred = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
+    referenced = {name for _, rule in written.values() for name in _REFERENCE.findall(str(rule))}
     for name, (path, rule) in written.items():
         if not rule:
             sentence = f'{path}: the rule "{name}" is empty and allows every caller: write "@" if that is intended'
@@ -59,24 +59,24 @@ def mistakes(
         elif name in parsed and len(_NEVER.findall(str(parsed[name].check))) > len(_NEVER.findall(str(rule))):
             sentence = f'{path}: the rule "{name}" cannot be parsed, and its invalid checks refuse every caller: {rule}'
             yield PolicyMistake(sentence, refuses=True)
-        if name not in known and name not in referred:
+        if name not in known and name not in referenced:
             nearest = difflib.get_close_matches(name, known, 1)
             hint = f'; did you mean "{nearest[0]}"?' if nearest else ""
-            yield PolicyMistake(f'{path}: "{name}" is no rule of this service{hint}')
+            yield PolicyMistake(f'{path}: the service does not define the rule "{name}"{hint}')
 
 
-def report(found: Iterable[PolicyMistake]) -> None:
+def report(mistakes: Iterable[PolicyMistake]) -> None:
     """Log the mistakes."""
-    for mistake in found:
+    for mistake in mistakes:
         LOG.log(logging.ERROR if mistake.refuses else logging.WARNING, "%s", mistake.sentence)
 
 
 def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Yield the files in the order of reading, in which later rules override earlier ones; raises ValueError."""
+    """Yield the files in the order of reading: later rules override earlier ones.  Raises ValueError."""
     options = conf[_GROUP]
-    found = conf.find_file(options.policy_file)
-    if found:
-        yield found
+    policy_file = conf.find_file(options.policy_file)
+    if policy_file:
+        yield policy_file
     elif _is_set(conf, "policy_file"):
         raise ValueError(f"{options.policy_file} does not exist")
     for name in options.policy_dirs:
@@ -84,27 +84,27 @@ def paths(conf: cfg.ConfigOpts) -> Iterator[str]:
         if directory and not os.path.isdir(directory):
             raise ValueError(f"{directory} is not a directory")
         if directory:
-            yield from (os.path.join(directory, each) for each in _visible(directory))
+            yield from (os.path.join(directory, file) for file in _visible(directory))
         elif _is_set(conf, "policy_dirs"):
             LOG.warning("[%s]policy_dirs: %s does not exist", _GROUP, name)
 
 
 def _visible(directory: str) -> list[str]:
     """Return the names of the files that oslo.policy reads in the directory."""
-    return sorted(each.name for each in os.scandir(directory) if each.is_file() and not each.name.startswith("."))
+    return sorted(entry.name for entry in os.scandir(directory) if entry.is_file() and not entry.name.startswith("."))
 
 
 def _is_set(conf: cfg.ConfigOpts, option: str) -> bool:
-    """Whether the option was set, and is not the default."""
-    found = conf.get_location(option, _GROUP)
-    return found is not None and found.location.is_user_controlled
+    """Return whether the operator has set the option."""
+    location = conf.get_location(option, _GROUP)
+    return location is not None and location.location.is_user_controlled
 
 
 def _rules(path: str) -> dict[str, Any]:
     """Return the rules of a file by name; raises ValueError."""
     try:
-        with open(path, encoding="utf-8") as opened:
-            rules = policy.parse_file_contents(opened.read())
+        with open(path, encoding="utf-8") as file:
+            rules = policy.parse_file_contents(file.read())
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -114,21 +114,21 @@ def _rules(path: str) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path} is not valid YAML: {error}") from None
     if not isinstance(rules, dict):
-        raise ValueError(f"{path} must map names to rules, and is a {type(rules).__name__}")
+        raise ValueError(f"{path} must map names to rules, but is a {type(rules).__name__}")
     for name, rule in rules.items():
         if not isinstance(name, str):
-            raise ValueError(f"{path}: {name!r} is not a name of a rule")
+            raise ValueError(f"{path}: {name!r} is not the name of a rule")
         if not _is_rule(rule):
             raise ValueError(f'{path}: the rule "{name}" is neither a string nor a list of strings')
     return rules
 
 
 def _is_rule(rule: Any) -> bool:
-    """Whether a value is a rule: a string, or in the old syntax a list of checks or of lists of checks."""
+    """Return whether a value is a rule: a string, or in the old syntax a list of checks or of lists of checks."""
     if isinstance(rule, str):
         return True
     alternatives = rule if isinstance(rule, list) else [None]
     return all(
-        isinstance(each, str) or (isinstance(each, list) and all(isinstance(check, str) for check in each))
-        for each in alternatives
+        isinstance(item, str) or (isinstance(item, list) and all(isinstance(check, str) for check in item))
+        for item in alternatives
     )

@@ -1,4 +1,4 @@
-"""The table of rules of the Placement API, and how rules are written."""
+"""The policy rules of the Placement API, and functions that declare rules."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from oslo_policy import policy
 
 _PROJECT = ["project"]
-#: The check of most rules.
+#: The default check of most rules.
 ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 
 
 def _base(name: str, check_str: str, description: str, scope_types: list[str] | None = None) -> policy.RuleDefault:
-    """Return a rule whose old default is valid, too, while ``[oslo_policy]enforce_new_defaults`` is off."""
+    """Return a rule that also accepts its old default while ``[oslo_policy]enforce_new_defaults`` is off."""
     old = policy.DeprecatedRule(
         name=name,
         check_str="role:admin",
-        deprecated_reason="Specific roles replace the administrator, who was allowed to do everything.",
+        deprecated_reason="More specific roles replace the administrator role, which allowed everything.",
         deprecated_since="1.0.0",
     )
     return policy.RuleDefault(name, check_str, description, scope_types=scope_types, deprecated_rule=old)
@@ -43,7 +43,7 @@ _BASE = [
 def documented(
     name: str, description: str, *operations: str, check: str = ADMIN_OR_SERVICE
 ) -> policy.DocumentedRuleDefault:
-    """Return a rule for operations, each as ``GET /traits/{name}``."""
+    """Return a rule for operations such as ``GET /traits/{name}``."""
     where: list[Any] = []
     for operation in operations:
         method, path = operation.split()
@@ -91,7 +91,7 @@ RULES: list[policy.RuleDefault] = [
     _rule("resource_providers:usages", "Show usages.", "GET /resource_providers/{uuid}/usages"),
     _rule(
         "usages",
-        "Show the usages of a project, and of a user in it.",
+        "Show the usages of a project, or of a user in a project.",
         "GET /usages",
         check="rule:admin_or_project_reader_or_service_api",
     ),

@@ -1,1 +1,1 @@
-"""Import paths of our fixtures for tests of other projects; our own tests are in the repository's tests/."""
+"""The import path of the fixtures for tests of other projects; the service's own tests are in tests/."""

@@ -1,11 +1,11 @@
 """Traces with OpenTelemetry (docs/observability.rst, ADR 53).
 
-    provider     the exporters that the environment names, and the provider of this process
-    requests     the layer: a span for each request, which continues the trace of the client
-    inner_spans  the spans and events within a request, from the instrumentation events of the layers below
+    provider     the exporters and the tracer of this process
+    requests     the layer that creates a span for each request, which continues the client's trace
+    inner_spans  spans and events within a request, created from instrumentation events
     log_records  the ids of trace and span in log lines
 
-Nothing here imports OpenTelemetry unless the environment asks for traces.
+OpenTelemetry is not imported unless the environment enables traces.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 DISABLED = "OTEL_SDK_DISABLED"
 
 
-def asked_by(environment: Mapping[str, str] = os.environ) -> str | None:
-    """Return the name of the variable that asks for traces; None if none does."""
+def enabling_variable(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the name of the environment variable that enables traces; None if they are disabled."""
     if environment.get(DISABLED, "").strip().lower() == "true":
         return None
-    # By the specification, a variable that is empty counts as unset.
+    # The specification treats an empty variable as unset.
     if exporters := environment.get(EXPORTERS, "").strip().lower():
         return None if exporters == "none" else EXPORTERS
     return next((name for name in ENDPOINTS if environment.get(name, "").strip()), None)
 
 
 def with_spans(application: WSGIApplication, service: Service) -> WSGIApplication:
-    """Return the application, with a span for each request if the environment asks for traces.
+    """Return the application with a span for each request if the environment enables traces.
 
-    If that is not possible, because something is not installed or a variable is wrong, that is logged, and nothing is
-    traced: variables such as these are often set for all services of a host.
+    If a package is missing or a variable is invalid, log a warning and return the application without traces: these
+    variables are often set for all services of a host.
     """
-    variable = asked_by()
+    variable = enabling_variable()
     if variable is None:
         return application
     reason = ""
@@ -50,11 +50,11 @@ def with_spans(application: WSGIApplication, service: Service) -> WSGIApplicatio
 
         provider.choose_exporters()
     except ModuleNotFoundError as error:
-        reason = f"{error}. To install what is missing: {package.install('opentelemetry')}"
-    except Exception as error:  # another library may raise anything for what a variable says
+        reason = f"{error}. To install it: {package.install('opentelemetry')}"
+    except Exception as error:  # libraries may raise anything for an invalid variable
         reason = str(error)
-    if reason:  # logged here because oslo.log appends the exception that is being handled
-        LOG.warning("$%s is set, and nothing is traced: %s", variable, reason)
+    if reason:  # outside the except clause, where oslo.log would append the exception
+        LOG.warning("$%s is set, but nothing is traced: %s", variable, reason)
         return application
     inner_spans.connect(service.database)
     log_records.start(in_message=not ("use_json" in service.conf and service.conf.use_json))

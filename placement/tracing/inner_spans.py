@@ -1,7 +1,7 @@
-"""What happens within a request, as spans and events: from the instrumentation events (``placement/signals.py``).
+"""Spans and events within a request, created from instrumentation events (``placement/signals.py``).
 
-The parts of a request have the names that the line of a slow request has.  Statements are spans of their part.  Where
-no span is recorded - the sampler left the request out, or there is none - nothing is done.
+The parts of a request have the same names as in the log line of a slow request, and statements are child spans of their
+part.  Without a recording span - outside requests, or if the sampler dropped the request - nothing is recorded.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from placement import signals
 from placement.db.database import Database
 from placement.tracing import provider
 
-#: The part "sql" is the COMMIT: statements are published by themselves.
+#: The part "sql" is the COMMIT; statements are published as separate events.
 _COMMIT = "sql"
 
 
 class _Open(threading.local):
-    """The parts of this thread's request that have begun, the innermost last; None for one without a span."""
+    """The open parts of this thread's request, innermost last; None for a part without a span."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[trace.Span, Token[Context]] | None] = []
 
 
 _OPEN = _Open()
-#: What the spans of statements say about the database.
+#: Attributes of the database for the spans of statements.
 _database: dict[str, str | int] = {}
 
 
 def connect(database: Database) -> None:
-    """Subscribe to the events; the statements are those of this database."""
+    """Subscribe to the events, including the statements of this database."""
     url = database.url
-    told = {
+    attributes = {
         "db.system.name": url.get_backend_name(),
         "db.namespace": url.database,
         "server.address": url.host,
         "server.port": url.port,
     }
     _database.clear()
-    _database.update({name: value for name, value in told.items() if value})
+    _database.update({name: value for name, value in attributes.items() if value})
     for signal, listener in _SUBSCRIPTIONS:
         signal.connect(listener)
-    # An instrumentation of SQLAlchemy, such as opentelemetry-instrument loads, has spans for statements itself.
+    # An instrumentation of SQLAlchemy, as loaded by opentelemetry-instrument, creates its own spans for statements.
     if not _instrumented():
         database.publish_statements()
         signals.executed.connect(_executed)

@@ -12,16 +12,16 @@ from placement.log import OneLineRecord
 
 
 def start(*, in_message: bool) -> None:
-    """Add the ids to all log records from now on.
+    """Add the ids to all further log records.
 
     Args:
-        in_message: Whether they end the message too; JSON has them among ``extra``.
+        in_message: Whether to append them to the message, too; JSON output contains them in ``extra``.
     """
     logging.setLogRecordFactory(functools.partial(TracedRecord, in_message=in_message))
 
 
 class TracedRecord(OneLineRecord):
-    """A record with the ids of the span in which it is made; outside of a request it is as it was without traces."""
+    """A log record with the ids of the current span; outside requests it has none."""
 
     def __init__(self, *args: Any, in_message: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -38,8 +38,8 @@ class TracedRecord(OneLineRecord):
     def extra_keys(self) -> list[str]:
         """The names of the attributes that oslo.log shows.
 
-        A property, since loggers of oslo.log store a value of their own in ``__dict__``, and the standard library
-        refuses to overwrite one there.
+        A property, because loggers of oslo.log also store a value in ``__dict__``, which the standard library refuses
+        to overwrite.
         """
         return [*vars(self).get("extra_keys", ()), *self._ids]
 

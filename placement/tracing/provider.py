@@ -1,7 +1,7 @@
-"""The tracer of this process, made of what the standard variables say (docs/observability.rst).
+"""The tracer of this process, configured by the standard environment variables (docs/observability.rst).
 
-The SDK reads these variables itself: sampler, resource, limits, and the endpoint, headers and timeouts of an exporter.
-Only which exporters there are is read here, because the SDK has no public function for it.
+The SDK itself reads the variables for sampler, resource, limits, and the endpoint, headers and timeouts of an exporter.
+This module reads the variables that select exporters, for which the SDK has no public function.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from placement.tracing import EXPORTERS
 LOG = logging.getLogger(__name__)
 
 NAME = "placement"
-#: Seconds in which the libraries may log one line.
+#: Seconds between two log lines of the libraries.
 QUIET = 60.0
-#: Seconds in which each exporter may send what is left when the process ends.
+#: Seconds for which each exporter may send remaining spans when the process ends.
 GRACE = 2.0
-#: Characters of an attribute, unless a standard variable says otherwise: statements and queries may be long.
-_LONGEST = 4096
+#: Default limit on the characters of an attribute, because statements and queries may be long.
+_MAX_ATTRIBUTE_LENGTH = 4096
 
-#: Variables with the protocol of OTLP, the more specific one first, and what its exporters are registered as.
+#: Variables with the protocol of OTLP, the more specific one first; the entry point of the exporter by protocol.
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _BY_PROTOCOL = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 _GROUP = "opentelemetry_traces_exporter"
@@ -42,70 +42,69 @@ class NotInstalled(ImportError):
 
 
 _exporters: list[type[SpanExporter]] = []
-_making = threading.Lock()
+_lock = threading.Lock()
 _tracer: trace.Tracer | None = None
 
 
 def choose_exporters() -> None:
-    """Load the exporters that the environment names: OTLP over HTTP unless it says otherwise; raises NotInstalled.
+    """Load the exporters that the environment selects, by default OTLP over HTTP; raises NotInstalled.
 
-    None are loaded if a program that instruments this one has its own.
+    Does nothing if an instrumentation has already set a tracer provider.
     """
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return
-    _exporters[:] = _named()
+    _exporters[:] = _load_exporters()
 
 
-def _named() -> list[type[SpanExporter]]:
-    return [_loaded(name.strip()) for name in os.environ.get(EXPORTERS, "").split(",")]
+def _load_exporters() -> list[type[SpanExporter]]:
+    return [_load_exporter(name.strip()) for name in os.environ.get(EXPORTERS, "").split(",")]
 
 
-def _loaded(name: str) -> type[SpanExporter]:
-    said = f"${EXPORTERS}: {name or 'otlp'}"
+def _load_exporter(name: str) -> type[SpanExporter]:
+    setting = f"${EXPORTERS}: {name or 'otlp'}"
     if name.lower() in ("", "otlp"):
-        variable = next((each for each in _PROTOCOLS if os.environ.get(each, "").strip()), None)
+        variable = next((variable for variable in _PROTOCOLS if os.environ.get(variable, "").strip()), None)
         protocol = os.environ[variable].strip() if variable else "http/protobuf"
         name = _BY_PROTOCOL.get(protocol, protocol)
-        said = f"${variable}: {protocol}" if variable else said
+        setting = f"${variable}: {protocol}" if variable else setting
     for entry in metadata.entry_points(group=_GROUP, name=name):
         exporter: type[SpanExporter] = entry.load()
         return exporter
-    package_of = f"opentelemetry-exporter-{name.replace('_', '-')}"
-    raise NotInstalled(f"{said} needs an exporter that is not installed; {package_of} may have it.")
+    distribution = f"opentelemetry-exporter-{name.replace('_', '-')}"
+    raise NotInstalled(f"{setting} needs an exporter that is not installed; {distribution} may contain it.")
 
 
 def tracer() -> trace.Tracer:
-    """Return the tracer of this process.
+    """Return the tracer of this process, from the provider of an instrumentation if one is set.
 
-    It is made by the first request: a process that forks has no thread of an exporter then, and each child makes its
-    own.  If a program that instruments this one has set a provider for the whole process, its tracer is returned.
+    The first request creates it, so that a forking process has no exporter threads and each child starts its own.
     """
     global _tracer
     if _tracer is None:
-        with _making:
+        with _lock:
             if _tracer is None:
-                _tracer = _made()
+                _tracer = _create_tracer()
     return _tracer
 
 
-def _made() -> trace.Tracer:
+def _create_tracer() -> trace.Tracer:
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         try:
             trace.set_tracer_provider(_provider())
-        except Exception as error:  # what the variables say cannot be used
+        except Exception as error:  # an environment variable is invalid
             LOG.error("Nothing is traced: %s", error)
             return trace.NoOpTracer()
     return trace.get_tracer(NAME, package.version())
 
 
 def _provider() -> TracerProvider:
-    """Return a provider with all exporters, which sends what is left when the process ends."""
+    """Return a provider with all exporters; it sends the remaining spans when the process ends."""
     _limit_log()
-    asked = SpanLimits().max_span_attribute_length
-    limits = SpanLimits(max_span_attribute_length=_LONGEST if asked is None else asked)
+    configured = SpanLimits().max_span_attribute_length
+    limits = SpanLimits(max_span_attribute_length=_MAX_ATTRIBUTE_LENGTH if configured is None else configured)
     provider = TracerProvider(resource=_resource(), span_limits=limits)
-    exporters = [each() for each in _exporters]
-    # A signal to the process must not go to a thread that the web server does not know.
+    exporters = [exporter() for exporter in _exporters]
+    # Threads of exporters inherit the mask: signals must go to threads that the web server knows.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         for exporter in exporters:
@@ -116,7 +115,7 @@ def _provider() -> TracerProvider:
 
 
 def _resource() -> Resource:
-    """Return what the environment says about this service; its name is "placement" if it says none."""
+    """Return the resource described by the environment, with the default name "placement"."""
     resource = Resource({SERVICE_VERSION: package.version()}).merge(Resource.create())
     if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
         resource = resource.merge(Resource({SERVICE_NAME: NAME}))
@@ -124,37 +123,37 @@ def _resource() -> Resource:
 
 
 class _Processor(BatchSpanProcessor):
-    """Sends what is left when the process ends, for ``GRACE`` seconds at most: the SDK would wait for half a minute."""
+    """Sends remaining spans for at most ``GRACE`` seconds when the process ends; the SDK would wait half a minute."""
 
     def shutdown(self) -> None:
-        """Send what is left, and end the exporter."""
-        # No public function takes the time; the SDK has this one since 1.36, the oldest that setup.cfg allows.
+        """Send the remaining spans, and stop the exporter."""
+        # No public function takes a timeout; this one exists since SDK 1.36, the oldest that setup.cfg allows.
         self._batch_processor.shutdown(timeout_millis=int(GRACE * 1000))
 
 
-class _Limited(logging.Handler):
-    """Passes on one line in ``QUIET`` seconds: an unreachable collector causes several for each batch."""
+class _RateLimit(logging.Handler):
+    """Passes on one line per ``QUIET`` seconds: an unreachable collector causes several for each batch."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._next = -QUIET
-        self._left_out = 0
+        self._suppressed = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass on the record, or count it."""
+        """Pass on the record, or count it as suppressed."""
         if time.monotonic() < self._next:
-            self._left_out += 1
+            self._suppressed += 1
             return
         self._next = time.monotonic() + QUIET
-        said = record.getMessage()
-        if record.exc_info:  # why there is no connection; not a screen of frames of libraries
-            said, record.exc_info = f"{said} {record.exc_info[1]}", None
-        if self._left_out:
-            said, self._left_out = f"{said} (lines suppressed before this one: {self._left_out})", 0
-        record.msg, record.args = said, None
+        message = record.getMessage()
+        if record.exc_info:  # the reason without the library's traceback
+            message, record.exc_info = f"{message} {record.exc_info[1]}", None
+        if self._suppressed:
+            message, self._suppressed = f"{message} (lines suppressed before this one: {self._suppressed})", 0
+        record.msg, record.args = message, None
         logging.getLogger().handle(record)
 
 
 def _limit_log() -> None:
     log = logging.getLogger("opentelemetry")
-    log.handlers[:], log.propagate = [_Limited()], False
+    log.handlers[:], log.propagate = [_RateLimit()], False

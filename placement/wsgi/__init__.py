@@ -1,4 +1,4 @@
-"""How a WSGI server gets the application: ``placement.wsgi.api:application``, or the factory here."""
+"""The application factory for WSGI servers that do not use ``placement.wsgi.api:application``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = oslo_log.getLogger(__name__)
 
 
 class CannotStart(SystemExit):
-    """Ends the process with the exit code at which uWSGI gives up; at any other it starts workers again and again."""
+    """Ends the process with the exit code that stops uWSGI; with any other it would restart workers forever."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -25,9 +25,9 @@ class CannotStart(SystemExit):
 
 
 def init_application() -> WSGIApplication:
-    """Return the application, configured by files and environment variables (docs: configuration, entry-points).
+    """Return a new application, configured by files and environment variables (docs: configuration, entry-points).
 
-    Each call returns a new application.  If it cannot start, the process ends with one line on stderr.
+    If it cannot start, print the reason on one line to stderr and end the process.
     """
     try:
         conf = options.load()
@@ -43,13 +43,13 @@ def init_application() -> WSGIApplication:
 
 
 def _threads() -> int | None:
-    """Return how many threads of this process call the application; None if the web server does not report it."""
+    """Return the number of threads of this process that call the application; None if the web server hides it."""
     with contextlib.suppress(ImportError):
-        import uwsgi  # there inside uWSGI only
+        import uwsgi  # exists only inside uWSGI
 
         return int(uwsgi.opt.get("threads", 1))
     with contextlib.suppress(ImportError):
-        import mod_wsgi  # a package of this name may be there elsewhere
+        import mod_wsgi  # other servers may have it installed, too, without the attribute
 
         return getattr(mod_wsgi, "threads_per_process", None)
     return None

@@ -1,4 +1,4 @@
-"""The WSGI application, made at import: what uWSGI and mod_wsgi are pointed at."""
+"""The WSGI application for uWSGI and mod_wsgi, created on import."""
 
 from __future__ import annotations
 

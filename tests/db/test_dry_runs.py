@@ -21,7 +21,7 @@ from placement import microversion as mv
 from placement.db.dry_run import DryRun
 from placement.db.schema.tables import inventories, metadata, projects, resource_classes, resource_providers, traits
 from placement.db.writes.transaction import Collision
-from placement.http.dry_run import answer
+from placement.http.dry_run import respond
 from placement.http.environ import API, REQUEST_ID, VERSION
 from placement.metrics.definitions import Metrics
 from placement.routes import PLACEMENT
@@ -437,9 +437,9 @@ def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
     environ = {**webob.Request.blank("/", method="PUT").environ, API: PLACEMENT, VERSION: mv.LATEST, REQUEST_ID: "req"}
     if seen is None or failure is errors.DatabaseUnavailable:
         with pytest.raises(failure):
-            answer(run, handler, environ)
+            respond(run, handler, environ)
     else:
-        assert json.loads(answer(run, handler, environ).body)["dry_run"]["status"] == 409
+        assert json.loads(respond(run, handler, environ).body)["dry_run"]["status"] == 409
 
 
 def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):

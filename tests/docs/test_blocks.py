@@ -96,7 +96,7 @@ def test_blocks_are_found_with_their_lines_and_captions():
         ("ini", "[keystone_authtoken]\ntoken_cache_time = long", "invalid literal"),
         ("nova.conf", "[placement]\nauth_type = http_basic\ntoken = secret", "other options"),
         ("/etc/placement/uwsgi.ini", "attach = /bin/true", "not in etc/uwsgi"),
-        ("policy.yaml", '"placement:usage": "role:reader"', "no rule of this service"),
+        ("policy.yaml", '"placement:usage": "role:reader"', "the service does not define the rule"),
         ("policy.yaml", '"placement:usages": "role:reader or"', "cannot be parsed"),
         ("clouds.yaml", "clouds: {here: {auth_type: nothing}}", "nothing"),
         ("prometheus.yml", 'scrape_configs: [{job_name: a, static_configs: [{targets: ["a:80"]}]}]', "port 9178"),

@@ -53,7 +53,7 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
     assert same.returncode == 0
     count = len(Path(before).read_text().splitlines())
     assert count > 100
-    assert same.stdout == f"{count} answers compared, 0 differ, 0 were errors of the first (5xx) only\n"
+    assert same.stdout == f"{count} replies compared, 0 differ, 0 were errors (5xx) of the first service only\n"
 
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
     path = f"/allocations/{openstack_database.MIGRATION}"
@@ -64,7 +64,7 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
     assert other.returncode == 1
     found = {line for line in other.stdout.splitlines() if " GET " in line}
     assert other.stdout.endswith(
-        f"{count} answers compared, {len(found)} differ, 0 were errors of the first (5xx) only\n"
+        f"{count} replies compared, {len(found)} differ, 0 were errors (5xx) of the first service only\n"
     )
     assert f"1.39 GET {path}" in found
     assert f"1.39 GET /resource_providers/{openstack_database.NUMA1}/usages" in found

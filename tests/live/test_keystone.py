@@ -342,7 +342,7 @@ REFUSED = "The Identity service refuses the service's own user 'placement'."
 WRONG_ACCESS = [
     ({"password": "wrong"}, REFUSED, 2),
     ({"region_name": "elsewhere"}, "The Identity service is not in its own catalog.", 2),
-    ({"auth_url": f"{closed.URL}/v3"}, "The Identity service does not answer.", 1),
+    ({"auth_url": f"{closed.URL}/v3"}, "The Identity service does not respond.", 1),
 ]
 
 

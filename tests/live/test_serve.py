@@ -315,7 +315,7 @@ def test_a_configuration_that_is_not_there(tmp_path, environment):
 
 
 def test_a_configuration_replaces_the_built_in_one(tmp_path, environment):
-    """A configured database is not upgraded without being asked to; and --database does not go with a configuration."""
+    """A configured database is upgraded only on request; --database cannot be combined with a configuration."""
     (tmp_path / "placement.conf").write_text(
         f"[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///{tmp_path}/p\n"
     )
@@ -400,7 +400,9 @@ def test_the_address_is_in_a_file_while_it_runs(tmp_path, environment):
 
 
 def test_the_demonstration_has_a_database_of_its_own(environment, tmp_path):
-    assert "has a database and a configuration of its own" in refused(environment, "--demo", "--database", "sqlite://")
-    assert "has a database and a configuration of its own" in refused(
+    assert "cannot be combined with a database or a configuration" in refused(
+        environment, "--demo", "--database", "sqlite://"
+    )
+    assert "cannot be combined with a database or a configuration" in refused(
         environment, "--demo", "--config-dir", str(tmp_path)
     )

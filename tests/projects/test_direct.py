@@ -94,7 +94,7 @@ def test_clients_of_one_database_see_what_each_of_them_wrote(conf):
 def test_afterwards_requests_fail(conf):
     with PlacementDirect(conf) as client:
         pass
-    with pytest.raises(exceptions.ConnectFailure, match="the service was stopped"):
+    with pytest.raises(exceptions.ConnectFailure, match="the service has been stopped"):
         client.get("/")
 
 

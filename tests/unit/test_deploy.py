@@ -313,4 +313,4 @@ def test_unknown_options_are_logged_at_start(tmp_path, caplog):
     path.write_text("[placement]\nmax_request_group = 7\n")
     conf = sqlite(tmp_path / "x", config_files=[str(path)], placement_database__sync_on_startup=True)
     deploy.loadapp(conf)
-    assert f"{path}: [placement]max_request_group is no option of this service; did you mean" in caplog.text
+    assert f"{path}: unknown option [placement]max_request_group; did you mean" in caplog.text

@@ -111,7 +111,7 @@ def test_an_api_with_an_option_of_its_own_is_served_only_if_that_is_true(read):
     ("value", "reason"),
     [
         ("no_such_module:X", r"The extension wrong \(no_such_module:X\) cannot be loaded: .*no_such_module"),
-        ("placement.routes:PLACEMENT", "has the name placement, and its entry point wrong"),
+        ("placement.routes:PLACEMENT", "is named placement, but its entry point wrong"),
     ],
 )
 def test_one_that_cannot_be_loaded_is_named(monkeypatch, value, reason):

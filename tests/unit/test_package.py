@@ -56,8 +56,8 @@ def test_the_original_in_the_same_directory_is_refused_in_a_sentence(site, tmp_p
     done = imported(tmp_path, site)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1] == (
-        f"ImportError: {site} has the distribution openstack-placement as well, and each of the two overwrites files "
-        "of the other: uninstall openstack-placement and placement-service, and install placement-service again"
+        f"ImportError: {site} also contains the distribution openstack-placement, and the two overwrite each other's "
+        "files: uninstall openstack-placement and placement-service, then install placement-service again"
     )
 
 

@@ -1,4 +1,4 @@
-"""Random calls: each function returns one of its kind, aimed at what the run has made."""
+"""Random calls of allocations, and helpers for all random calls; most of them refer to objects of the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.baremetal.world import PROJECTS, TRAITS, World
 Maker = Callable[[World], Call]
 MAKERS: dict[Maker, int] = {}
 
-#: The documents' keys that every service has.
+#: Fields of the documents that both services have.
 ALLOCATION_FIELDS = (
     *("uuid", "name", "node_uuid", "state", "last_error", "owner", "resource_class", "traits", "candidate_nodes"),
     *("extra", "created_at", "updated_at", "links"),
@@ -32,7 +32,7 @@ TARGETS = {
 
 
 def weight(number: int) -> Callable[[Maker], Maker]:
-    """Register a function that makes calls; of all calls it makes a share in proportion to the number."""
+    """Register a function that returns calls, chosen with a probability proportional to ``number``."""
 
     def register(maker: Maker) -> Maker:
         MAKERS[maker] = number
@@ -48,13 +48,13 @@ def random_call(world: World) -> Call:
 
 
 def first_calls(world: World) -> list[Call]:
-    """Return valid calls that make some nodes, most of which can be allocated."""
+    """Return valid calls that create some nodes; most of them can be allocated."""
     calls = []
     for _ in range(world.random.randint(2, 5)):
         node, name = world.uuid(), world.new_name("n")
         body = {"driver": "fake-hardware", "uuid": node, "name": name}
         calls.append(Call("POST", "/v1/nodes", body | {"resource_class": world.of(world.classes[:3])}, makes=node))
-        # The original, without authentication, refuses an owner in the POST.
+        # Without authentication, the original refuses an owner in the POST.
         projects = {key: world.of(PROJECTS) for key in ("owner", "lessee") if world.chance(0.3)}
         changes = [{"op": "add", "path": f"/{key}", "value": value} for key, value in projects.items()]
         calls += [Call("PATCH", f"/v1/nodes/{node}", changes)] if changes else []
@@ -80,20 +80,20 @@ def fields(world: World, known: tuple[str, ...]) -> tuple[str, str]:
 
 def paging(world: World, markers: list[str], keys: Sequence[str], bad: Sequence[str]) -> list[tuple[str, Any]]:
     """Return random parameters of paging and sorting."""
-    found: list[tuple[str, Any]] = []
+    query: list[tuple[str, Any]] = []
     if world.chance(0.3):
-        found.append(("limit", world.of([1, 2, 3, 5], [0, -1, "x", "", 1001, 1.5], 0.1)))
+        query.append(("limit", world.of([1, 2, 3, 5], [0, -1, "x", "", 1001, 1.5], 0.1)))
     if world.chance(0.2):
-        found.append(("marker", world.of(markers or [world.uuid()], [world.uuid(), "nope", ""], 0.1)))
+        query.append(("marker", world.of(markers or [world.uuid()], [world.uuid(), "nope", ""], 0.1)))
     if world.chance(0.25):
-        found.append(("sort_key", world.of(keys, bad, 0.12)))
+        query.append(("sort_key", world.of(keys, bad, 0.12)))
     if world.chance(0.25):
-        found.append(("sort_dir", world.of(["asc", "desc"], ["up", ""], 0.1)))
-    return found
+        query.append(("sort_dir", world.of(["asc", "desc"], ["up", ""], 0.1)))
+    return query
 
 
 def odd_arguments(world: World, query: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """Return the parameters in a random order, rarely with an unknown or a repeated one."""
+    """Return the parameters in random order, rarely with an unknown or a repeated one."""
     if world.chance(0.02):
         query = [*query, ("bogus", 1)]
     if query and world.chance(0.03):
@@ -154,10 +154,10 @@ def allocate(world: World) -> Call:
 @weight(5)
 def backfill(world: World) -> Call:
     body: dict[str, Any] = {"node": world.node()}
-    found = world.ask(
+    document = world.ask(
         path("/v1/nodes", ("provision_state", "active"), ("fields", "uuid,resource_class,traits,instance_uuid"))
     )
-    active = found["nodes"] if found else []
+    active = document["nodes"] if document else []
     if active and world.chance(0.9):
         node = world.random.choice(active)
         body["node"] = node["uuid"]
@@ -233,8 +233,8 @@ def allocation_of_node(world: World) -> Call:
     query = [fields(world, ALLOCATION_FIELDS)] if method == "GET" and world.chance(0.2) else []
     node = world.node()
     if world.chance(0.7):
-        found = world.ask("/v1/allocations?state=active&fields=node_uuid")
-        held = {one["node_uuid"] for one in found["allocations"]} if found else set()
+        document = world.ask("/v1/allocations?state=active&fields=node_uuid")
+        held = {allocation["node_uuid"] for allocation in document["allocations"]} if document else set()
         known = [node.uuid for node in world.nodes if node.uuid in held]
         node = world.random.choice(known) if known else node
     base = f"/v1/nodes/{urllib.parse.quote(node, safe='$')}/allocation"

@@ -1,4 +1,4 @@
-"""The differences on purpose: what to overlook in two replies, and the title of the reason in docs/divergences.rst."""
+"""The intentional differences between the services, by title of their section in docs/divergences.rst."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIVERGENCES: list[Divergence] = []
 
 
 def divergence(title: str) -> Callable[[Overlook], Overlook]:
-    """Register a function that makes two replies alike where they differ on purpose."""
+    """Register a function that removes an intentional difference from two replies."""
 
     def register(overlook: Overlook) -> Overlook:
         DIVERGENCES.append(Divergence(title, overlook))
@@ -34,7 +34,7 @@ def divergence(title: str) -> Callable[[Overlook], Overlook]:
 
 
 def _same(a: Seen, b: Seen) -> None:
-    """Make the replies alike altogether."""
+    """Make the replies equal."""
     b.clear()
     b.update(a)
 
@@ -47,8 +47,8 @@ def _(_call: Call, a: Seen, b: Seen) -> None:
 
 @divergence("A list of allocations by node and class or owner")
 def _(call: Call, a: Seen, b: Seen) -> None:
-    asked = {name for name, _ in call.query}
-    if a["status"] == 500 and "node" in asked and asked & {"resource_class", "owner"} and _is_list(b):
+    parameters = {name for name, _ in call.query}
+    if a["status"] == 500 and "node" in parameters and parameters & {"resource_class", "owner"} and _is_list(b):
         _same(a, b)
 
 
@@ -56,18 +56,18 @@ def _(call: Call, a: Seen, b: Seen) -> None:
 def _(call: Call, a: Seen, b: Seen) -> None:
     if not (_is_list(a) and _is_list(b) and "next" in a["body"] and "next" in b["body"]):
         return
-    asked = {name for name, _ in call.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
+    filters = {name for name, _ in call.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
     place, _, query = b["body"]["next"].partition("?")
-    kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in asked]
+    kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in filters]
     place_a, _, query_a = a["body"]["next"].partition("?")
     given = urllib.parse.parse_qsl(query_a, True)
     if call.route[0] == "nodes" and "fields" not in dict(call.query):
-        given = [(name, value) for name, value in given if name != "fields"]  # those of the short form
+        given = [(name, value) for name, value in given if name != "fields"]  # the fields of the short form
     if place == place_a and sorted(kept) == sorted(given):
         b["body"]["next"] = a["body"]["next"]
 
 
-#: Keys of a node that need hardware, or an agent on it, and what this service shows.
+#: Keys of a node that require hardware or an agent on it, with the value that this service shows.
 HARDWARE = {"driver_internal_info": {}, "conductor": None, "reservation": None} | {
     f"{name}_interface": None
     for name in (
@@ -120,9 +120,9 @@ def _(call: Call, a: Seen, b: Seen) -> None:
                 del of_a[name]
 
 
-def _of_routing(one: Seen) -> bool:
-    """Whether the reply is an error of the routing or of the version."""
-    body = one["body"]
+def _of_routing(reply: Seen) -> bool:
+    """Return whether the reply reports an error of the routing or of the version."""
+    body = reply["body"]
     return isinstance(body, dict) and isinstance(body.get("error_message"), dict) and "code" in body["error_message"]
 
 
@@ -155,9 +155,9 @@ def _(call: Call, a: Seen, b: Seen) -> None:
 
 @divergence("``fields`` of nodes")
 def _(call: Call, a: Seen, b: Seen) -> None:
-    asked = {name for key, value in call.query if key == "fields" for name in value.split(",")}
+    requested = {name for key, value in call.query if key == "fields" for name in value.split(",")}
     odd = {"created_at", "updated_at", "links", "conductor", "allocation_uuid", "chassis_uuid"}
-    if call.route[:1] == ["nodes"] and asked & odd and a["status"] in (400, 500) and b["status"] == 200:
+    if call.route[:1] == ["nodes"] and requested & odd and a["status"] in (400, 500) and b["status"] == 200:
         _same(a, b)
 
 
@@ -186,8 +186,8 @@ def _(call: Call, a: Seen, b: Seen) -> None:
         b["body"] = a["body"]
 
 
-def _names(driver: str, one: Seen) -> bool:
-    drivers = one["body"].get("drivers") if isinstance(one["body"], dict) else None
+def _names(driver: str, reply: Seen) -> bool:
+    drivers = reply["body"].get("drivers") if isinstance(reply["body"], dict) else None
     return isinstance(drivers, list) and any(each.get("name") == driver for each in drivers)
 
 
@@ -202,19 +202,19 @@ def _(call: Call, a: Seen, b: Seen) -> None:
     for name in ("name", "description"):
         if isinstance(b["body"].get(name), str):
             b["body"][name] = a["body"].get(name)
-    pages = [[link for link in one["body"].get("links", []) if link["rel"] == "describedby"] for one in (a, b)]
+    pages = [[link for link in reply["body"].get("links", []) if link["rel"] == "describedby"] for reply in (a, b)]
     for of_a, of_b in zip(*pages, strict=False):
         of_b["href"] = of_a["href"]
 
 
-def _is_list(one: Seen) -> bool:
-    return isinstance(one["body"], dict) and any(name in one["body"] for name in ("allocations", "nodes"))
+def _is_list(reply: Seen) -> bool:
+    return isinstance(reply["body"], dict) and any(name in reply["body"] for name in ("allocations", "nodes"))
 
 
-def documents(one: Seen) -> list[dict[str, Any]]:
-    """Return the documents in a reply: those of a list, or the one."""
-    body = one["body"]
-    if not isinstance(body, dict) or one["status"] >= 400:
+def documents(reply: Seen) -> list[dict[str, Any]]:
+    """Return the documents in a successful reply: the items of a list, or the single document."""
+    body = reply["body"]
+    if not isinstance(body, dict) or reply["status"] >= 400:
         return []
-    found = body.get("nodes", body.get("allocations")) if "id" not in body else None
-    return found if isinstance(found, list) and all(isinstance(each, dict) for each in found) else [body]
+    items = body.get("nodes", body.get("allocations")) if "id" not in body else None
+    return items if isinstance(items, list) and all(isinstance(item, dict) for item in items) else [body]

@@ -1,4 +1,4 @@
-"""Random calls of nodes, their states and traits, and of the service itself."""
+"""Random calls of nodes, their states and traits, and of the version documents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def create_node(world: World) -> Call:
         ("name", 0.7, lambda: world.of([world.name("n")], ["detail", "states", "validate"])),
         ("resource_class", 0.9, world.resource_class),
         ("uuid", 0.5, lambda: world.of([world.uuid()], names, 0.1)),
-        ("owner", 0.1, lambda: None),  # the original, without authentication, refuses others
+        ("owner", 0.1, lambda: None),  # without authentication, the original refuses other values
         ("lessee", 0.2, world.owner),
         ("extra", 0.2, world.extra),
         ("properties", 0.2, lambda: world.of([{"cpus": 4}, {"a": {"b": 1}}], [None, [], "x"], 0.1)),
@@ -37,8 +37,9 @@ def create_node(world: World) -> Call:
 
 def sort_keys(world: World) -> list[str]:
     keys = ["name", "created_at", "provision_state", "resource_class", "owner", "id", "power_state", "maintenance"]
-    chosen = any(SYMBOL.fullmatch(node.uuid) for node in world.nodes)  # by the services, each of which has its order
-    return keys if chosen else [*keys, "uuid"]
+    # Each service generates its own uuids, which sort differently.
+    generated = any(SYMBOL.fullmatch(node.uuid) for node in world.nodes)
+    return keys if generated else [*keys, "uuid"]
 
 
 @weight(7)
@@ -84,7 +85,7 @@ def change_node(world: World) -> Call:
         "/resource_class": world.resource_class,
         "/owner": world.owner,
         "/lessee": world.owner,
-        "/description": lambda: "rack 8",  # the original answers 500 to null
+        "/description": lambda: "rack 8",  # the original responds to null with 500
         "/extra/a": lambda: world.of([1, "x", {"b": 2}, None]),
         "/properties/cpus": lambda: world.random.randint(1, 64),
         "/driver_info/a": lambda: "b",
@@ -94,7 +95,7 @@ def change_node(world: World) -> Call:
     }
     body = changes(world, values, ("provision_state", "traits", "allocation_uuid", "power_state", "links", "bogus"))
     if isinstance(body, list) and {"op": "remove", "path": "/maintenance"} in body:
-        body = []  # the original answers 500
+        body = []  # the original responds with 500
     if world.chance(0.2):
         operation = world.random.choice(["add", "remove", "replace"])
         body = [
@@ -118,11 +119,11 @@ def traits(world: World) -> Call:
         if world.chance(0.05):
             body = world.random.choice([{}, [], {"traits": None}, {"traits": [], "bogus": 1}, None])
         return world.call("PUT", of_node(world, "/traits"), body, 37)
-    one = world.of(TRAITS, [bad for bad in BAD_TRAITS if isinstance(bad, str) and bad], 0.06)
-    at = of_node(world, f"/traits/{urllib.parse.quote(one)}")
+    trait = world.of(TRAITS, [bad for bad in BAD_TRAITS if isinstance(bad, str) and bad], 0.06)
+    trait_path = of_node(world, f"/traits/{urllib.parse.quote(trait)}")
     if form < 0.75:
-        return world.call("PUT", at, world.of([None, {}], [{"traits": ["CUSTOM_BIG"]}]), 37)
-    return world.call("DELETE", of_node(world, "/traits") if form > 0.95 else at, None, 37)
+        return world.call("PUT", trait_path, world.of([None, {}], [{"traits": ["CUSTOM_BIG"]}]), 37)
+    return world.call("DELETE", of_node(world, "/traits") if form > 0.95 else trait_path, None, 37)
 
 
 @weight(5)
@@ -136,15 +137,15 @@ def maintenance(world: World) -> Call:
 @weight(9)
 def provision(world: World) -> Call:
     node = world.node()
-    found = world.ask(f"/v1/nodes/{node}?fields=provision_state") if " " not in node else None
-    targets = [target for target in TARGETS.get((found or {}).get("provision_state"), ()) if target in SUPPORTED]
+    document = world.ask(f"/v1/nodes/{node}?fields=provision_state") if " " not in node else None
+    targets = [target for target in TARGETS.get((document or {}).get("provision_state"), ()) if target in SUPPORTED]
     others = ["manage", "provide", "active", "deleted", "undeploy", "nope", "", None, 5]
     body: Any = {"target": world.of(targets or others, others, 0.12)}
     if world.chance(0.03):
         body = world.random.choice([{}, [], None, {"target": "manage", "bogus": 1}])
     path_to_state = f"/v1/nodes/{urllib.parse.quote(node, safe='$')}/states/provision"
     call = world.call("PUT", path_to_state, body, 73)
-    # Below 1.4 only the original refuses some verbs, and the nodes would be in different states.
+    # Below 1.4 only the original refuses some verbs, which would leave the nodes in different states.
     return call if call.version is None or call.version >= 4 else Call("PUT", path_to_state, body)
 
 
@@ -171,7 +172,7 @@ def other_views(world: World) -> Call:
 
 @weight(4)
 def odd_requests(world: World) -> Call:
-    """Methods and paths that do not exist, and bodies that are no documents of the API."""
+    """Return a call with a method, path or body that the API does not define."""
     method = world.random.choice(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"])
     paths = [
         "/v1/allocations",
@@ -181,8 +182,8 @@ def odd_requests(world: World) -> Call:
     ]
     paths += [of_node(world, rest) for rest in ("", "/nope", "/states", "/traits", "/allocation/x", "/traits/x/y")]
     paths += ["/", "/v1", "/v2", "/nope", "/v1/nope", "/v1/drivers", "/v1/v1/nodes"]
-    at = world.random.choice(paths).replace(" ", "%20")
-    if method == "DELETE":  # nothing is deleted here
-        at = f"{at}/nope/nope"
+    target = world.random.choice(paths).replace(" ", "%20")
+    if method == "DELETE":  # must not delete anything
+        target = f"{target}/nope/nope"
     bodies = ["{", "", "null", "[]", '"x"', "5", '{"bogus": 1}']
-    return world.call(method, at, world.random.choice(bodies) if method in ("POST", "PUT", "PATCH") else None, 60)
+    return world.call(method, target, world.random.choice(bodies) if method in ("POST", "PUT", "PATCH") else None, 60)

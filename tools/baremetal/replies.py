@@ -1,4 +1,4 @@
-"""Replies without what differs by nature, and the comparison of two of them."""
+"""Normalization and comparison of replies."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ HEADERS = (
     "x-openstack-ironic-api-minimum-version",
     "x-openstack-ironic-api-maximum-version",
 )
-#: Headers that must be there, whatever their value.
+#: Headers that must be present, with any value.
 PRESENT = ("x-openstack-request-id", "openstack-request-id")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00)?")
-#: The original has the names in the order of a set.
+#: Names that the original lists in the order of a set.
 TRAITS = re.compile(r"(?<=have the requested traits )[^.]+(?=\.)")
-#: Shorter words are in a text by chance.
-_WORD = 3
+#: Characters of the shortest word compared; shorter words occur in texts by chance.
+_MIN_WORD_LENGTH = 3
 
 Seen = dict[str, Any]
 
 
 def seen(reply: Reply, server: Server) -> Seen:
-    """Return what of a reply is compared: status, headers and body."""
+    """Return the compared parts of a reply: status, headers and body."""
     headers = {name: reply.headers.get(name) for name in HEADERS}
     if headers["content-type"]:
         headers["content-type"] = headers["content-type"].partition(";")[0].lower()
@@ -40,7 +40,7 @@ def seen(reply: Reply, server: Server) -> Seen:
 
 
 def document(text: str, server: Server) -> Any:
-    """Return a body with its dates, base URLs and the uuids that the service chose replaced."""
+    """Return a parsed body with dates, base URLs and generated uuids replaced."""
     try:
         parsed = json.loads(text) if text else None
     except ValueError:
@@ -53,7 +53,7 @@ def _is_error(parsed: Any) -> bool:
 
 
 def error_document(parsed: dict[str, str], server: Server) -> dict[str, Any]:
-    """Return an error document with the JSON in it parsed."""
+    """Return an error document with its embedded JSON parsed."""
     try:
         inner = json.loads(parsed["error_message"])
     except ValueError:
@@ -62,7 +62,7 @@ def error_document(parsed: dict[str, str], server: Server) -> dict[str, Any]:
 
 
 def plain(value: Any, server: Server) -> Any:
-    """Return a document with dates, base URLs and the uuids that the service chose replaced."""
+    """Return a document with dates, base URLs and generated uuids replaced."""
     if isinstance(value, dict):
         parts = {name: sorted(part) if name.startswith("enabled_") else part for name, part in value.items()}
         return {plain(name, server): plain(part, server) for name, part in parts.items()}
@@ -78,9 +78,9 @@ def plain(value: Any, server: Server) -> Any:
     return value
 
 
-def error_text(one: Seen) -> str | None:
-    """Return the sentence of an error, or None if the reply is none."""
-    body = one["body"]
+def error_text(reply: Seen) -> str | None:
+    """Return the message of an error; None for other replies."""
+    body = reply["body"]
     if not isinstance(body, dict) or "error_message" not in body:
         return None
     inner = body["error_message"]
@@ -88,28 +88,28 @@ def error_text(one: Seen) -> str | None:
 
 
 def without_sentences(call: Call, a: Seen, b: Seen) -> None:
-    """Put marks for the sentences of errors: B may use its own words.
+    """Replace the messages of errors by marks, since B may word them differently.
 
-    What is missing (404) or in conflict (409) B names as A does.  Of a request with several mistakes (400) each of them
-    reports the one that it finds first.
+    For 404 and 409 the marks contain the names in the message, so that B must name the same objects as A.  For 400 they
+    do not: each service may report a different mistake of the request.
     """
     texts = error_text(a), error_text(b)
     if None in texts:
         return
     named = [word for word in words(call) if word in str(texts[0])] if a["status"] in (404, 409) else []
     marks = ["<sentence>" + "".join(f" {word}" for word in named if word in str(text)) for text in texts]
-    for one, mark in zip((a, b), marks, strict=True):
-        inner = one["body"]["error_message"]
+    for reply, mark in zip((a, b), marks, strict=True):
+        inner = reply["body"]["error_message"]
         if isinstance(inner, dict):
             inner[next(name for name in ("faultstring", "description") if name in inner)] = mark
 
 
 def words(call: Call) -> list[str]:
-    """Return the strings that a call gives as values, without repetition."""
-    found = [urllib.parse.unquote(segment) for segment in call.route[1:]]
-    found += [value for _, value in call.query]
-    found += _strings(call.body)
-    return [word for word in dict.fromkeys(found) if _WORD <= len(word) <= 80]
+    """Return the distinct strings that a call contains as values."""
+    values = [urllib.parse.unquote(segment) for segment in call.route[1:]]
+    values += [value for _, value in call.query]
+    values += _strings(call.body)
+    return [word for word in dict.fromkeys(values) if _MIN_WORD_LENGTH <= len(word) <= 80]
 
 
 def _strings(value: Any) -> list[str]:
@@ -123,16 +123,16 @@ def _strings(value: Any) -> list[str]:
 def differences(a: Any, b: Any, at: str = "") -> list[str]:
     """Return a line for each place at which two documents differ."""
     if isinstance(a, dict) and isinstance(b, dict):
-        found = []
+        lines = []
         for name in sorted(a.keys() | b.keys()):
             here = f"{at}.{name}" if at else name
             if name not in b:
-                found.append(f"{here}: only in A: {short(a[name])}")
+                lines.append(f"{here}: only in A: {short(a[name])}")
             elif name not in a:
-                found.append(f"{here}: only in B: {short(b[name])}")
+                lines.append(f"{here}: only in B: {short(b[name])}")
             else:
-                found += differences(a[name], b[name], here)
-        return found
+                lines += differences(a[name], b[name], here)
+        return lines
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return [line for n, pair in enumerate(zip(a, b, strict=True)) for line in differences(*pair, f"{at}[{n}]")]
     return [] if a == b and isinstance(a, bool) == isinstance(b, bool) else [f"{at}: A={short(a)} B={short(b)}"]

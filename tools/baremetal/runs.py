@@ -1,4 +1,4 @@
-"""A run of calls on both services, and the shortest run with the same difference."""
+"""Runs of calls on both services, and shrinking of runs that show a difference."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tools.baremetal.world import World
 
 assert node_calls  # registers its calls
 
-#: How often B may choose another node than A among equals, before it counts as a difference.
-_CHOICES = 100
+#: Attempts of B at choosing the same node as A among equal ones, before it counts as a difference.
+_MAX_CHOICES = 100
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs in the replies to a call."""
+    """The difference between the replies to a call."""
 
     call: Call
     lines: list[str]
@@ -30,7 +30,7 @@ class Difference:
 
     @property
     def kind(self) -> str:
-        """The place of the first difference: shorter runs that differ there have the same difference."""
+        """The place of the first difference; shorter runs with the same place count as equivalent."""
         return self.lines[0].partition(":")[0]
 
 
@@ -38,11 +38,11 @@ class Pair:
     """Two services that get the same calls.
 
     Attributes:
-        alike: Whether both are the original: then no difference is on purpose.
-        sentences: Whether the sentences of errors are compared.
-        used: The titles of the differences on purpose that were met.
+        alike: Whether both are the original, so that no difference is intentional.
+        sentences: Whether the messages of errors are compared.
+        used: The titles of the intentional differences that occurred.
         last: A's last reply.
-        counts: How often A answered a kind of call with a status.
+        counts: The number of A's replies by method, route and status.
     """
 
     last: Reply
@@ -53,7 +53,7 @@ class Pair:
         self.counts: collections.Counter[tuple[str, str, int]] = collections.Counter()
 
     def exchange(self, call: Call) -> Difference | None:
-        """Send a call to both, wait until its work has ended, and compare."""
+        """Send a call to both services, wait for its background work, and compare the replies."""
         answers = self.a.call(call), self.b.call(call)
         self.last = answers[0]
         kind = "/".join("*" if number == 1 else part for number, part in enumerate(call.route[:3]))
@@ -65,12 +65,12 @@ class Pair:
                 return Difference(call, lines, answers)
         a, b = replies.seen(answers[0], self.a), replies.seen(answers[1], self.b)
         a["outcome"], b["outcome"] = replies.plain(outcome_a, self.a), replies.plain(outcome_b, self.b)
-        lines = self._compared(call, a, b)
+        lines = self._compare(call, a, b)
         if call.allocates and not a["status"] == b["status"] == 201:
             self._remove_leftovers()
         return Difference(call, lines, answers) if lines else None
 
-    def _compared(self, call: Call, a: replies.Seen, b: replies.Seen) -> list[str]:
+    def _compare(self, call: Call, a: replies.Seen, b: replies.Seen) -> list[str]:
         if not self.sentences:
             replies.without_sentences(call, a, b)
         if not self.alike:
@@ -84,14 +84,14 @@ class Pair:
         return replies.differences(a, b)
 
     def _choose_alike(self, call: Call, a: Any, b: Any) -> tuple[list[str], Any]:
-        """Repeat the allocation on B until it gets the node that A got, because both choose at random among equals.
+        """Repeat the allocation on B until it gets the same node as A: both choose at random among equal nodes.
 
         Returns:
             The lines of a difference, and the allocation on B.
         """
         preferred = self._name_of(a["node_uuid"]) == a["name"] is not None
         touched: set[str] = set()
-        for _ in range(_CHOICES):
+        for _ in range(_MAX_CHOICES):
             target = replies.plain(a["node_uuid"], self.a)
             chosen = replies.plain(b["node_uuid"], self.b)
             if None in (target, chosen) or target == chosen:
@@ -105,26 +105,26 @@ class Pair:
             if b is None:
                 return ["choice: B refuses an allocation that it accepted before"], b
         else:
-            return [f"choice: A={target}, and B never chooses it in {_CHOICES} attempts"], b
+            return [f"choice: A={target}, which B does not choose in {_MAX_CHOICES} attempts"], b
         for node in touched:
             self._restore(node)
         return [], b
 
     def _name_of(self, node: str | None, of: str | None = None) -> str | None:
         server, uuid = (self.b, of) if of else (self.a, node)
-        found = server.get(f"/v1/nodes/{uuid}?fields=name") if uuid else None
-        return found["name"] if found else None
+        document = server.get(f"/v1/nodes/{uuid}?fields=name") if uuid else None
+        return document["name"] if document else None
 
     def _restore(self, node: str) -> None:
-        """Give a node of B, which had an allocation for a moment, the ``instance_info`` that it has on A."""
-        info = self.a.get(self.a.put_in(f"/v1/nodes/{node}?fields=instance_info"))
+        """Set the ``instance_info`` of a node of B, which was allocated temporarily, to its value on A."""
+        info = self.a.get(self.a.substitute(f"/v1/nodes/{node}?fields=instance_info"))
         if info:
             change = [{"op": "add", "path": "/instance_info", "value": info["instance_info"]}]
             for server in (self.a, self.b):
                 server.call(Call("PATCH", f"/v1/nodes/{node}", change))
 
     def _remove_leftovers(self) -> None:
-        """Delete the records of refused allocations that the original keeps, and of those that only A has accepted."""
+        """Delete allocations that only one service has: the original keeps records of refused ones."""
         records = [{replies.plain(uuid, server): uuid for uuid in server.allocations()} for server in (self.a, self.b)]
         for server, own, other in ((self.a, *records), (self.b, *reversed(records))):
             if server is self.a or self.alike:
@@ -147,14 +147,14 @@ def play(pair: Pair, sequence: Sequence[Call]) -> Difference | None:
 
 
 def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Call], Difference | None]:
-    """Play a random run on empty services; return its calls, and the difference at the last one."""
-    world = World(seed, lambda path: pair.a.get(pair.a.put_in(path)))
+    """Play a random run on empty services; return its calls and the difference at the last one, if any."""
+    world = World(seed, lambda path: pair.a.get(pair.a.substitute(path)))
     pair.wipe()
     done: list[Call] = []
-    waiting = calls.first_calls(world)
+    pending = calls.first_calls(world)
 
-    for _ in range(len(waiting) + steps):
-        call = waiting.pop(0) if waiting else calls.random_call(world)
+    for _ in range(len(pending) + steps):
+        call = pending.pop(0) if pending else calls.random_call(world)
         done.append(call)
         if difference := pair.exchange(call):
             return done, difference
@@ -163,14 +163,15 @@ def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Call], Differenc
 
 
 def shortest(sequence: Sequence[Call], fails: Callable[[list[Call]], bool], seconds: float) -> list[Call]:
-    """Return a shorter sequence that still fails; its last call stays.
+    """Return a shorter sequence with the same last call that still fails.
 
-    It removes all calls of a method, then large pieces, then smaller ones, as delta debugging does (Zeller and
-    Hildebrandt 2002), and at last any two calls: what makes an object, and what removes it.
+    Removes all calls of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt 2002),
+    and finally pairs of calls, such as the creation and the deletion of an object.
 
     Args:
-        fails: Whether a sequence shows the difference at its last call.
-        seconds: When to stop, and return the shortest one so far.
+        sequence: A sequence that fails.
+        fails: Returns whether a sequence shows the difference at its last call.
+        seconds: The time limit; the shortest sequence so far is returned.
     """
     *kept, last = sequence
     end = time.monotonic() + seconds
@@ -194,7 +195,7 @@ def shortest(sequence: Sequence[Call], fails: Callable[[list[Call]], bool], seco
 
 
 def _without_pieces(kept: list[Call], size: int, still: Callable[[list[Call]], bool]) -> list[Call]:
-    """Return the calls without those pieces of a size, of which none is needed."""
+    """Return the calls without the pieces of this size that are not needed for the failure."""
     at = 0
     while at < len(kept):
         trial = kept[:at] + kept[at + size :]
@@ -209,7 +210,7 @@ def shrunk(pair: Pair, sequence: Sequence[Call], difference: Difference, seconds
     """Return the shortest run found with the same difference at its last call."""
 
     def fails(trial: list[Call]) -> bool:
-        found = play(pair, trial)
-        return found is not None and found.call is trial[-1] and found.kind == difference.kind
+        shown = play(pair, trial)
+        return shown is not None and shown.call is trial[-1] and shown.kind == difference.kind
 
     return shortest(sequence, fails, seconds)

@@ -1,4 +1,4 @@
-"""A service of the Bare Metal API: sends calls and waits until their work in the background has ended."""
+"""A client of one service of the Bare Metal API, which waits for the background work of calls."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ import uuid
 from typing import Any, NamedTuple
 
 NEWEST = 115
-#: A uuid that a service chooses itself; each service has its own for the same symbol.
+#: A symbol for a uuid that the service generates; each service maps it to its own uuid.
 SYMBOL = re.compile(r"\$[a-z]\d+\$")
 CLASSIC = "X-OpenStack-Ironic-API-Version"
 COMMON = "OpenStack-API-Version"
-#: How long to wait for the work of a call, and how often to repeat one that meets a locked node.
-_SECONDS, _TRIES = 60.0, 20
-_POLL = 0.03
+#: Seconds to wait for the background work of a call.
+_TIMEOUT = 60.0
+#: Attempts at a call on a locked node.
+_ATTEMPTS = 20
+#: Seconds between two polls.
+_POLL_INTERVAL = 0.03
 _AT_REST = "reservation,provision_state,target_provision_state,target_power_state"
 
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A request.  Its path and body may contain symbols, which each service replaces by a uuid."""
+    """A request.  Its path and body may contain symbols, which are replaced by uuids of the service."""
 
     method: str
     path: str
-    #: A document, or the text of a body that is no JSON.
+    #: A document, or the text of a body.
     body: Any = None
-    #: The minor version; None if the headers have none or an odd one.
+    #: The minor version; None if the headers contain none or an invalid one.
     version: int | None = NEWEST
     headers: dict[str, str] = dataclasses.field(default_factory=lambda: {CLASSIC: f"1.{NEWEST}"})
-    #: The uuid, or the symbol for the uuid, of what a successful call creates.
+    #: The uuid, or the symbol for the uuid, of the object that a successful call creates.
     makes: str | None = None
 
     @property
@@ -65,7 +68,7 @@ class Reply(NamedTuple):
 
     @property
     def document(self) -> Any:
-        """The parsed body; None if there is none or it is no JSON."""
+        """The parsed body; None if it is not JSON."""
         try:
             return json.loads(self.text)
         except ValueError:
@@ -73,7 +76,7 @@ class Reply(NamedTuple):
 
 
 class Server:
-    """A running service.  ``symbols`` has the uuid that it gave for each symbol."""
+    """A running service.  ``symbols`` maps each symbol to the uuid that the service has generated."""
 
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
@@ -83,8 +86,8 @@ class Server:
         self.symbols: dict[str, str] = {}
 
     def call(self, call: Call) -> Reply:
-        """Send a call; repeat it while a node that it needs is locked by work in the background."""
-        for _ in range(_TRIES):
+        """Send a call, and repeat it while background work has its node locked."""
+        for _ in range(_ATTEMPTS):
             reply = self._send(call)
             if reply.status != 409 or "is locked by host" not in reply.text:
                 break
@@ -94,24 +97,24 @@ class Server:
         return reply
 
     def get(self, path: str) -> Any:
-        """Return the document at a path, at the newest version; None if there is none."""
+        """Return the document at a path in the newest version; None if the status is not 200."""
         reply = self._send(Call("GET", path))
         return reply.document if reply.status == 200 else None
 
-    def put_in(self, text: str) -> str:
-        """Return the text with uuids in place of symbols; one without a uuid gets one that nothing has."""
-        return SYMBOL.sub(lambda found: self.symbols.get(found[0]) or unknown(found[0]), text)
+    def substitute(self, text: str) -> str:
+        """Return the text with symbols replaced by their uuids; an unknown symbol becomes an unused uuid."""
+        return SYMBOL.sub(lambda match: self.symbols.get(match[0]) or unknown(match[0]), text)
 
     def finish(self, call: Call, reply: Reply) -> Any:
-        """Wait until the work of a call has ended; return the document of the allocation that it made, if any."""
+        """Wait for the background work of a call; return the document of the allocation that it created, if any."""
         if call.allocates and reply.status == 201:
             path = f"/v1/allocations/{reply.document['uuid']}"
-            made = self._awaited(path, lambda allocation: allocation["state"] != "allocating")
-            if made and made["node_uuid"]:
-                self._await_node(made["node_uuid"])
-            return made
+            allocation = self._await_document(path, lambda document: document["state"] != "allocating")
+            if allocation and allocation["node_uuid"]:
+                self._await_node(allocation["node_uuid"])
+            return allocation
         if reply.status == 202 and call.route[:1] == ["nodes"]:
-            self._await_node(self.put_in(call.route[1]))
+            self._await_node(self.substitute(call.route[1]))
         return None
 
     def wipe(self) -> None:
@@ -125,39 +128,39 @@ class Server:
 
     def allocations(self) -> list[str]:
         """Return the uuids of all allocations."""
-        return [found["uuid"] for found in self.get("/v1/allocations?fields=uuid")["allocations"]]
+        return [allocation["uuid"] for allocation in self.get("/v1/allocations?fields=uuid")["allocations"]]
 
-    def _await_node(self, node: str) -> None:
-        rest = ("reservation", "target_provision_state", "target_power_state")
-        # A node that failed keeps its target: then only the lock matters.
-        self._awaited(
-            f"/v1/nodes/{node}?fields={_AT_REST}",
-            lambda found: (
-                not any(found[name] for name in rest)
-                or (not found["reservation"] and found["provision_state"].endswith(("failed", "error")))
+    def _await_node(self, uuid: str) -> None:
+        busy = ("reservation", "target_provision_state", "target_power_state")
+        # A failed node keeps its target, so that only its lock matters.
+        self._await_document(
+            f"/v1/nodes/{uuid}?fields={_AT_REST}",
+            lambda node: (
+                not any(node[name] for name in busy)
+                or (not node["reservation"] and node["provision_state"].endswith(("failed", "error")))
             ),
         )
 
-    def _awaited(self, path: str, ready: Any) -> Any:
-        """Return the document as soon as it is ready; None if it is gone."""
-        end = time.monotonic() + _SECONDS
+    def _await_document(self, path: str, ready: Any) -> Any:
+        """Return the document as soon as it is ready; None if it does not exist."""
+        deadline = time.monotonic() + _TIMEOUT
         while document := self.get(path):
             if ready(document):
                 return document
-            if time.monotonic() > end:
-                raise RuntimeError(f"{self.base}{path} is not at rest after {_SECONDS:g} seconds: {document}")
-            time.sleep(_POLL)
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self.base}{path} is still busy after {_TIMEOUT:g} seconds: {document}")
+            time.sleep(_POLL_INTERVAL)
         return None
 
     def _send(self, call: Call) -> Reply:
         headers = {"Accept": "application/json", **call.headers}
         body = None
         if call.body is not None:
-            body = self.put_in(call.body if isinstance(call.body, str) else json.dumps(call.body)).encode()
+            body = self.substitute(call.body if isinstance(call.body, str) else json.dumps(call.body)).encode()
             headers.setdefault("Content-Type", "application/json")
         for attempt in (1, 2):  # the service may have closed a kept connection
             try:
-                self._connection.request(call.method, self._prefix + self.put_in(call.path), body, headers)
+                self._connection.request(call.method, self._prefix + self.substitute(call.path), body, headers)
                 response = self._connection.getresponse()
                 text = response.read().decode()
                 return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, text)
@@ -169,5 +172,5 @@ class Server:
 
 
 def unknown(symbol: str) -> str:
-    """Return a uuid for a symbol that stands for nothing."""
+    """Return an unused uuid for a symbol of an object that does not exist."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, symbol))

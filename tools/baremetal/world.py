@@ -1,4 +1,4 @@
-"""What a run has made so far, and random values that fit it, or do not."""
+"""The objects that a run has created, and random values for calls, most of them valid."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from tools.baremetal.servers import CLASSIC, COMMON, NEWEST, SYMBOL, Call, Reply
 
-#: Versions at which something changes, and their neighbours.
+#: Minor versions that change something, and their predecessors.
 VERSIONS = (*(1, 4, 5, 8, 10, 11, 20, 21, 36, 37, 42, 43, 49, 50, 51, 52, 56, 57, 58, 59, 60, 64, 65, 72, 73, 79, 83),)
 VERSIONS += (84, 90, 91, 97, 98, 109, 114, NEWEST)
 ODD_VERSIONS = ("latest", "1.116", "1.0", "2.1", "abc", "1", "", "1.x")
 TRAITS = ("CUSTOM_FAST", "CUSTOM_BIG", "HW_CPU_X86_VMX", "STORAGE_DISK_SSD")
 BAD_TRAITS = ("nope", "custom_x", "CUSTOM_", f"CUSTOM_{'X' * 249}", "", None, 5, "CUSTOM_ä")
 PROJECTS = ("p-one", "p-two")
-#: In place of the name of what is deleted.
+#: Marks a deleted object, in place of its name.
 GONE = object()
 
 
@@ -29,19 +29,19 @@ class Node:
 
 
 class World:
-    """The objects of a run, as far as they are needed to aim calls at them.
+    """The objects of a run, to which calls refer.
 
-    ``ask`` returns what the reference has at a path, or None.
+    ``ask`` returns the reference service's document at a path, or None.
     """
 
     def __init__(self, seed: int, ask: Callable[[str], Any]) -> None:
         self.ask = ask
         self.random = random.Random(seed)
         self.tag = f"{seed:x}"
-        #: Two that are the same class of the inventory, one that differs in its letters' case, and another.
+        #: Two names of the same inventory class, one that differs in case, and an unrelated one.
         self.classes = [f"bm.{self.tag}", f"bm-{self.tag}", f"BM-{self.tag}", f"gold{self.tag}"]
         self.nodes: list[Node] = []
-        #: The uuids of allocations, each with the name.
+        #: The uuids and names of allocations.
         self.allocations: list[tuple[str, str | None]] = []
         self.instances = [self.uuid() for _ in range(3)]
         self._count = 0
@@ -63,7 +63,7 @@ class World:
         return f"{kind}{self._count}-{self.tag}"
 
     def of(self, good: Sequence[Any], bad: Sequence[Any] = (), odd: float = 0.03) -> Any:
-        """Return one of the good values, or rarely a bad one."""
+        """Return a good value, or a bad one with the probability ``odd``."""
         return self.random.choice(bad if bad and self.chance(odd) else good)
 
     def some(self, values: Sequence[Any], most: int) -> list[Any]:
@@ -75,19 +75,20 @@ class World:
         return self.of([*self.classes, self.classes[0], self.classes[0]], [f"none-{self.tag}", "", "x" * 80, "x" * 81])
 
     def traits(self, most: int = 2, odd: float = 0.04) -> list[Any]:
-        found = self.some(TRAITS, most)
+        traits = self.some(TRAITS, most)
         if self.chance(0.05):
-            found += found[:1]
-        return [*found, self.random.choice(BAD_TRAITS)] if self.chance(odd) else found
+            traits += traits[:1]
+        return [*traits, self.random.choice(BAD_TRAITS)] if self.chance(odd) else traits
 
     def owner(self) -> Any:
-        return self.of([*PROJECTS, *PROJECTS, None], ["", 5])  # on SQLite, the original has no limit of its length
+        # No value that is too long: on SQLite, the original accepts any length.
+        return self.of([*PROJECTS, *PROJECTS, None], ["", 5])
 
     def extra(self) -> Any:
         return self.of([{}, {"a": 1}, {"a": {"b": [1, None]}, "x/y": "z"}, {"ä": "€"}], [None, "x", [], 5])
 
     def name(self, kind: str) -> Any:
-        """Return a name for a new object: most are free."""
+        """Return a name for a new object, which is most often unused."""
         taken = [node.name for node in self.nodes] + [name for _, name in self.allocations if name]
         bad = ["a b", "x" * 255, "x" * 256, 5, self.uuid(), "ä", "-", ".", "a/b", "a~b", "a_b", "x.json", None]
         if taken and self.chance(0.15):
@@ -115,7 +116,7 @@ class World:
     # ------------------------------------------------------------------------------------------------------- calls
 
     def call(self, method: str, path: str, body: Any = None, since: int = 1, **more: Any) -> Call:
-        """Return a call at a random version, most often one that has the route."""
+        """Return a call in a random version, most often one that supports the route."""
         version, headers = self._version(since)
         return Call(method, path, body, version, headers, **more)
 
@@ -134,16 +135,16 @@ class World:
         return version, common if form < 0.93 else {CLASSIC: f"1.{self.random.choice(VERSIONS)}", **common}
 
     def note(self, call: Call, reply: Reply) -> None:
-        """Remember what a call has made, renamed or removed."""
-        found = reply.document
-        if call.makes and reply.status == 201 and isinstance(found, dict):
-            identity = call.makes if SYMBOL.fullmatch(call.makes) else found["uuid"]
+        """Record the objects that a call has created, renamed or removed."""
+        document = reply.document
+        if call.makes and reply.status == 201 and isinstance(document, dict):
+            identity = call.makes if SYMBOL.fullmatch(call.makes) else document["uuid"]
             if call.allocates:
-                self.allocations.append((identity, found["name"]))
+                self.allocations.append((identity, document["name"]))
             else:
-                self.nodes.append(Node(identity, found.get("name"), found.get("resource_class")))
+                self.nodes.append(Node(identity, document.get("name"), document.get("resource_class")))
         if len(call.route) == 2 and (call.method, reply.status) in (("DELETE", 204), ("PATCH", 200)):
-            name = found.get("name") if call.method == "PATCH" and isinstance(found, dict) else GONE
+            name = document.get("name") if call.method == "PATCH" and isinstance(document, dict) else GONE
             self._change(*call.route, name)
 
     def _change(self, collection: str, ident: str, name: Any) -> None:

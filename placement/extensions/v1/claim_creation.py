@@ -34,7 +34,7 @@ def create_claims(req: Request) -> list[ClaimResult]:
         BadRequest: As ``_call``.
         Unavailable: As ``Claiming.run``.
     """
-    shared = req.service.kept(Shared)
+    shared = req.service.shared(Shared)
     if len(req.document["requests"]) == 1 and shared.backoff.is_due():
         # Classes, traits and providers in a query may be newer than the snapshot.
         with contextlib.suppress(errors.BadRequest):

@@ -153,10 +153,8 @@ def test_misspelt_options_are_listed(check, database):
     [result] = [check for check in json.loads(ran.out)["checks"] if check["check"] == "Misspelt Options"]
     assert (ran.code, result["result"]) == (1, "Warning")
     first, second = result["places"]
-    assert first.endswith(
-        ": [placement]max_request_group is no option of this service; did you mean max_request_groups?"
-    )
-    assert second.endswith("placement.conf: [api]nonsense is no option of this service")
+    assert first.endswith(": unknown option [placement]max_request_group; did you mean max_request_groups?")
+    assert second.endswith("placement.conf: unknown option [api]nonsense")
 
 
 def test_a_policy_rule_that_cannot_be_parsed_is_a_failure(check, filled, tmp_path):

@@ -184,7 +184,7 @@ def run(database, in_process, tmp_path):
 
 
 def numbers_of(done):
-    """Return the numbers of the table that the command prints: given back, still due."""
+    """Return the numbers of the table that the command prints: released, still due."""
     return [int(number) for number in re.findall(r"\| +(\d+) +\|", done.out)]
 
 

@@ -265,10 +265,10 @@ def test_a_file_that_is_a_directory_is_named(directory):
 
 
 def test_the_error_for_a_missing_connection_names_where_it_was_looked_for(error_line, directory, tmp_path, monkeypatch):
-    assert error_line("").endswith(f"neither {directory}/placement.conf nor $OS_PLACEMENT_DATABASE__CONNECTION has it")
+    assert error_line("").endswith(f"set it in {directory}/placement.conf or in $OS_PLACEMENT_DATABASE__CONNECTION")
     monkeypatch.delenv(options.CONFIG_DIR_VARIABLE)
     monkeypatch.setenv("HOME", str(tmp_path / "empty"))
-    with pytest.raises(cfg.Error, match=r"no configuration file was found, in .*/etc/placement"):
+    with pytest.raises(cfg.Error, match=r"no configuration file was found in .*/etc/placement"):
         options.load()
 
 
@@ -292,26 +292,25 @@ def misspelt(directory, text):
     [
         (
             "[placement]\nmax_alocation_candidates = 5\n",
-            "[placement]max_alocation_candidates is no option of this service; did you mean max_allocation_candidates?",
+            "unknown option [placement]max_alocation_candidates; did you mean max_allocation_candidates?",
         ),
-        ("[api]\nnonsense = 5\n", "[api]nonsense is no option of this service"),
+        ("[api]\nnonsense = 5\n", "unknown option [api]nonsense"),
         (
             "[api]\nhttp_basic_auth_user_file = /f\n",
-            "[api]http_basic_auth_user_file is no option of this service; did you mean "
-            "[oslo_middleware]http_basic_auth_user_file?",
+            "unknown option [api]http_basic_auth_user_file; did you mean [oslo_middleware]http_basic_auth_user_file?",
         ),
-        ("[DEFAULT]\nlogfiles = 5\n", "[DEFAULT]logfiles is no option of this service; did you mean log_file?"),
-        ("[placementt]\nx = 5\n", "[placementt] is no option of this service; did you mean [placement]?"),
-        ("[placementt]\n", "[placementt] is no option of this service; did you mean [placement]?"),
-        ("[default]\ndebug = true\n", "[default] is no option of this service; did you mean [DEFAULT]?"),
-        ("[oslo_polic]\nx = 5\n", "[oslo_polic] is no option of this service; did you mean [oslo_policy]?"),
+        ("[DEFAULT]\nlogfiles = 5\n", "unknown option [DEFAULT]logfiles; did you mean log_file?"),
+        ("[placementt]\nx = 5\n", "unknown section [placementt]; did you mean [placement]?"),
+        ("[placementt]\n", "unknown section [placementt]; did you mean [placement]?"),
+        ("[default]\ndebug = true\n", "unknown section [default]; did you mean [DEFAULT]?"),
+        ("[oslo_polic]\nx = 5\n", "unknown section [oslo_polic]; did you mean [oslo_policy]?"),
         (
             "[placement]\nmax-request-groups = 5\n",
-            "[placement]max-request-groups is no option of this service; did you mean max_request_groups?",
+            "unknown option [placement]max-request-groups; did you mean max_request_groups?",
         ),
         (
             "[oslo_policy]\npolicy_fil = 5\n",
-            "[oslo_policy]policy_fil is no option of this service; did you mean policy_file?",
+            "unknown option [oslo_policy]policy_fil; did you mean policy_file?",
         ),
     ],
 )
@@ -338,7 +337,7 @@ def test_misspelt_options_are_reported_in_the_order_of_the_files_read(directory)
     for name in ("e.conf", "b.conf", "README", "d.conf", "a.conf", "c.conf"):
         (directory / "placement.conf.d" / name).write_text(f"[api]\n{name[0]} = 1\n")
     found = misspelt(directory, "[api]\nfirst = 1\n")
-    assert [re.search(r"\](\w+) ", line)[1] for line in found] == ["first", *"abcde"]
+    assert [re.search(r"\](\w+)$", line)[1] for line in found] == ["first", *"abcde"]
 
 
 def test_a_configuration_of_real_deployments_has_no_misspelt_options(directory):
@@ -349,13 +348,11 @@ def test_a_misspelt_environment_variable_is_reported(directory, monkeypatch):
     monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTIO", "sqlite://")
     monkeypatch.setenv("OS_AUTH__URL", "of a client")
     assert misspelt(directory, "") == [
-        "$OS_PLACEMENT_DATABASE__CONNECTIO: [placement_database]connectio is no option of this service; "
-        "did you mean connection?"
+        "$OS_PLACEMENT_DATABASE__CONNECTIO: unknown option [placement_database]connectio; did you mean connection?"
     ]
     monkeypatch.delenv("OS_PLACEMENT_DATABASE__CONNECTIO")
     monkeypatch.setenv("OS_PLACEMENT_DATABSE__CONNECTION", "sqlite://")
     monkeypatch.setenv("OS_DEFAULT__DEBUG", "true")
     assert misspelt(directory, "") == [
-        "$OS_PLACEMENT_DATABSE__CONNECTION: [placement_databse] is no option of this service; "
-        "did you mean [placement_database]?"
+        "$OS_PLACEMENT_DATABSE__CONNECTION: unknown section [placement_databse]; did you mean [placement_database]?"
     ]

@@ -86,7 +86,7 @@ def test_a_string_is_accepted_if_it_can_be_stored(text):
 
 
 @pytest.mark.parametrize("opened", [b"[", b'{"a": '])
-@pytest.mark.parametrize("depth", [body.DEEPEST, 500, 100_000])
+@pytest.mark.parametrize("depth", [body.MAX_DEPTH, 500, 100_000])
 def test_a_deeply_nested_body_is_refused(depth, opened):
     deep = b'{"name": ' + opened * depth + b"1" + (b"]" if opened == b"[" else b"}") * depth + b"}"
     with pytest.raises(errors.MalformedJSON, match="nested too deeply"):
@@ -94,8 +94,8 @@ def test_a_deeply_nested_body_is_refused(depth, opened):
 
 
 def test_a_body_may_be_as_deep_as_the_limit_and_much_wider():
-    deep = b"[" * body.DEEPEST + b"]" * body.DEEPEST
-    assert json.dumps(parse_json(b"[" * (body.DEEPEST - 1) + b"[]," * 500 + b"[]" + b"]" * (body.DEEPEST - 1)))
+    deep = b"[" * body.MAX_DEPTH + b"]" * body.MAX_DEPTH
+    assert json.dumps(parse_json(b"[" * (body.MAX_DEPTH - 1) + b"[]," * 500 + b"[]" + b"]" * (body.MAX_DEPTH - 1)))
     assert parse_json(deep) == json.loads(deep)
 
 

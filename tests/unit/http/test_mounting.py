@@ -190,7 +190,7 @@ def test_a_refused_version_may_be_answered_with_the_range_in_headers(app):
     [
         ("/metal/nope", {}, {}, "404 1.1 "),
         ("/metal/conflict", {}, {}, "409 1.1 resource provider generation conflict"),
-        ("/metal/broken", {}, {}, "500 1.1 The service met an error"),
+        ("/metal/broken", {}, {}, "500 1.1 The service encountered an unexpected error"),
         ("/metal/user", {"x-auth-token": "a\x01b"}, {}, "400 - The request line or a header"),
         (
             "/metal/user",

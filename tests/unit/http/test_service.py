@@ -22,14 +22,14 @@ def service(conf="conf"):
 
 def test_what_is_kept_is_made_once_of_what_the_service_has():
     one = service()
-    kept = one.kept(Shared)
+    kept = one.shared(Shared)
     assert kept.made_of == ("conf", "database", "index")
-    assert one.kept(Shared) is kept
+    assert one.shared(Shared) is kept
 
 
 def test_each_kind_and_each_service_has_its_own():
     one, two = service(), service("other conf")
-    assert type(one.kept(Other)) is Other
-    assert type(one.kept(Shared)) is Shared
-    assert two.kept(Shared).made_of == ("other conf", "database", "index")
-    assert one.kept(Shared).made_of == ("conf", "database", "index")
+    assert type(one.shared(Other)) is Other
+    assert type(one.shared(Shared)) is Shared
+    assert two.shared(Shared).made_of == ("other conf", "database", "index")
+    assert one.shared(Shared).made_of == ("conf", "database", "index")

@@ -197,7 +197,7 @@ def test_a_process_without_metrics_still_serves(app, caplog):
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert web.ask(app, "GET", "/traits/A", ADMIN).status_int == 204
     assert [record.message for record in caplog.records if record.name == definitions.__name__] == [
-        "This process has no metrics from now on: No space left on device"
+        "This process stops recording metrics: No space left on device"
     ]
     assert not signals.answered.connected
     assert samples(registry, "request_seconds_count") == {}

@@ -156,7 +156,7 @@ def test_a_damaged_file_of_an_ended_process_is_skipped(directory, content, caplo
     (directory.path / f"counter_{NO_PROCESS + 1}.db").write_bytes(content)
     assert lines(directory) == ['placement_claims_total{outcome="placed"} 2.0']
     assert files(directory) == ["counter_ended.db", "lock"]
-    assert "is left out" in caplog.text
+    assert "is skipped" in caplog.text
 
 
 # --- the page ---

@@ -88,7 +88,7 @@ def test_a_disk_that_becomes_full_stops_the_metrics_and_not_the_process(tmp_path
     done = run(tmp_path, FULL_LATER)
     # Values that fit into the reserved space are still counted.
     assert done.stdout.splitlines() == ["serves False", "True True False"]
-    assert done.stderr.count("This process has no metrics from now on: ") == 1
+    assert done.stderr.count("This process stops recording metrics: ") == 1
 
 
 def test_a_worker_forked_on_a_full_disk_runs_and_the_page_shows_the_others(tmp_path):

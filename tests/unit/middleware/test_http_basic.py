@@ -260,7 +260,7 @@ def test_addresses_that_share_a_limit(one, another, same):
 def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(monkeypatch):
     now = 1000.0
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: now)
-    monkeypatch.setattr(guess_limit, "ADDRESSES", 3)
+    monkeypatch.setattr(guess_limit, "MAX_ADDRESSES", 3)
     one = guess_limit.GuessLimit()
     for _ in range(12):
         one.count("a")
@@ -278,7 +278,7 @@ def test_the_limit_expires_and_the_number_of_remembered_addresses_is_bounded(mon
 
 def test_an_address_that_continues_to_guess_is_not_evicted(monkeypatch):
     monkeypatch.setattr(guess_limit.time, "monotonic", lambda: 1000.0)
-    monkeypatch.setattr(guess_limit, "ADDRESSES", 2)
+    monkeypatch.setattr(guess_limit, "MAX_ADDRESSES", 2)
     one = guess_limit.GuessLimit()
     for address in "a" * 10 + "bac":
         one.count(address)

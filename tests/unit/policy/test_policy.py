@@ -139,7 +139,7 @@ def test_a_changed_file_is_in_force_from_the_next_start_on(tmp_path):
 
 
 def test_verdicts_are_correct_when_the_cache_is_full(monkeypatch):
-    monkeypatch.setattr(ours, "MOST_VERDICTS", 3)
+    monkeypatch.setattr(ours, "MAX_VERDICTS", 3)
     policy = Policy(web.configuration(), RULES)
     for _ in range(2):
         for number in range(5):
@@ -219,14 +219,14 @@ def test_the_verdict_of_a_custom_check_is_not_cached(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("- role:admin\n", " must map names to rules, and is a list"),
-        ("role:admin", " must map names to rules, and is a str"),
+        ("- role:admin\n", " must map names to rules, but is a list"),
+        ("role:admin", " must map names to rules, but is a str"),
         ("x: [", " is not valid YAML: "),
         ("x: \0", " is not valid YAML: "),
         ("{[1]: x}", " is not valid YAML: "),
         pytest.param("[" * 5000, " is nested too deeply", id="deep"),
         (b"x: \xe9", " is not UTF-8: "),
-        ("yes: role:admin", ": True is not a name of a rule"),
+        ("yes: role:admin", ": True is not the name of a rule"),
         ('"placement:usages":', ': the rule "placement:usages" is neither a string nor a list of strings'),
         ('"placement:usages": !', ': the rule "placement:usages" is neither'),
         ('"placement:usages": 5', ': the rule "placement:usages" is neither'),
@@ -295,8 +295,8 @@ def test_an_unknown_rule_is_logged(tmp_path, caplog):
     policy_of(tmp_path, '"placement:usage": "rule:mine"\n"mine": "role:mine"\n"yours": "role:yours"\n')
     lines = [record.getMessage().removeprefix(f"{tmp_path}/policy.yaml: ") for record in caplog.records]
     assert lines == [
-        f'"placement:usage" is no rule of this service; did you mean "{USAGES}"?',
-        '"yours" is no rule of this service',
+        f'the service does not define the rule "placement:usage"; did you mean "{USAGES}"?',
+        'the service does not define the rule "yours"',
     ]
 
 

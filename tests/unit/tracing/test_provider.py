@@ -48,7 +48,7 @@ def test_the_service_has_a_name_and_a_version_unless_the_environment_says_others
 def test_the_exporters_are_those_that_the_environment_names(monkeypatch, variables, exporters):
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    assert provider._named() == exporters
+    assert provider._load_exporters() == exporters
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_the_log_of_the_libraries_has_one_line_in_a_while(monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(provider, "time", clock)
     log = logging.Logger("opentelemetry.sdk.any")
-    log.addHandler(provider._Limited())
+    log.addHandler(provider._RateLimit())
     for _ in range(3):
         log.warning("Failed: %s", "a reason")
     log.info("no warning")

@@ -60,7 +60,7 @@ def test_a_schema_of_a_newer_version_is_served_as_it_is(database, sync, caplog):
     migrated(database, "CREATE TABLE newer (id INTEGER)", "ALTER TABLE claims ADD COLUMN newer INTEGER")
     assert started(database, sync)("PUT", "/traits/CUSTOM_OLDER", 39).status == 201
     [warning] = [one.getMessage() for one in caplog.records if UNKNOWN in one.getMessage()]
-    assert warning.endswith("It has all that this program needs, and is served as it is.")
+    assert warning.endswith("It contains everything that this version needs, and is served unchanged.")
     assert schema.version(database.engine) == UNKNOWN
 
 

@@ -23,7 +23,7 @@ class ClaimCrowd(Cloud, Crowd):
         Cloud.__init__(self, database)
         service = in_process.service(database)
         self.call = in_process.caller_of(service)
-        self.shared = service.kept(shared.Shared)
+        self.shared = service.shared(shared.Shared)
         Crowd.__init__(self, database, self.shared.queue)
 
     def read(self):

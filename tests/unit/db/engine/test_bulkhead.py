@@ -145,7 +145,7 @@ def test_a_bulkhead_without_a_limit_admits_all_threads(inside):
     [(None, None, None), (None, 2, None), (None, 3, 2), (None, 8, 7), (0, 8, None), (4, 8, 4)],
 )
 def test_one_of_three_or_more_threads_is_kept_free(configured, threads, most):
-    assert deploy._most_threads(configured, threads) == most
+    assert deploy._max_database_threads(configured, threads) == most
 
 
 def test_the_number_of_threads_is_unknown_without_a_web_server():

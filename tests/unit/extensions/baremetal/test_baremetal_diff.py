@@ -26,7 +26,7 @@ class Scripted(Server):
         self.answers, self.received = answers or {}, []
 
     def _send(self, call):
-        self.received.append((call.method, self.put_in(call.path)))
+        self.received.append((call.method, self.substitute(call.path)))
         answer = self.answers.get(self.received[-1], Reply(404, {}, error("Client", "nothing there")))
         return answer.pop(0) if isinstance(answer, list) else answer
 
@@ -42,7 +42,7 @@ def reply(document, status=200, **headers):
 def lines(a, b, call=SHOW, alike=False, servers=None):
     """Return the differences of two replies."""
     pair = runs.Pair(*(servers or (Scripted("http://a:1"), Scripted("http://b:2/baremetal"))), alike=alike)
-    return pair._compared(call, replies.seen(a, pair.a), replies.seen(b, pair.b))
+    return pair._compare(call, replies.seen(a, pair.a), replies.seen(b, pair.b))
 
 
 def test_dates_and_base_urls_do_not_differ():
@@ -95,7 +95,7 @@ def test_a_uuid_that_each_service_has_chosen_is_the_same_by_its_symbol():
 
 def test_a_symbol_without_a_uuid_becomes_one_that_nothing_has():
     server = Scripted()
-    assert server.put_in("/v1/nodes/$n1$") == f"/v1/nodes/{unknown('$n1$')}"
+    assert server.substitute("/v1/nodes/$n1$") == f"/v1/nodes/{unknown('$n1$')}"
     assert SYMBOL.fullmatch("$n1$")
 
 

@@ -62,8 +62,8 @@ def test_unknown_options_are_found(configured):
     [finding] = found("options", configured(OPEN + "[placement]\nmax_request_group = 7\n[api]\nnonsense = 1\n"))
     assert finding.severity is Severity.WARNING
     first, second = finding.where
-    assert first.endswith("[placement]max_request_group is no option of this service; did you mean max_request_groups?")
-    assert second.endswith("[api]nonsense is no option of this service")
+    assert first.endswith("unknown option [placement]max_request_group; did you mean max_request_groups?")
+    assert second.endswith("unknown option [api]nonsense")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_an_identity_service_that_does_not_answer_is_found(configured):
     )
     [finding] = found("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken))
     assert finding.severity is Severity.WARNING, "it may pass by itself"
-    assert "The Identity service does not answer." in finding.what
+    assert "The Identity service does not respond." in finding.what
 
 
 @pytest.mark.parametrize("mistake", ["auth_url = http://[::1\n", "cafile = /nonexistent/ca.pem\n"])
@@ -112,7 +112,7 @@ def test_a_login_that_cannot_even_be_tried_is_found(configured, mistake):
         authtoken += "auth_url = https://127.0.0.1:9/v3\n"
     [finding] = found("keystone", configured(OPEN + "[api]\nauth_strategy = keystone\n" + authtoken + mistake))
     assert finding.severity is Severity.ERROR
-    assert "cannot be asked" in finding.what
+    assert "cannot be queried" in finding.what
     assert "hidden" not in finding.what
 
 
@@ -124,7 +124,7 @@ def test_a_service_that_nothing_configures_needs_no_middleware(configured, monke
     """As for ``make serve``, of which only the database is in the environment."""
     monkeypatch.setitem(sys.modules, "placement.middleware.keystone_check", None)
     subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
-    assert "nothing configures it" in examined("keystone", subject).not_made
+    assert "[keystone_authtoken] is not configured" in examined("keystone", subject).not_made
     [finding] = found("keystone", configured(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
     assert finding.mend == package.install("keystone")
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from placement import package
-from placement.tracing import asked_by
+from placement.tracing import enabling_variable
 from tests.running import ROOT
 
 COLLECTOR = "http://127.0.0.1:4318"
@@ -30,7 +30,7 @@ COLLECTOR = "http://127.0.0.1:4318"
     ],
 )
 def test_which_variable_asks(environment, variable):
-    assert asked_by(environment) == variable
+    assert enabling_variable(environment) == variable
 
 
 START = """
@@ -68,8 +68,8 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for():
 def test_without_the_extra_a_line_says_so_and_requests_are_served():
     said, imported = started("sys.modules['opentelemetry'] = None", OTEL_TRACES_EXPORTER="otlp")
     advice = package.install("opentelemetry")
-    assert said.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: ")
-    assert said.endswith(f"To install what is missing: {advice}")
+    assert said.startswith("placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: ")
+    assert said.endswith(f"To install it: {advice}")
     assert imported == "imported:"
 
 
@@ -79,18 +79,18 @@ def test_without_the_extra_a_line_says_so_and_requests_are_served():
         (
             {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
             "$OTEL_EXPORTER_OTLP_PROTOCOL: grpc needs an exporter that is not installed; "
-            "opentelemetry-exporter-otlp-proto-grpc may have it.",
+            "opentelemetry-exporter-otlp-proto-grpc may contain it.",
         ),
         (
             {"OTEL_TRACES_EXPORTER": "console, zipkin"},
             "$OTEL_TRACES_EXPORTER: zipkin needs an exporter that is not installed; "
-            "opentelemetry-exporter-zipkin may have it.",
+            "opentelemetry-exporter-zipkin may contain it.",
         ),
     ],
 )
 def test_what_is_not_installed_is_said_at_start_and_requests_are_served(variables, says):
     [said, _] = started(**variables)
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: {says}"
+    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {says}"
 
 
 def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_served(tmp_path):
@@ -101,7 +101,7 @@ def test_an_exporter_that_cannot_be_loaded_is_said_at_start_and_requests_are_ser
     (metadata / "entry_points.txt").write_text("[opentelemetry_traces_exporter]\nbroken = broken:Exporter\n")
     [said, _] = started(OTEL_TRACES_EXPORTER="broken", PYTHONPATH=str(tmp_path))
     reason = "Descriptors cannot be created directly."
-    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, and nothing is traced: {reason}"
+    assert said == f"placement.tracing $OTEL_TRACES_EXPORTER is set, but nothing is traced: {reason}"
 
 
 def test_a_provider_that_cannot_be_made_is_said_once_and_requests_are_served():
