@@ -273,7 +273,7 @@ def restored(operator, kind):
     """Restore the backup; on a server, drop the state that was replaced."""
     operator.restore()
     if kind != "sqlite":
-        operator.run("The state that was replaced")
+        operator.run("The replaced state")
 
 
 def check(scenario, first=0):
