@@ -32,9 +32,9 @@ class Finding:
     what: str
     #: Where: files, tables, providers, consumers ...
     where: tuple[str, ...] = ()
-    #: The command that mends it; where there is none, what to do: a sentence, which ends with a full stop.
-    mend: str = ""
-    #: Whether ``doctor --fix`` mends it.
+    #: The command that fixes it, or else a sentence that says what to do and ends with a full stop.
+    fix: str = ""
+    #: Whether ``doctor --fix`` fixes it.
     fixable: bool = False
 
 

@@ -1,4 +1,4 @@
-"""placement-manage doctor: what is wrong with configuration, database and data, and what mends it (docs: doctor)."""
+"""placement-manage doctor: what is wrong with configuration, database and data, and how to fix it (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from placement.db.database import Database
 from placement.extensions.doctor import checks
 from placement.extensions.doctor.document import document
 from placement.extensions.doctor.examination import CheckResult, Examination, examine, run_check
-from placement.extensions.doctor.mending import FIXES, Fix
+from placement.extensions.doctor.fixes import FIXES, Fix
 
-_DOES = "Find what is wrong with the configuration, the database and its data, and what mends it."
+_DOES = "Find what is wrong with the configuration, the database and its data, and how to fix it."
 #: Exit codes by the worst finding; those below are of commands that were not done, or whose arguments are wrong.
 _CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
 #: The largest number of places shown in the table, and the width of its lines.
 _LINES = 20
 _WIDTH = 100
 
-#: A fix, the places of the findings that it is for, and how many rows it has mended; None in a dry run.
-Mended = tuple[Fix, int, int | None]
+#: A fix, the places of the findings that it is for, and the number of rows fixed; None in a dry run.
+AppliedFix = tuple[Fix, int, int | None]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,25 +47,23 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="make this check only; may be repeated: " + ", ".join(checks.NAMES),
     )
     command.add_argument("--json", action="store_true", help="print the findings as JSON, with every place")
-    command.add_argument(
-        "--fix", action="store_true", help="show what would be mended, of what is safe to mend; nothing is changed"
-    )
-    command.add_argument("--yes", action="store_true", help="with --fix: mend it, and examine again")
+    command.add_argument("--fix", action="store_true", help="show the fixes that are safe to make; change nothing")
+    command.add_argument("--yes", action="store_true", help="with --fix: make these fixes, and examine again")
 
 
 def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
-    """Examine, mend if that is asked for, and print what is found; return the exit code by the worst finding.
+    """Examine, fix if that is asked for, and print what is found; return the exit code by the worst finding.
 
     Args:
         refuse: Ends the program because of wrong arguments.
     """
     arguments = conf.command
     if arguments.yes and not arguments.fix:
-        refuse("--yes is for --fix: it mends what --fix shows")
+        refuse("--yes requires --fix: it makes the fixes that --fix shows")
     if left_out := sorted({*arguments.check} - {check.name for check in checks.of(extension.enabled(conf))}):
         refuse(f"--check {left_out[0]} is of an extension that is not in [extensions]enabled")
     try:
-        return _examine_and_mend(conf, arguments)
+        return _examine_and_fix(conf, arguments)
     except errors.Unavailable:
         # Its reason may be among what is wrong with the configuration.
         made = checks.of(extension.enabled(conf))
@@ -77,24 +75,24 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
         raise
 
 
-def _examine_and_mend(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> int:
+def _examine_and_fix(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> int:
     with program.connected(conf) as database:
         examination = _examined(conf, database, arguments.check)
-        mended: list[Mended] = []
+        fixes: list[AppliedFix] = []
         if arguments.fix:
-            mended = [(fix, places, None) for fix, places in _needed(examination)]
+            fixes = [(fix, places, None) for fix, places in _needed(examination)]
         if arguments.yes:
-            mended = [(fix, places, _mend(conf, database, fix)) for fix, places, _ in mended]
+            fixes = [(fix, places, _apply(conf, database, fix)) for fix, places, _ in fixes]
             examination = _examined(conf, database, arguments.check)
-    _show(arguments, examination, mended if arguments.fix else None)
+    _show(arguments, examination, fixes if arguments.fix else None)
     return _CODES[examination.worst]
 
 
-def _show(arguments: argparse.Namespace, examination: Examination, mended: Sequence[Mended] | None = None) -> None:
+def _show(arguments: argparse.Namespace, examination: Examination, fixes: Sequence[AppliedFix] | None = None) -> None:
     if arguments.json:
-        print(json.dumps(_document(examination, mended), indent=2))
+        print(json.dumps(_document(examination, fixes), indent=2))
     else:
-        print(_as_table(examination, mended))
+        print(_as_table(examination, fixes))
 
 
 def _examined(conf: cfg.ConfigOpts, database: Database, named: Collection[str]) -> Examination:
@@ -117,26 +115,26 @@ def _needed(examination: Examination) -> list[tuple[Fix, int]]:
     return [(fix, places[fix.check]) for fix in FIXES if fix.check in places]
 
 
-def _mend(conf: cfg.ConfigOpts, database: Database, fix: Fix) -> int:
-    with Progress(f"doctor --fix: {fix.check}", "rows mended") as progress:
+def _apply(conf: cfg.ConfigOpts, database: Database, fix: Fix) -> int:
+    with Progress(f"doctor --fix: {fix.check}", "rows fixed") as progress:
         for number in fix.run(Subject(conf, database, deploy.rules_of(extension.enabled(conf)))):
             progress.advance(number)
         return progress.done
 
 
-def _document(examination: Examination, mended: Sequence[Mended] | None) -> dict[str, Any]:
+def _document(examination: Examination, fixes: Sequence[AppliedFix] | None) -> dict[str, Any]:
     shown = document(examination)
-    if mended is not None:
+    if fixes is not None:
         shown["fixes"] = [
-            {"check": fix.check, "does": fix.does, "count": places, "mended": done} for fix, places, done in mended
+            {"check": fix.check, "does": fix.does, "count": places, "fixed": done} for fix, places, done in fixes
         ]
     return shown
 
 
-def _as_table(examination: Examination, mended: Sequence[Mended] | None) -> str:
+def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> str:
     blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No finding."]]
-    if mended is not None:
-        blocks += [[*_fix(*each)] for each in mended] or [["Nothing to fix."]]
+    if fixes is not None:
+        blocks += [[*_fix(*each)] for each in fixes] or [["Nothing to fix."]]
     blocks += [[*_not_made(reason, names)] for reason, names in _left_out(examination).items()]
     return stacked(["Doctor"], *blocks)
 
@@ -163,13 +161,13 @@ def _finding(check: str, finding: Finding) -> Iterator[str]:
         yield from (f"  {place}" for place in finding.where[:_LINES])
     if len(finding.where) > _LINES:
         yield f"  and {len(finding.where) - _LINES} more: --json prints all"
-    yield from _folded("Mend", finding.mend)
+    yield from _folded("Fix", finding.fix)
 
 
 def _fix(fix: Fix, places: int, done: int | None) -> Iterator[str]:
     yield f"Fix: {fix.check}"
     yield from _folded("Does", fix.does)
-    yield f"Would mend: {places}, with --yes" if done is None else f"Mended: {done}"
+    yield f"Would fix: {places}, with --yes" if done is None else f"Fixed: {done}"
 
 
 def _folded(title: str, text: str) -> list[str]:

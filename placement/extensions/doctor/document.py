@@ -21,7 +21,7 @@ def document(examination: Examination, most: int | None = None) -> dict[str, Any
                 "what": finding.what,
                 "count": len(finding.where),
                 "where": list(finding.where[:most]),
-                "mend": finding.mend,
+                "fix": finding.fix,
                 "fixable": finding.fixable,
             }
             for check, finding in examination.findings

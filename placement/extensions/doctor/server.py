@@ -88,9 +88,9 @@ def connections(subject: Subject) -> Iterator[Finding]:
     if kind == "sqlite":
         raise NotMadeError("SQLite has no connections to a server.")
     used, most = _mysql(subject) if kind == "mysql" else _postgresql(subject)
-    mend = f"Raise max_connections of the server ({most}), or lower max_pool_size and max_overflow of the service."
+    fix = f"Raise max_connections of the server ({most}), or lower max_pool_size and max_overflow of the service."
     if used >= most * _FULL:
-        yield warning(f"{used} of the {most} connections that the server allows are in use.", (), mend)
+        yield warning(f"{used} of the {most} connections that the server allows are in use.", (), fix)
     per_process, processes = _of_process(subject), _processes(subject)
     if per_process * processes > most:
         several = f"{processes} processes" if processes > 1 else "one process"
@@ -98,7 +98,7 @@ def connections(subject: Subject) -> Iterator[Finding]:
             f"The pools of {several} of this host may open {per_process * processes} connections, and the server "
             f"allows {most}."
         )
-        yield info(sentence, (), mend)
+        yield info(sentence, (), fix)
 
 
 def _mysql(subject: Subject) -> tuple[int, int]:

@@ -143,7 +143,7 @@ def print_review(review: Review, form: str) -> None:
     for one in review.found:
         print(_line(one))
         if one.hint and one.kind is not DiscrepancyKind.ORPHAN:
-            print(f"    mend: {plain(one.hint)}")
+            print(f"    fix: {plain(one.hint)}")
     print(framed(("Consumers", "Number"), *_numbers(review).items()))
     if review.left_out:
         kinds = ", ".join(f"{number:,} {plain(name)}" for name, number in sorted(review.left_out.items()))

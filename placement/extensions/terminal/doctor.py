@@ -35,7 +35,7 @@ def lines(document: Document, style: Style) -> Iterator[str]:
         yield from (f"    {plain(place)}" for place in finding["where"][:_SHOWN])
         if finding["count"] > _SHOWN:
             yield f"    and {finding['count'] - _SHOWN} more: placement-manage doctor --json prints all"
-        yield f"  {style.bold('mend:')} {plain(finding['mend'])}"
+        yield f"  {style.bold('fix:')} {plain(finding['fix'])}"
         yield ""
     not_made = [check for check in document["checks"] if check["not_made"] is not None]
     made = len(document["checks"]) - len(not_made)

@@ -33,7 +33,7 @@ from placement.db.schema.tables import (
 )
 from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
-from placement.extensions.doctor import checks, mending, server, signals
+from placement.extensions.doctor import checks, fixes, server, signals
 from placement.extensions.doctor import database as database_checks
 from placement.extensions.doctor.examination import OutOfTimeError, examine, lacking, until
 from placement.extensions.v1 import examining
@@ -385,7 +385,7 @@ def test_what_is_planted_is_found(database, backend, plant, name):
     assert len(where) == len(places)
     for place in places:
         assert any(place in each for each in where), (place, where)
-    assert all(finding.mend for finding in of_check)
+    assert all(finding.fix for finding in of_check)
     violated = {"foreign_keys"} if backend.kind == "sqlite" and name in VIOLATED else set()
     assert set(names(found)) == {check, *BESIDE.get(name, ()), *violated}
 
@@ -441,12 +441,12 @@ def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant
     check = PLANTS[name][1]
     ran = doctor("--fix", "--json")
     assert ran.code == (4 if PLANTS[name][2] is Severity.ERROR else 3 if PLANTS[name][2] is Severity.WARNING else 0)
-    assert {fix["mended"] for fix in ran.document["fixes"]} == {None}
+    assert {fix["fixed"] for fix in ran.document["fixes"]} == {None}
     assert check in {fix["check"] for fix in ran.document["fixes"]}
     assert rows(database) == planted, "without --yes nothing changes"
     ran = doctor("--fix", "--yes", "--json")
     assert (ran.code, ran.document["findings"]) == (0, [])
-    assert all(fix["mended"] >= 1 for fix in ran.document["fixes"])
+    assert all(fix["fixed"] >= 1 for fix in ran.document["fixes"])
     after = rows(database)
     if name == "ownerless":
         assert after.pop("allocations") == planted["allocations"]
@@ -575,7 +575,7 @@ def test_leases_that_are_overdue_are_given_back(database, world, doctor):
     assert doctor("--fix").code == 3
     assert lease.count(database) == 1
     ran = doctor("--fix", "--yes", "--json")
-    assert (ran.code, ran.document["fixes"][0]["mended"]) == (0, 1)
+    assert (ran.code, ran.document["fixes"][0]["fixed"]) == (0, 1)
     assert lease.count(database) == 0
 
 
@@ -607,7 +607,7 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, worl
         return call("PUT", f"/allocations/{claimant}", 39, claim(OTHER, generation=0)).status
 
     with opened(database.url) as other, before_the_lock(other.engine, claimed) as statuses:
-        assert sum(mending._delete_idle(Subject(web.configuration(), other))) == 1
+        assert sum(fixes._delete_idle(Subject(web.configuration(), other))) == 1
     assert statuses == [204]
     assert {*call("GET", f"/allocations/{claimant}", 39).body["allocations"]} == {OTHER}
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
@@ -629,9 +629,9 @@ def test_consumers_that_claim_beside_the_deletion_of_idle_ones_keep_what_they_go
     thread.start()
     subject = Subject(web.configuration(), database)
     while thread.is_alive():
-        sum(mending._delete_idle(subject))
+        sum(fixes._delete_idle(subject))
     thread.join()
-    sum(mending._delete_idle(subject))
+    sum(fixes._delete_idle(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
         shown = call("GET", f"/allocations/{consumer}", 39)
@@ -657,9 +657,9 @@ def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, worl
     thread.start()
     subject = Subject(web.configuration(), database)
     while thread.is_alive():
-        sum(mending._release_lost(subject))
+        sum(fixes._release_lost(subject))
     thread.join()
-    sum(mending._release_lost(subject))
+    sum(fixes._release_lost(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
         shown = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
@@ -687,10 +687,10 @@ def test_roots_are_corrected_beside_moves(database, world, call):
             break
         with unchecked(database) as db:
             _set(db, GRANDCHILD, root_provider_id=None)
-        sum(mending._correct_roots(subject))
+        sum(fixes._correct_roots(subject))
     stop.set()
     thread.join()
-    sum(mending._correct_roots(subject))
+    sum(fixes._correct_roots(subject))
     assert examined(database, "roots", "parents") == []
     assert statuses <= {200, 409}
     assert 200 in statuses
@@ -706,7 +706,7 @@ def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
         return call("PUT", f"/resource_providers/{CHILD}", 39, body).status
 
     with opened(database.url) as other, before_the_lock(other.engine, move) as statuses:
-        assert sum(mending._correct_roots(Subject(web.configuration(), other))) == 1
+        assert sum(fixes._correct_roots(Subject(web.configuration(), other))) == 1
     assert statuses == [200]
     assert examined(database, "roots", "parents") == []
 
@@ -812,7 +812,7 @@ def test_an_older_revision_is_found(fresh):
     schema.stamp(fresh.engine, "a082b8bb98d0")
     found = examine(Subject(web.configuration(), fresh), checks.CHECKS)
     [(check, finding)] = found.findings
-    assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
+    assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
     reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
     assert reasons == {"The database does not have the tables of this program: see the check revision."}
 
@@ -898,7 +898,7 @@ def test_a_newer_revision_is_a_warning(fresh):
 def test_an_empty_database_is_found(database_url):
     with opened(database_url) as empty:
         [(check, finding)] = examined(empty)
-    assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
+    assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
 
 
 @pytest.mark.every_database
@@ -924,7 +924,7 @@ def test_a_table_without_transactions_is_found(fresh):
     run(fresh, "ALTER TABLE feed_instance ENGINE=MyISAM")
     [(check, finding)] = examined(fresh)
     assert (check, finding.severity, finding.where) == ("engine", Severity.ERROR, ("feed_instance: MyISAM",))
-    run(fresh, finding.mend)
+    run(fresh, finding.fix)
     assert examined(fresh) == []
 
 
@@ -1054,7 +1054,7 @@ def test_an_index_that_differs_is_found(database, world):
     index.current()
     run(database, f"UPDATE resource_providers SET generation = generation + 5 WHERE uuid = '{HOST}'")
     [(check, finding)] = examined(database, index=index)
-    assert (check, finding.severity, finding.mend) == ("index", Severity.ERROR, "placement-manage db restored")
+    assert (check, finding.severity, finding.fix) == ("index", Severity.ERROR, "placement-manage db restored")
     assert len(finding.where) == 1
     standard.renew(database)
     assert examined(database, index=index) == []

@@ -161,7 +161,7 @@ def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     [one] = json.loads(ran.out)["found"]
     unset = f"openstack resource provider allocation unset --provider {cloud.providers['host1']} {twice}"
     assert one["hint"] == unset
-    assert f"    mend: {unset}\n" in cloud.run("--nova", "here").out
+    assert f"    fix: {unset}\n" in cloud.run("--nova", "here").out
 
 
 def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
