@@ -35,7 +35,7 @@ from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
 from placement.extensions.doctor import checks, fixes, server, signals
 from placement.extensions.doctor import database as database_checks
-from placement.extensions.doctor.examination import OutOfTimeError, examine, lacking, until
+from placement.extensions.doctor.examination import OutOfTimeError, examine, reason_without_tables, until
 from placement.extensions.v1 import examining
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -285,9 +285,9 @@ PLANTS = {
     for plant, check, severity, fixable, places in (
         (over_commitment, "over_commitment", Severity.WARNING, False, [f"{HOST} ({HOST}): VCPU, 3 of 2", GRANDCHILD]),
         (ownerless, "allocations_without_consumer", Severity.WARNING, True, [OWNERLESS]),
-        (lost_provider, "lost_allocations", Severity.WARNING, True, [f"{ONE}: provider with the id {NOWHERE}", LOST]),
-        (lost_class, "lost_allocations", Severity.WARNING, True, [f"{TWO}: class with the id {NO_CLASS}", LOST]),
-        (unknown_class, "lost_allocations", Severity.WARNING, False, [f"{ONE}: class with the id 9999"]),
+        (lost_provider, "lost_allocations", Severity.WARNING, True, [f"{ONE}: provider id {NOWHERE}", LOST]),
+        (lost_class, "lost_allocations", Severity.WARNING, True, [f"{TWO}: class id {NO_CLASS}", LOST]),
+        (unknown_class, "lost_allocations", Severity.WARNING, False, [f"{ONE}: class id 9999"]),
         (idle, "idle_consumers", Severity.INFO, True, [IDLE]),
         (
             without_project,
@@ -316,7 +316,7 @@ PLANTS = {
             "lost_inventories",
             Severity.WARNING,
             False,
-            [f"provider with the id {NOWHERE}", f"class with the id {NO_CLASS}"],
+            [f"provider id {NOWHERE}", f"class id {NO_CLASS}"],
         ),
         (
             repeated,
@@ -330,7 +330,7 @@ PLANTS = {
         (expired_writer, "expired_writers", Severity.INFO, True, [f"writer {WRITER}"]),
         (standard_names, "standard_rows", Severity.ERROR, True, ["VCPU", "PCPU", "HW_CPU_X86_AVX"]),
         (identity, "standard_rows", Severity.ERROR, True, ["feed_instance"]),
-        (taken_id, "standard_rows", Severity.ERROR, False, ["CUSTOM_TAKEN, and not PGPU"]),
+        (taken_id, "standard_rows", Severity.ERROR, False, ["CUSTOM_TAKEN instead of PGPU"]),
     )
 }
 PLANTED.update((check, severity) for _, check, severity, _, _ in PLANTS.values())
@@ -762,7 +762,7 @@ def run(database, *statements):
 @pytest.mark.parametrize(
     "check",
     [
-        lacking,
+        reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
         # In foreign_keys another read comes before it.
         lambda subject: [*database_checks._unchecked(subject)],
@@ -814,7 +814,7 @@ def test_an_older_revision_is_found(fresh):
     [(check, finding)] = found.findings
     assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
     reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
-    assert reasons == {"The database does not have the tables of this program: see the check revision."}
+    assert reasons == {"The database does not have the tables that this version requires: see the check revision."}
 
 
 def test_a_check_that_could_not_be_made_is_not_good_news(fresh):
@@ -915,7 +915,7 @@ def test_another_isolation_is_found(database, backend):
     sa.event.listen(database.engine, "checkout", serializable)
     [(check, finding)] = examined(database)
     assert (check, finding.severity) == ("isolation", Severity.ERROR)
-    assert finding.where == ("sessions for writes: SERIALIZABLE, and not READ COMMITTED",)
+    assert finding.where == ("sessions for writes: SERIALIZABLE instead of READ COMMITTED",)
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -1003,7 +1003,7 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
     sa.event.listen(fresh.reading_engine, "checkout", ahead)
     found = dict(examined(fresh, "clock"))
     assert found["clock"].severity is Severity.WARNING
-    assert " seconds behind that of the database" in found["clock"].what
+    assert " seconds behind the clock of the database" in found["clock"].what
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -1029,7 +1029,7 @@ def test_pools_that_are_larger_than_the_server_are_found(database):
     with opened(database.url, pool_size=5000) as greedy:
         [(check, finding)] = examined(greedy)
     assert (check, finding.severity) == ("connections", Severity.INFO)
-    assert "one process of this host may open 10021 connections" in finding.what
+    assert "one process on this host may open 10021 connections" in finding.what
 
 
 def test_a_node_of_a_cluster_is_examined(pair):
@@ -1069,7 +1069,7 @@ def test_a_worker_shows_its_findings(database, plant, monkeypatch):
     plant("lost_provider")
     call("GET", "/allocation_candidates?resources=VCPU:1", 39)
     [finding] = call("GET", "/v1/doctor?check=lost_allocations&check=roots").body["findings"]
-    assert finding["where"] == [f"consumer {consumer}: provider with the id {NOWHERE}" for consumer in (ONE, LOST)]
+    assert finding["where"] == [f"consumer {consumer}: provider id {NOWHERE}" for consumer in (ONE, LOST)]
     assert (finding["count"], finding["fixable"], finding["severity"]) == (2, True, "warning")
 
 
@@ -1087,7 +1087,7 @@ def test_a_worker_ends_in_time(database, monkeypatch):
     monkeypatch.setattr(examining, "LONGEST", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
-    assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}
+    assert reasons == {"The time limit of the request was reached. placement-manage doctor has no limit."}
 
 
 def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
@@ -1109,7 +1109,7 @@ class TestCommand:
     def test_nothing_found_is_0(self, doctor, world):
         ran = doctor()
         assert ran.code == 0
-        assert "| No finding. " in ran.out
+        assert "| No findings. " in ran.out
         assert "| Not made: index " in ran.out
 
     def test_the_table_has_each_finding(self, doctor, plant):

@@ -143,7 +143,7 @@ class TestMetrics:
         [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
         assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/metrics",))
         [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics/below\n"))
-        assert finding.what == "The directory of metrics does not exist, and cannot be created there."
+        assert finding.what == "The metrics directory does not exist and cannot be created."
 
     @pytest.mark.parametrize("below", ["", "/below"])
     def test_one_that_cannot_be_written_to_is_found(self, configured, tmp_path_factory, below):
