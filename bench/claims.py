@@ -155,7 +155,7 @@ def summary(results: Sequence[load.Result], workers: int | None) -> str:
 
 
 def compared(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
-    """Return the ratio of the rate of ``other`` to that of ``first``: the median and the range of the rounds."""
+    """Return the ratio of the rates of ``other`` and ``first``: the median and the range of the rounds."""
     if not all(r.successes for r in first):
         return "no ratio: the first had a round without a success"
     ratios = [b.rate / a.rate for a, b in zip(first, other, strict=True)]

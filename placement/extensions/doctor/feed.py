@@ -50,7 +50,7 @@ def expired(subject: Subject) -> Iterator[Finding]:
 
 
 def expiry_limit(subject: Subject) -> datetime.datetime:
-    """Return the time, by the database's clock, before which a writer was last active if it has expired."""
+    """Return the time, by the database's clock: writers last active before it have expired."""
     ((now,),) = subject.rows(sa.select(CLOCK))
     limit: datetime.datetime = now - datetime.timedelta(seconds=LIFETIME)
     return limit

@@ -78,7 +78,7 @@ def _release_leases(subject: Subject) -> Iterator[int]:
 
 
 def _end_writers(subject: Subject) -> Iterator[int]:
-    # First put pending events in order: those of a writer can no longer be found once it has been ended.
+    # First put pending events in order: once a writer has been ended, its events can no longer be found.
     if subject.database.recorder is not None:
         subject.database.recorder.order()
     limit = feed.expiry_limit(subject)
