@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Compare the speed of the Bare Metal API with that of Ironic.
+"""Compare the speed of the Bare Metal API and of Ironic.
 
     python bench/baremetal.py [--peer COMMAND] [--nodes 1000] [--seconds 10] [--rounds 3] [--workers 2]
 
 A private MariaDB gets two databases, one for this project under uWSGI and one for the peer, whose command has the
 fields {port} and {database} and stays in the foreground.  Its hardware is fake and it has no authentication.  Both get
-the same nodes by their API, which takes Ironic about half a second for each node.  Without a peer only this project is
+the same nodes through their API, which takes Ironic about half a second per node.  Without a peer only this project is
 measured.
 
-An allocation counts when a GET shows it as ``active``.  The allocations of a round are deleted after it, which is not
-measured.
+An allocation counts once a GET shows it as ``active``.  Deleting the allocations after each round is not measured.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ VERSION = "baremetal 1.115"
 BEFORE_ENROLL = "baremetal 1.10"
 OPTIONS = "[baremetal]\nenabled = true\n"
 CLASS = "baremetal.bench"
-#: What nova's driver asks for.
+#: The fields that nova's driver requests.
 FIELDS = (
     "uuid,power_state,target_power_state,provision_state,target_provision_state,last_error,maintenance,properties,"
     "instance_uuid,traits,resource_class"
 )
-#: How long a client waits before it asks again for an allocation that is not ready, in seconds.
+#: Seconds between two requests for an allocation that is not ready.
 POLL = 0.05
-#: The share of the nodes that a round allocates at most.
+#: The largest share of the nodes that a round allocates.
 SHARE = 0.8
 
 
@@ -55,7 +54,7 @@ class Fleet:
         self.nodes = nodes
 
     def make(self) -> None:
-        """Make the nodes and wait until all of them can be allocated."""
+        """Create the nodes, and wait until all of them can be allocated."""
         with concurrent.futures.ThreadPoolExecutor(8) as threads:
             for number, _ in enumerate(threads.map(self._make, range(self.nodes)), 1):
                 if number % 100 == 0:
@@ -71,23 +70,23 @@ class Fleet:
         self.server.call("PUT", f"/v1/nodes/{uuid}/states/power", {"target": "power on"})
 
     def _unpowered(self) -> int:
-        found = self.server.call("GET", "/v1/nodes?fields=power_state,reservation")["nodes"]
-        return sum(node["power_state"] is None or node["reservation"] is not None for node in found)
+        nodes = self.server.call("GET", "/v1/nodes?fields=power_state,reservation")["nodes"]
+        return sum(node["power_state"] is None or node["reservation"] is not None for node in nodes)
 
     def free(self) -> None:
         """Delete all allocations."""
-        while found := self.server.call("GET", "/v1/allocations?fields=uuid")["allocations"]:
+        while allocations := self.server.call("GET", "/v1/allocations?fields=uuid")["allocations"]:
             with concurrent.futures.ThreadPoolExecutor(4) as threads:
-                list(threads.map(self._end, [one["uuid"] for one in found]))
+                list(threads.map(self._end, [allocation["uuid"] for allocation in allocations]))
 
     def _end(self, allocation: str) -> None:
-        with contextlib.suppress(RuntimeError):  # Ironic may refuse a node that it is about to unlock: once more
+        with contextlib.suppress(RuntimeError):  # Ironic may refuse while it unlocks the node: free() retries
             self.server.call("DELETE", f"/v1/allocations/{allocation}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The allocations, or replies, of a run: how many a second, and their times in seconds, ascending."""
+    """The allocations or responses of a run: their rate per second, and their times in seconds, ascending."""
 
     rate: float
     times: Sequence[float]
@@ -95,22 +94,22 @@ class Outcome:
 
 
 def allocate(fleet: Fleet, clients: int, seconds: float) -> Outcome:
-    """Allocate nodes until the time or the nodes are used up."""
+    """Allocate nodes until the time has passed or the nodes run out."""
     times: list[float] = []
     failures: list[str] = []
-    left = int(fleet.nodes * SHARE)
+    remaining = int(fleet.nodes * SHARE)
 
     def client() -> load.Client:
-        nonlocal left
+        nonlocal remaining
         body = {"resource_class": CLASS}
-        while left > 0:
-            left -= 1
+        while remaining > 0:
+            remaining -= 1
             start = time.perf_counter()
-            made = yield fleet.server.request("POST", "/v1/allocations", body)
-            allocation = json.loads(made.body)
+            created = yield fleet.server.request("POST", "/v1/allocations", body)
+            allocation = json.loads(created.body)
             while allocation.get("state") == "allocating":
-                found = yield fleet.server.request("GET", f"/v1/allocations/{allocation['uuid']}")
-                allocation = json.loads(found.body)
+                shown = yield fleet.server.request("GET", f"/v1/allocations/{allocation['uuid']}")
+                allocation = json.loads(shown.body)
                 if allocation.get("state") == "allocating":
                     yield POLL
             if allocation.get("state") == "active":
@@ -137,7 +136,7 @@ class Scenario:
     name: str
     title: str
     run: Callable[[Fleet, float], Outcome]
-    #: The intended ratio to the rate of the peer.
+    #: The ratio to the rate of the peer to reach.
     goal: float
 
 
@@ -146,7 +145,7 @@ SCENARIOS = (
     Scenario("allocate-8", "POST until active, 8 clients", lambda fleet, seconds: allocate(fleet, 8, seconds), 20),
     Scenario(
         "list",
-        "GET /v1/nodes with the fields that nova asks for",
+        "GET /v1/nodes with the fields of nova's requests",
         lambda fleet, seconds: listing(fleet, f"/v1/nodes?fields={FIELDS}", seconds),
         10,
     ),
@@ -154,7 +153,7 @@ SCENARIOS = (
 
 
 def rounds(scenario: Scenario, fleets: Sequence[Fleet], count: int, seconds: float) -> Iterator[list[Outcome]]:
-    """Yield the outcomes in the order of the fleets for each round; each round begins with another one."""
+    """Yield the outcomes of each round in the order of the fleets; each round begins with another fleet."""
     for number in range(count):
         outcomes = {}
         for step in range(len(fleets)):
@@ -164,15 +163,15 @@ def rounds(scenario: Scenario, fleets: Sequence[Fleet], count: int, seconds: flo
 
 
 def report(scenario: Scenario, columns: Sequence[Sequence[Outcome]]) -> bool:
-    """Print the results, this project's last; return whether it had no failure and reaches the goal."""
+    """Print the results, this project's last; return whether it reached the goal without failures."""
     print(f"\n{scenario.name}: {scenario.title}")
     for number, outcomes in enumerate(columns, 1):
-        middle = statistics.median(statistics.median(one.times) for one in outcomes if one.times) * 1000
-        rate = statistics.median(one.rate for one in outcomes)
-        failures = sum(one.failures for one in outcomes)
+        middle = statistics.median(statistics.median(outcome.times) for outcome in outcomes if outcome.times) * 1000
+        rate = statistics.median(outcome.rate for outcome in outcomes)
+        failures = sum(outcome.failures for outcome in outcomes)
         name = "ours" if number == len(columns) else "peer"
         print(f"  {name}: {rate:9,.1f}/s, median {middle:.1f} ms{f', {failures} failed' if failures else ''}")
-    reached = not any(one.failures for one in columns[-1])
+    reached = not any(outcome.failures for outcome in columns[-1])
     if len(columns) == 2:
         ratios = [ours.rate / peer.rate for peer, ours in zip(*columns, strict=True)]
         ratio = statistics.median(ratios)

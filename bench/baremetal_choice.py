@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Measure the choice of a node for an allocation, among many of which few fit, and whole requests, in this process.
+"""Measure the choice of a node for an allocation, if few of many nodes match, and whole requests, in this process.
 
     python bench/baremetal_choice.py DATABASE_URL [--nodes 100000] [--fitting 10] [--repeat 200]
 
-The database must have the schema (``placement-manage db sync``), and no nodes.  The program inserts
-them directly by SQL, all free and of one class in Placement.  The requests ask for:
+The database must have the schema (``placement-manage db sync``) and no nodes.  The nodes are inserted directly by SQL,
+all free and of one class in Placement.  The requests:
 
-    trait       a trait that few of the nodes have
-    owner       an owner of few of the nodes
-    spelling    a class that few of the nodes spell like this
-    candidates  few of the nodes, by uuid
-    any         any of the nodes
-    none        a trait and an owner of few nodes each, but of no node both
+    trait       a trait of few nodes
+    owner       an owner of few nodes
+    spelling    a spelling of the class that few nodes have
+    candidates  few nodes, by uuid
+    any         any node
+    none        a trait and an owner of few nodes each, which no node has both
 
-A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median of the processor
-time of this process: of the choice from a current index, and of a request with its claim and record, which is ended
-outside of the measurement.
+A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median processor time
+of this process: for the choice from a current index, and for a request with its claim and record.  Ending the
+allocation is not measured.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CLASS, _OTHER_SPELLING = "bench.node", "bench-node"
 
 
 def fill(database: Database, count: int, fitting: int) -> list[str]:
-    """Insert the nodes; return the uuids of all of them.
+    """Insert the nodes, and return their uuids.
 
     The first ``fitting`` nodes have the trait, the next ones the owner, and the next ones the other spelling.
     """
@@ -63,15 +63,15 @@ def fill(database: Database, count: int, fitting: int) -> list[str]:
     with database.engine.begin() as db:
         class_id = db.execute(_CLASS_ID, {"name": unit_class}).scalar_one()
         trait_id = db.execute(_TRAIT_ID, {"name": _TRAIT}).scalar_one()
-        _many(db, tables.resource_providers, ({"uuid": one, "name": one, "generation": 1} for one in uuids))
+        _insert(db, tables.resource_providers, ({"uuid": node, "name": node, "generation": 1} for node in uuids))
         db.execute(_OWN_ROOT)
         ids = {row.uuid: row.id for row in db.execute(_PROVIDERS)}
         unit = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
         unit["resource_class_id"] = class_id
-        _many(db, tables.inventories, ({"resource_provider_id": ids[one], **unit} for one in uuids))
-        _many(db, baremetal_nodes, (_node(one, number // fitting) for number, one in enumerate(uuids)))
-        rows = ({"resource_provider_id": ids[one], "trait_id": trait_id} for one in uuids[:fitting])
-        _many(db, tables.resource_provider_traits, rows)
+        _insert(db, tables.inventories, ({"resource_provider_id": ids[node], **unit} for node in uuids))
+        _insert(db, baremetal_nodes, (_node(node, number // fitting) for number, node in enumerate(uuids)))
+        rows = ({"resource_provider_id": ids[node], "trait_id": trait_id} for node in uuids[:fitting])
+        _insert(db, tables.resource_provider_traits, rows)
     standard.renew(database)
     return uuids
 
@@ -89,10 +89,10 @@ def _node(node: str, group: int) -> dict[str, Any]:
     }
 
 
-def _many(db: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
-    waiting = [*rows]
-    for start in range(0, len(waiting), _BATCH):
-        db.execute(sa.insert(table), waiting[start : start + _BATCH])
+def _insert(db: sa.Connection, table: sa.Table, rows: Iterable[dict[str, Any]]) -> None:
+    listed = [*rows]
+    for start in range(0, len(listed), _BATCH):
+        db.execute(sa.insert(table), listed[start : start + _BATCH])
 
 
 _CLASS_ID = sa.select(tables.resource_classes.c.id).where(tables.resource_classes.c.name == sa.bindparam("name"))
@@ -103,12 +103,12 @@ _OWN_ROOT = sa.update(tables.resource_providers).where(_P.root_provider_id.is_(N
 
 
 def _request(resource_class: str, **columns: Any) -> Record:
-    given = {"name": None, "owner": None, "traits": (), "candidate_nodes": (), "extra": {}, **columns}
-    return Record(uuid=str(uuid.uuid4()), resource_class=resource_class, created_at=tables.utcnow(), **given)
+    values = {"name": None, "owner": None, "traits": (), "candidate_nodes": (), "extra": {}, **columns}
+    return Record(uuid=str(uuid.uuid4()), resource_class=resource_class, created_at=tables.utcnow(), **values)
 
 
 def requests(uuids: list[str], fitting: int) -> dict[str, Record]:
-    """Return what the requests ask for, by name."""
+    """Return the records of the requests, by name."""
     return {
         "trait": _request(_CLASS, traits=[_TRAIT]),
         "owner": _request(_CLASS, owner="mine"),
@@ -119,28 +119,28 @@ def requests(uuids: list[str], fitting: int) -> dict[str, Record]:
     }
 
 
-def measure(database: Database, index: LiveIndex, name: str, wanted: Record, repeat: int) -> None:
-    """Print the lines of one group."""
+def measure(database: Database, index: LiveIndex, name: str, record: Record, repeat: int) -> None:
+    """Print the lines for one request."""
 
     def choice() -> object:
-        return database.read(Choice(index.current(), wanted).candidate)
+        return database.read(Choice(index.current(), record).candidate)
 
     assert (choice() is None) == (name == "none"), name
     show(f"{name}: choice", [timed(choice) for _ in range(repeat)])
-    made: list[Record] = []
+    requested: list[Record] = []
 
     def request() -> None:
-        made.append(replace(wanted, uuid=str(uuid.uuid4()), created_at=tables.utcnow()))
-        NodeRequest(database, index, made[-1], _OWNER, attempts=10).place()
+        requested.append(replace(record, uuid=str(uuid.uuid4()), created_at=tables.utcnow()))
+        NodeRequest(database, index, requested[-1], _OWNER, attempts=10).place()
 
     def end() -> None:
-        database.write(lambda db: placing.end(db, Record.get(db, made[-1].uuid)))
+        database.write(lambda db: placing.end(db, Record.get(db, requested[-1].uuid)))
 
-    took: list[Duration] = []
+    durations: list[Duration] = []
     for _ in range(repeat):
-        took.append(timed(request))
+        durations.append(timed(request))
         end()
-    show(f"{name}: request", took)
+    show(f"{name}: request", durations)
 
 
 def main() -> None:
@@ -156,8 +156,8 @@ def main() -> None:
         index = LiveIndex(database)
         show("index: load", [timed(index.current)])
         print(f"{'':<44}{'10%':>12}{'50%':>12}{'99%':>12}{'processor':>12}")
-        for name, wanted in requests(uuids, options.fitting).items():
-            measure(database, index, name, wanted, options.repeat)
+        for name, record in requests(uuids, options.fitting).items():
+            measure(database, index, name, record, options.repeat)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure how fast allocation candidates are found, compared with another Placement service on the same data.
+"""Measure the search for allocation candidates, compared with another Placement service on the same data.
 
     python bench/candidates.py [--peer COMMAND] [--only NAMES] [--seconds 2] [--rounds 3] [--workers 2]
 
@@ -7,7 +7,7 @@ For every topology a private MariaDB gets two databases with the same hosts, one
 for the peer, whose command has the fields {port} and {database} and stays in the foreground.  Both get the same
 requests over HTTP, in turn, in several rounds.  Without a peer only this project is measured.
 
-Queries that the peer does not answer in reasonable time are sent to this project only.
+Queries for which the peer takes too long are sent only to this project.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OWNER = {"project_id": "bench", "user_id": "bench", "consumer_generation": None,
 
 
 def devices(groups: int) -> str:
-    """Return a query of isolated groups that each need one device."""
+    """Return a query with isolated groups of one device each."""
     return "&".join([f"resources_{number}=PGPU:1" for number in range(groups)]) + "&group_policy=isolate"
 
 
@@ -48,17 +48,17 @@ MakeClients = Callable[[load.Server], list[load.Client]]
 class Scenario:
     name: str
     make: MakeClients
-    #: The intended ratio to the speed of the peer; None if the peer is not measured.
+    #: The ratio to the speed of the peer to reach; None if the peer is not measured.
     goal: float | None = None
 
 
 def repeating(query: str, path: str = "/allocation_candidates") -> MakeClients:
-    """Return a function that makes one client, which repeats a GET."""
+    """Return a function that creates one client, which repeats a GET."""
     return lambda server: [claims.reader(server, f"{path}?{query}" if query else path)]
 
 
 def finding_and_claiming(clients: int) -> MakeClients:
-    """Return a function that makes clients that find candidates and claim one of the first ten."""
+    """Return a function that creates clients, which find candidates and claim one of the first ten."""
     return lambda server: [find_and_claim(server, number) for number in range(clients)]
 
 
@@ -67,10 +67,10 @@ def find_and_claim(server: load.Server, number: int, resources: str = FLAT) -> l
     search = server.request("GET", f"/allocation_candidates?{resources}&limit=10")
     while True:
         answer = yield search
-        found = json.loads(answer.body)["allocation_requests"]
-        if not found:
+        candidates = json.loads(answer.body)["allocation_requests"]
+        if not candidates:
             return
-        body = {**found[number % len(found)], **OWNER}
+        body = {**candidates[number % len(candidates)], **OWNER}
         number += 7
         yield server.request("PUT", f"/allocations/{claims.new_uuid()}", body)
 
@@ -120,37 +120,37 @@ TOPOLOGIES = (
 )
 
 
-def measured(
-    scenario: Scenario, asked: Sequence[load.Server], rounds: int, seconds: float
+def measure(
+    scenario: Scenario, servers: Sequence[load.Server], rounds: int, seconds: float
 ) -> Iterator[list[load.Result]]:
     """Yield the results of all servers for each round; each round begins with another server."""
     for number in range(rounds):
         results = {}
-        for step in range(len(asked)):
-            server = asked[(number + step) % len(asked)]
+        for step in range(len(servers)):
+            server = servers[(number + step) % len(servers)]
             results[server] = load.run(server, scenario.make(server), seconds)
-        yield [results[server] for server in asked]
+        yield [results[server] for server in servers]
 
 
 def report(scenario: Scenario, columns: Sequence[Sequence[load.Result]]) -> None:
-    """Print the results; the last column is this project."""
+    """Print the results; the last column is for this project."""
     for number, results in enumerate(columns, 1):
         who = "ours" if number == len(columns) else "peer"
         print(f"  {who}: {claims.summary(results, None)}")
     if len(columns) == 2:
-        halves = [[result.latency(0.5) for result in results] for results in columns]
-        ratios = [peer / ours for peer, ours in zip(*halves, strict=True)]
+        medians = [[result.latency(0.5) for result in results] for results in columns]
+        ratios = [peer / ours for peer, ours in zip(*medians, strict=True)]
         rate = claims.compared(columns[0], columns[1])
         goal = f", to reach {scenario.goal:g}" if scenario.goal else ""
-        print(f"  median latency {statistics.median(ratios):.1f} times faster{goal}; by rate {rate}")
+        print(f"  median latency {statistics.median(ratios):.1f} times lower{goal}; rate {rate}")
     sys.stdout.flush()
 
 
 def run_topology(
-    topology: Topology, arguments: argparse.Namespace, wanted: Sequence[str], database: servers.Server
+    topology: Topology, arguments: argparse.Namespace, names: Sequence[str], database: servers.Server
 ) -> None:
     """Start the servers on new data of one topology, and measure its scenarios."""
-    scenarios = [scenario for scenario in topology.scenarios if scenario.name in wanted]
+    scenarios = [scenario for scenario in topology.scenarios if scenario.name in names]
     compared = arguments.peer and any(scenario.goal for scenario in scenarios)
     urls = {}
     for who in ("peer", "ours") if compared else ("ours",):
@@ -162,16 +162,16 @@ def run_topology(
         )
         urls[who] = start().url
         fill.fill(url, topology.kind, topology.hosts, topology.used, consumers=1)
-    asked = {who: claims.reached(url, "admin") for who, url in urls.items()}
+    by_name = {who: claims.connect(url, "admin") for who, url in urls.items()}
     print(f"\n{topology.kind}, {topology.hosts:,} hosts" + (f", {topology.used:.0%} used" if topology.used else ""))
     for scenario in scenarios:
-        pair = [asked[who] for who in asked if who == "ours" or scenario.goal]
+        pair = [server for who, server in by_name.items() if who == "ours" or scenario.goal]
         for server in pair:
             # Enough concurrent requests to reach every worker, so that each loads its index before the first round.
             began = time.perf_counter()
             load.run(server, [client for _ in range(4 * arguments.workers) for client in scenario.make(server)], 0)
             print(f"{scenario.name}: {server.url} was warm after {time.perf_counter() - began:.2f} s")
-        report(scenario, list(zip(*measured(scenario, pair, arguments.rounds, arguments.seconds), strict=True)))
+        report(scenario, list(zip(*measure(scenario, pair, arguments.rounds, arguments.seconds), strict=True)))
 
 
 def main() -> int:

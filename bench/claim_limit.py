@@ -3,9 +3,9 @@
 
     python bench/claim_limit.py [--rounds 5] [--workers 2] [--threads 4] [--driver mysqldb] [--database mariadb]
 
-In every round claims.py's ``claim-8`` and ``busy-8`` and sql_limit.py's two runs of as many clients take turns.  The
-report has for each the median rate and, of the service, the ratio to the bare SQL of the same round, with the processor
-time that a claim takes of the workers, of the database server and of the load generator.
+In every round, ``claim-8`` and ``busy-8`` of claims.py alternate with two runs of sql_limit.py with the same number of
+clients.  The report shows the median rates, the ratio of the service to the bare SQL of the same round, and the
+processor time of a claim in the workers, the database server and the load generator.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PAIRS = (("claim-8", False), ("busy-8", True))
 
 
 def processor_seconds(pids: Iterable[int]) -> float:
-    """Return the processor time that these processes and their descendants have used."""
+    """Return the processor seconds of these processes and their descendants."""
     total = 0
-    for pid in {one for first in pids for one in (first, *children.descendants(first))}:
+    for pid in {pid for parent in pids for pid in (parent, *children.descendants(parent))}:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         total += int(fields[11]) + int(fields[12])
     return total / os.sysconf("SC_CLK_TCK")
@@ -48,7 +48,7 @@ class Column:
 
     rates: list[float] = dataclasses.field(default_factory=list)
     limits: list[float] = dataclasses.field(default_factory=list)
-    #: Milliseconds of processor time a claim: workers, database server, load generator; and what the bare SQL took.
+    #: Milliseconds of processor time per claim: workers, database server, load generator.
     costs: list[tuple[float, float, float]] = dataclasses.field(default_factory=list)
     refused: int = 0
 
@@ -60,7 +60,7 @@ class Column:
             f"{name:8} {statistics.median(self.rates):7,.0f}/s, bare SQL {statistics.median(self.limits):7,.0f}/s: "
             f"{statistics.median(ratios):.1%} of it (rounds: {min(ratios):.1%} to {max(ratios):.1%}); "
             f"{self.refused or 'none'} refused\n"
-            f"{'':8} milliseconds of processor a claim: workers {workers:.2f}, database {database:.2f}, "
+            f"{'':8} milliseconds of processor time per claim: workers {workers:.2f}, database {database:.2f}, "
             f"load generator {own:.2f}"
         )
 
@@ -69,9 +69,9 @@ def measure(
     column: Column, server: load.Server, scenario: claims.Scenario, pids: tuple[list[int], list[int]], seconds: float
 ) -> None:
     """Add one run of the service."""
-    before = [processor_seconds(some) for some in pids]
+    before = [processor_seconds(group) for group in pids]
     result = load.run(server, scenario.make(server, CLIENTS), seconds)
-    used = [processor_seconds(some) - start for some, start in zip(pids, before, strict=True)]
+    used = [processor_seconds(group) - start for group, start in zip(pids, before, strict=True)]
     column.rates.append(result.rate)
     workers, database, own = (value * 1000 / result.successes for value in (*used, result.own_seconds))
     column.costs.append((workers, database, own))
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3, help="of one run")
     parser.add_argument("--workers", type=int, default=2, help="processes of the service")
     parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="threads of each process")
-    parser.add_argument("--driver", help="the driver of both: mysqldb or pymysql, psycopg or psycopg2")
+    parser.add_argument("--driver", help="the driver of both: mysqldb, pymysql, psycopg or psycopg2")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     parser.add_argument("--only", help="claim-8 or busy-8")
     arguments = parser.parse_args()

@@ -3,10 +3,10 @@
 
     python bench/claims.py URL [URL ...]
 
-The first URL is the reference.  Every scenario runs on each server in turn, in several rounds, so that other load of
+The first URL is the reference.  Every scenario runs on each server in turn, in several rounds, so that other load on
 the machine affects all of them equally; the ratio is the median of the ratios of the rounds.
 
-The servers must accept the token "admin" (``auth_strategy = noauth2``), or the one given by --token.  Providers and
+The servers must accept the token "admin" (``auth_strategy = noauth2``) or the token of --token.  Providers and
 consumers are not removed: use scratch databases.
 """
 
@@ -35,13 +35,13 @@ def new_uuid() -> str:
 
 
 class Callee(Protocol):
-    """A server that answers calls, over HTTP or in process."""
+    """A server that handles requests, over HTTP or in process."""
 
     def call(self, method: str, path: str, body: Any = None) -> Any: ...
 
 
 def make_provider(server: Callee) -> str:
-    """Make a provider with capacity for all requests of a run, and return its uuid."""
+    """Create a provider with capacity for all requests of a run, and return its uuid."""
     provider = new_uuid()
     server.call("POST", "/resource_providers", {"name": provider, "uuid": provider})
     body = {"resource_provider_generation": 0, "inventories": INVENTORY}
@@ -68,7 +68,7 @@ def claimer(server: load.Server, providers: list[str]) -> load.Client:
 
 
 def mover(server: load.Server, source: str, target: str) -> load.Client:
-    """Move an instance between two providers; as in Nova, a new migration consumer gets its old allocations."""
+    """Move an instance between two providers; as in nova, a new migration consumer gets its old allocations."""
     instance, generation = new_uuid(), 1
     server.call("PUT", f"/allocations/{instance}", claim(source))
     while True:
@@ -85,8 +85,8 @@ def reader(server: load.Server, path: str) -> load.Client:
         yield request
 
 
-# Makes a number of clients for one run on a server.  Each run has new providers, so that the rows of earlier runs do
-# not slow down a faster server.
+#: A function that creates clients for one run on a server.  Each run uses new providers, because a faster server leaves
+#: more rows, which would slow down its next run.
 Clients = Callable[[load.Server, int], list[load.Client]]
 
 
@@ -131,7 +131,7 @@ SCENARIOS = (
 
 
 def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: float) -> Iterator[list[load.Result]]:
-    """Yield the results in the order of `servers` for each round; each round begins with another server."""
+    """Yield the results of each round in the order of ``servers``; each round begins with another server."""
     for number in range(count):
         results = {}
         for step in range(len(servers)):
@@ -141,29 +141,29 @@ def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: 
 
 
 def summary(results: Sequence[load.Result], workers: int | None) -> str:
-    """Return the results of one server in one scenario, as a line."""
+    """Return a line for the results of one server in one scenario."""
     statuses = sum((r.statuses for r in results), collections.Counter[int]())
     others = ", ".join(f"{n} x {status or 'lost'}" for status, n in sorted(statuses.items()) if not 200 <= status < 300)
     rate = statistics.median(r.rate for r in results)
     middle, tail = (statistics.median(r.latency(share) for r in results) * 1000 for share in (0.5, 0.99))
     own = sum(r.own_seconds for r in results) / sum(r.answers for r in results)
-    per_worker = f" ({rate / workers:,.0f} a worker)" if workers else ""
+    per_worker = f" ({rate / workers:,.0f} per worker)" if workers else ""
     return (
         f"{rate:9,.1f}/s{per_worker}, median {middle:.1f} ms, p99 {tail:.1f} ms; "
-        f"{'not 2xx: ' + others if others else 'all 2xx'}; load generator {own * 1e6:.0f} us a request"
+        f"{'not 2xx: ' + others if others else 'all 2xx'}; load generator {own * 1e6:.0f} us per request"
     )
 
 
 def compared(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
-    """Return the ratio of the rate of `other` to the first: the median of the rounds, and their range."""
+    """Return the ratio of the rates of ``other`` and ``first``: the median and the range of the rounds."""
     if not all(r.successes for r in first):
         return "no ratio: the first had a round without a success"
     ratios = [b.rate / a.rate for a, b in zip(first, other, strict=True)]
     return f"{statistics.median(ratios):.2f} times the first (rounds: {min(ratios):.2f} to {max(ratios):.2f})"
 
 
-def reached(url: str, token: str) -> load.Server:
-    """Return the server at a URL; exit with a message if it does not answer."""
+def connect(url: str, token: str) -> load.Server:
+    """Return the server at a URL; exit with a message if it does not respond."""
     try:
         return load.Server(url, token)
     except OSError as error:
@@ -187,7 +187,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2, help="of one scenario on one server in one round")
     parser.add_argument("--only", help="names, separated by commas, of " + " ".join(s.name for s in SCENARIOS))
     parser.add_argument(
-        "--workers", type=int, help="worker processes of each server, to report the rate of GET / for each"
+        "--workers", type=int, help="worker processes of each server, to report the rate of GET / per worker"
     )
     parser.add_argument("--token", default="admin")
     parser.add_argument("--json", metavar="FILE", help="write the rate of every round to this file")
@@ -196,10 +196,10 @@ def main() -> int:
     if unknown := set(names) - {s.name for s in SCENARIOS}:
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
 
-    servers = [reached(url, arguments.token) for url in arguments.urls]
+    servers = [connect(url, arguments.token) for url in arguments.urls]
     print(f"machine: {machine()}")
     for number, server in enumerate(servers, 1):
-        print(f"[{number}] {server.url}, {'one connection a client' if server.keeps_connections else 'one a request'}")
+        print(f"[{number}] {server.url}, one connection per {'client' if server.keeps_connections else 'request'}")
     record: dict[str, list[list[float]]] = {}
     failed = False
     for scenario in (s for s in SCENARIOS if s.name in names):

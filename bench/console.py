@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure the pages of the console in process, on a database that ``fill.py`` has filled.
+"""Measure the pages of the console in process, on a database filled by ``fill.py``.
 
     python bench/fill.py DATABASE_URL nested --hosts 10000 --used 0.5
     python bench/console.py DATABASE_URL [--repeat 10]
 
-Each line shows the median wall-clock time, the longest one, and the median processor time of this process, which
-depends less on other load of the machine.  The first request of each page, which compiles its template, is not counted.
+Each line shows the median and the longest wall-clock time, and the median processor time of this process, which depends
+less on other load.  The first request of each page, which compiles its template, is not counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PAGES = (
 
 
 def ask(app: Any, path: str) -> int:
-    """Return the length of the page, once all of it is made."""
+    """Request a page completely, and return its length."""
     reply = webob.Request.blank(f"/console{path}", headers=HEADERS).get_response(app)
     assert reply.status_int == 200, (path, reply.status)
     return sum(map(len, reply.app_iter))

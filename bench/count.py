@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Measure counts of placements, in this process and without a database.
+"""Measure counting how many times a query fits, in this process and without a database.
 
     python bench/count.py [--hosts 10000] [--repeat 30]
 
 The clouds; usage differs from host to host:
 
-    flat      one provider for each host: VCPU, MEMORY_MB, DISK_GB, a trait, 50 aggregates
+    flat      one provider per host: VCPU, MEMORY_MB, DISK_GB, a trait, 50 aggregates
     nested    hosts with two NUMA nodes, each with a device
-    mixed     the same with two devices for each node, and random usage
-    pool      flat hosts without disks, and one shared pool for all
+    mixed     the same with two devices per node, and random usage
+    pool      flat hosts without disks, and one shared pool
 
-A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median of the processor
-time of this process: of the count, and of the document of the reply with 1,000 trees.
+A line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median processor time
+of this process, for the count and for the response document with 1,000 trees.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def flat(hosts: int) -> World:
 
 
 def nested(hosts: int) -> World:
-    """Return hosts with two NUMA nodes, each with a device of its own."""
+    """Return hosts with two NUMA nodes, each with a device."""
     world = World()
     for number in range(hosts):
         world.host(f"host{number}", DISK_GB=2000, aggregates=[f"A{number % 50}"])

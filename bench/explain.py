@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure how long an explanation takes, beside the search that it explains, in one process and without a database.
+"""Measure explanations, compared with the searches they explain, in one process and without a database.
 
     python bench/explain.py [--hosts 100000] [--repeat 9]
 
-Three clouds are made in memory: flat hosts; flat hosts, half of them in the aggregate of a sharing pool of disks; and
-hosts with two NUMA nodes, each with a GPU and a NIC.  For each query the median of the repetitions: the search, the
-explanation, and what it found.  Times are of processor time, which depends less on other load of the machine.
+Three clouds are created in memory: flat hosts; flat hosts, half of them in the aggregate of a sharing pool of disks;
+and hosts with two NUMA nodes, each with a GPU and a NIC.  For each query, the output is the median processor time of
+the search and of the explanation, and its summary.  Processor time depends less on other load than wall-clock time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RARE = "CUSTOM_RARE"
 ZONES = [f"a0000000-0000-4000-8000-00000000000{number}" for number in range(3)]
 POOL = "b0000000-0000-4000-8000-000000000000"
 
-#: By cloud: queries that have no candidate, but for the first.
+#: Queries by cloud; only the first of each has candidates.
 QUERIES = {
     "flat": (
         "resources=VCPU:1,MEMORY_MB:1024&limit=10",
@@ -65,7 +65,7 @@ QUERIES = {
 
 
 class Cloud:
-    """Collects the rows of providers."""
+    """A cloud, as rows of providers."""
 
     def __init__(self) -> None:
         self.rows = Rows([], [], [], [], [])
@@ -110,8 +110,8 @@ def numa(cloud: Cloud, number: int) -> None:
         cloud.provider(node, host, SRIOV_NET_VF=8)
 
 
-def made(kind: str, hosts: int) -> Snapshot:
-    """Return a cloud of this kind."""
+def create(kind: str, hosts: int) -> Snapshot:
+    """Return the snapshot of a cloud of this kind."""
     cloud = Cloud()
     for number in range(hosts):
         if kind == "flat":
@@ -134,12 +134,12 @@ def parsed(text: str) -> SearchQuery:
 
 
 def median(work: Callable[[], object], repeat: int) -> float:
-    """Return the median time of a call, in milliseconds."""
+    """Return the median processor time of a call, in milliseconds."""
     times = []
     for _ in range(repeat):
-        began = time.process_time()
+        start = time.process_time()
         work()
-        times.append(time.process_time() - began)
+        times.append(time.process_time() - start)
     return statistics.median(times) * 1000
 
 
@@ -150,14 +150,14 @@ def main() -> None:
     parser.add_argument("--only", help="one cloud: " + " ".join(QUERIES))
     arguments = parser.parse_args()
     for kind in [arguments.only] if arguments.only else QUERIES:
-        snapshot = made(kind, arguments.hosts)
+        snapshot = create(kind, arguments.hosts)
         print(f"{kind}: {arguments.hosts:,} hosts, {len(snapshot):,} providers")
         for text in QUERIES[kind]:
             measure(snapshot, text, arguments.repeat)
 
 
 def measure(snapshot: Snapshot, text: str, repeat: int) -> None:
-    """Print how long one query takes."""
+    """Print the times of one query."""
     query = parsed(text)
     searched = median(lambda: find(query, snapshot, Settings(max_candidates=1000)), repeat)
     explained = median(lambda: explain(query, snapshot), repeat)

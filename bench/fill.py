@@ -9,7 +9,7 @@
     numa      a host has DISK_GB and two NUMA nodes, each with VCPU, MEMORY_MB and three children: two boards of four
               PGPU, and a NIC of eight SRIOV_NET_VF
 
-The database of any Placement service can be filled once the service has started, because the start inserts the standard
+The database of any Placement service can be filled after a first start of the service, which inserts the standard
 names.  Running services of this project reload their index.
 """
 
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from placement.db.engine.dialects import normalise
 from placement.db.schema import tables
 
-#: A trait of every host, and one of every ten-thousandth.
+#: A trait of every host, and a trait of every ten-thousandth host.
 TRAIT, RARE = "HW_CPU_X86_AVX2", "CUSTOM_RARE"
 _VIRTUALISATION = ("HW_CPU_X86_VMX", "HW_CPU_X86_SVM")
 _EXTENSIONS = ("HW_CPU_X86_SSE41", "HW_CPU_X86_SSE42", "HW_CPU_X86_AVX", "HW_CPU_X86_AVX512F")
@@ -43,7 +43,7 @@ _BATCH = 2000
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """One provider of every host: total and allocation ratio by class, and the position of its parent in the host."""
+    """A provider of every host: totals and allocation ratios by class, and the position of its parent in the host."""
 
     name: str
     inventory: Mapping[str, tuple[int, float]]
@@ -88,8 +88,8 @@ def fill(database_url: str | sa.URL, topology: str, hosts: int, used: float = 0.
     """Add hosts to a database.
 
     Args:
-        used: the fraction of every capacity that is allocated.
-        consumers: the number of consumers per host that share the allocations.
+        used: The fraction of every capacity to allocate.
+        consumers: Consumers per host, which share the allocations.
     """
     engine = sa.create_engine(normalise(database_url))
     with engine.begin() as connection:
@@ -109,7 +109,7 @@ class Filler:
         self._connection = connection
         self._nodes = TOPOLOGIES[topology]
         self._topology, self._hosts = topology, hosts
-        # Uuids differ between fills of one database, and are reproducible on equal databases.
+        # Different uuids for each fill of a database, but reproducible on equal databases.
         self._first = self._highest(tables.resource_providers) + 1
         self._random = random.Random(self._first)
         self._classes = self._ids(tables.resource_classes, {name for node in self._nodes for name in node.inventory})
@@ -160,7 +160,7 @@ class Filler:
         )
 
     def allocations(self, used: float, consumers: int) -> None:
-        """Insert consumers and allocations of the fraction ``used`` of every capacity."""
+        """Insert consumers with allocations of a fraction of every capacity."""
         owner = [self._ids(table, {"bench"}, "external_id")["bench"] for table in (tables.projects, tables.users)]
         names = {(root, number): self._uuid() for root in self._roots() for number in range(consumers)}
         self._insert(
@@ -198,7 +198,7 @@ class Filler:
         return range(self._first, self._first + self._hosts * len(self._nodes), len(self._nodes))
 
     def _each(self) -> Iterator[tuple[Node, int, int, int | None]]:
-        """Yield every provider, with the ids of itself, its root and its parent."""
+        """Yield every provider with its id, the id of its root and the id of its parent."""
         for root in self._roots():
             for place, node in enumerate(self._nodes):
                 yield node, root + place, root, None if node.parent is None else root + node.parent
@@ -218,22 +218,22 @@ class Filler:
         return int(self._connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0)
 
     def _ids(self, table: sa.Table, names: Iterable[str], column: str = "name") -> dict[str, int]:
-        """Return the ids by name; missing rows are inserted, except for resource classes."""
-        wanted = set(names)
+        """Return the ids by name; insert missing rows, except for resource classes."""
+        required = set(names)
         rows = sa.select(table.c[column], table.c.id)
-        found = {name: row_id for name, row_id in self._connection.execute(rows) if name in wanted}
-        missing = sorted(wanted - found.keys())
+        ids = {name: row_id for name, row_id in self._connection.execute(rows) if name in required}
+        missing = sorted(required - ids.keys())
         if not missing:
-            return found
+            return ids
         if table is tables.resource_classes:
             raise SystemExit(f"the database has no resource classes {', '.join(missing)}: start the service on it once")
         self._insert(table, (column,), ((name,) for name in missing))
-        return self._ids(table, wanted, column)
+        return self._ids(table, required, column)
 
     def _insert(self, table: sa.Table, columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows in batches, with literal values because binding them by the driver is slower.
+        """Insert rows in batches, with literal values, which is faster than bound ones.
 
-        The values are made by this program, and no name contains a quote.
+        All values come from this script, and no name contains a quote.
         """
         remaining = iter(rows)
         while batch := list(itertools.islice(remaining, _BATCH)):
@@ -263,7 +263,7 @@ def main() -> None:
     parser.add_argument("url", metavar="DATABASE_URL")
     parser.add_argument("topology", choices=sorted(TOPOLOGIES))
     parser.add_argument("--hosts", type=int, default=10_000)
-    parser.add_argument("--used", type=float, default=0.0, help="the fraction of every capacity that is allocated")
+    parser.add_argument("--used", type=float, default=0.0, help="the fraction of every capacity to allocate")
     parser.add_argument("--consumers", type=int, default=8, help="the number of consumers per host")
     arguments = parser.parse_args()
     began = time.perf_counter()

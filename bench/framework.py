@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Measure the parts of the time of a request, in one process, without HTTP.
+"""Measure the time of a request by parts, in one process, without HTTP.
 
     python bench/framework.py [--database URL] [--requests N] [--profile NAME]
 
-For each kind of request the median time, and its parts:
+The output is the median time of each kind of request, and its parts:
 
 - *driver*: waiting for the database, in statements and COMMIT;
-- *work*: the rest of Database.read and Database.write - the rules of the service, its records, and SQLAlchemy;
-- *log*: formatting and writing the line of the request, by oslo.log;
-- *framework*: the rest of the request - routing, version, policy, schema, JSON.
+- *work*: the rest of Database.read and Database.write: the rules of the service, its records, and SQLAlchemy;
+- *log*: formatting and writing the log line of the request;
+- *framework*: the rest of the request: routing, version, policy, schema, JSON.
 
-By default a temporary SQLite file is used, without synchronous writes.  A database given by --database gets the tables
-if it has none, and keeps the providers and consumers of the run.
+The default database is a temporary SQLite file, without synchronous writes.  In the database of --database, missing
+tables are created, and the providers and consumers of the run remain.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ sqlite_synchronous = false
 
 
 class Clock:
-    """Sums the time inside a context; nested entries count once."""
+    """A stopwatch for the time inside a context; nested entries count once."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -109,7 +109,7 @@ class Clocks:
 
 
 class Service:
-    """The WSGI application, called as a server would call it."""
+    """The WSGI application, called as by a server."""
 
     def __init__(self, url: str, directory: str) -> None:
         Path(directory, "placement.conf").write_text(CONFIGURATION.format(url=url, directory=directory))
@@ -119,10 +119,10 @@ class Service:
         self.application = wsgi.init_application()
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request and return the JSON of the reply.
+        """Send a request, and return the JSON of the response.
 
         Raises:
-            RuntimeError: The reply is an error.
+            RuntimeError: The response is an error.
         """
         return self.send(self.environ(method, path, body))
 

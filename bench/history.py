@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure what the history costs: claims with it beside claims without it, on one private database server.
+"""Measure the cost of the history: claims with and without it, on one private database server.
 
     python bench/history.py [--rounds 7] [--seconds 3] [--database mariadb] [--driver mysqldb] [--only NAMES]
 
-Two services with databases of their own on the same durable server: one records events, the other has
-``[history]enabled = false``.  They take turns in every round, in changing order.  The report has for each scenario the
-median of the ratios of the rounds, rate without to rate with, and the processor time of the service and of the database
-server for a request.  The exit code is 1 if a ratio is above the bound.
+Two services have their own databases on the same durable server: one records events, the other has
+``[history]enabled = false``.  They alternate in every round, in changing order.  For each scenario the report shows the
+median ratio of the rate without to the rate with the history, and the processor time of the service and the database
+server per request.  The exit code is 1 if a ratio exceeds the bound.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ import load
 import placing_requests
 import serve_pair
 
-#: How much longer a claim may take with the history.
+#: The largest ratio of the rate without to the rate with the history.
 BOUND = 1.08
 _CLIENTS = 8
 _BULK = 500
 
 
 def releasing(server: load.Server, clients: int) -> list[load.Client]:
-    """Return clients that claim and release, on providers of their own."""
+    """Return clients that claim and release, each on its own provider."""
     return [_releaser(server, claims.make_provider(server)) for _ in range(clients)]
 
 
@@ -45,7 +45,7 @@ def _releaser(server: load.Server, provider: str) -> load.Client:
 
 
 def bulk(server: load.Server, clients: int) -> list[load.Client]:
-    """Return one client that claims for many consumers in one call."""
+    """Return one client that claims for many consumers per request."""
     del clients
     for _ in range(20):
         claims.make_provider(server)
@@ -58,9 +58,9 @@ def _caller(server: load.Server) -> load.Client:
 
 
 SCENARIOS = (
-    *(one for one in claims.SCENARIOS if one.name in ("claim-1", "claim-8", "busy-8", "move-8")),
+    *(scenario for scenario in claims.SCENARIOS if scenario.name in ("claim-1", "claim-8", "busy-8", "move-8")),
     claims.Scenario("release-8", "claims and releases, 8 clients", releasing, _CLIENTS),
-    claims.Scenario("bulk", "claims for many consumers in a call, 1 client", bulk, 1),
+    claims.Scenario("bulk", "claims for many consumers per request, 1 client", bulk, 1),
 )
 
 
@@ -71,7 +71,7 @@ class Side:
     server: load.Server
     pids: tuple[int, int]
     rates: dict[str, list[float]] = dataclasses.field(default_factory=dict)
-    #: Milliseconds of processor time of a request: service, database server.
+    #: Milliseconds of processor time per request: service, database server.
     costs: dict[str, list[tuple[float, float]]] = dataclasses.field(default_factory=dict)
 
     def measure(self, scenario: claims.Scenario, seconds: float) -> None:
@@ -86,7 +86,7 @@ class Side:
         self.costs.setdefault(scenario.name, []).append((service, database))
 
     def cost(self, name: str) -> str:
-        """Return the medians of the processor time, as text."""
+        """Return the median processor times as text."""
         service, database = (statistics.median(column) for column in zip(*self.costs[name], strict=True))
         return f"{service:.2f} + {database:.2f} ms"
 
@@ -96,11 +96,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=3, help="of one run")
     parser.add_argument("--workers", type=int, default=2, help="processes of each service")
-    parser.add_argument("--driver", help="mysqldb or pymysql, psycopg or psycopg2")
+    parser.add_argument("--driver", help="mysqldb, pymysql, psycopg or psycopg2")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     parser.add_argument("--only", help="names of scenarios, separated by commas")
     arguments = parser.parse_args()
-    chosen = [one for one in SCENARIOS if arguments.only is None or one.name in arguments.only.split(",")]
+    only = arguments.only.split(",") if arguments.only else [scenario.name for scenario in SCENARIOS]
+    chosen = [scenario for scenario in SCENARIOS if scenario.name in only]
     with serve_pair.database_server(arguments.database) as database:
         sides = []
         for enabled in ("false", "true"):
@@ -118,7 +119,7 @@ def main() -> int:
     worst = 0.0
     for scenario in chosen:
         name = scenario.name
-        ratios = [one / other for one, other in zip(without.rates[name], recording.rates[name], strict=True)]
+        ratios = [off / on for off, on in zip(without.rates[name], recording.rates[name], strict=True)]
         ratio = statistics.median(ratios)
         worst = max(worst, ratio)
         print(

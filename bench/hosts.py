@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure the processor time of a claim in one, two and three services on one database, by each of its servers.
+"""Measure the processor time of a claim with one, two and three services on one database, by server.
 
     python bench/hosts.py [--only mariadb-hosts,postgresql-hosts,galera-hosts] [--services 1 2 3] [--seconds 3]
 
 Each database is one of the clusters of ``jepsen/clusters``: a primary with its replica, or three nodes of Galera.
-Nothing waits for a disk.  Eight clients of each service claim three classes for new consumers, each on providers of its
-own.  On a machine with fewer cores than processes the rates say little; the processor time of a claim says what a
-service and each database server need where each has cores of its own.
+Nothing waits for a disk.  Eight clients of each service claim three classes for new consumers, each on its own
+providers.  With fewer cores than processes the rates mean little; the processor time of a claim shows the needs of a
+service and of each database server on dedicated cores.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def measure(cluster: Hosts, number: int, seconds: float) -> str:
     rate = claimed / max(result.seconds for result in results)
     return (
         f"{cluster.name:22} {number} services: {rate:6,.0f}/s, {others or 'none'} refused; milliseconds of processor "
-        f"a claim: services {of_service:.2f}, database servers {', '.join(f'{each:.2f}' for each in of_servers)}"
+        f"time per claim: services {of_service:.2f}, database servers {', '.join(f'{each:.2f}' for each in of_servers)}"
     )
 
 

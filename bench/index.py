@@ -3,12 +3,12 @@
 
     python bench/index.py DATABASE_URL [--writers 16 200] [--repeat 300]
 
-The database should be filled by ``fill.py`` and have no running service.  The program measures loading a new index, and
-for each number of writers in the feed: a refresh without changes, a refresh after a claim by another connection, and
-one after a change of an inventory.  Consumers and writers are not removed.
+The database should be filled by ``fill.py`` and have no running service.  The script measures the load of a new index
+and, for each number of feed writers, a refresh without changes, a refresh after a claim by another connection, and a
+refresh after a change of an inventory.  Consumers and writers are not removed.
 
-Each line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median of the
-processor time of this process, which depends less on other load of the machine.
+Each line shows the 10th percentile, the median and the 99th percentile of the repetitions, and the median processor
+time of this process, which depends less on other load.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from tests.made import opened
 
 @dataclasses.dataclass(frozen=True)
 class Duration:
-    """Seconds of wall clock and of processor time of this process."""
+    """Wall-clock seconds, and processor seconds of this process."""
 
     wall: float
     processor: float
 
 
 def timed(work: Callable[[], object]) -> Duration:
-    """Return the time that a call takes."""
+    """Return the duration of a call."""
     wall, processor = time.perf_counter(), time.process_time()
     work()
     return Duration(time.perf_counter() - wall, time.process_time() - processor)
@@ -59,20 +59,20 @@ def timed(work: Callable[[], object]) -> Duration:
 def memory() -> tuple[int, int]:
     """Return the resident memory of this process in mebibytes, current and peak."""
     lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
-    found = {words[0]: int(words[1]) // 1024 for words in lines if words and words[0] in ("VmRSS:", "VmHWM:")}
-    return found["VmRSS:"], found["VmHWM:"]
+    sizes = {words[0]: int(words[1]) // 1024 for words in lines if words and words[0] in ("VmRSS:", "VmHWM:")}
+    return sizes["VmRSS:"], sizes["VmHWM:"]
 
 
-def show(title: str, took: Sequence[Duration]) -> None:
+def show(title: str, durations: Sequence[Duration]) -> None:
     """Print one line of the result."""
-    wall = sorted(1000 * each.wall for each in took)
-    processor = statistics.median(1000 * each.processor for each in took)
-    places = [wall[len(wall) * percent // 100] for percent in (10, 50, 99)]
-    print(f"{title:<44}" + "".join(f"{figure:9.2f} ms" for figure in (*places, processor)), flush=True)
+    wall = sorted(1000 * each.wall for each in durations)
+    processor = statistics.median(1000 * each.processor for each in durations)
+    percentiles = [wall[len(wall) * percent // 100] for percent in (10, 50, 99)]
+    print(f"{title:<44}" + "".join(f"{figure:9.2f} ms" for figure in (*percentiles, processor)), flush=True)
 
 
 def add_writers(database: Database, count: int) -> int:
-    """Add writers to the feed up to ``count``, each with a change of no provider; return the number of writers."""
+    """Add feed writers up to ``count``, each with a change of no provider; return the number of writers."""
     with database.engine.begin() as db:
         present = db.execute(sa.select(sa.func.count()).select_from(tables.change_writers)).scalar_one()
         for _ in range(count - present):
@@ -110,12 +110,12 @@ def add_vcpu(database: Database, host: str) -> None:
 
 
 def refreshes(live_index: LiveIndex, repeat: int, before: Callable[[], object] = lambda: None) -> list[Duration]:
-    """Return the time of each refresh; ``before`` is called before each, untimed."""
-    took = []
+    """Return the duration of each refresh; ``before`` is called before each one and is not measured."""
+    durations = []
     for _ in range(repeat):
         before()
-        took.append(timed(live_index.current))
-    return took
+        durations.append(timed(live_index.current))
+    return durations
 
 
 def main() -> None:
@@ -129,11 +129,11 @@ def main() -> None:
         before, _ = memory()
         live_index = LiveIndex(database)
         print(f"{'':<44}{'p10':>12}{'median':>12}{'p99':>12}{'processor':>12}")
-        took = timed(live_index.current)
-        now, most = memory()
+        duration = timed(live_index.current)
+        loaded, peak = memory()
         count = len(live_index.current())
-        show(f"load {count:,} providers", [took])
-        print(f"memory: {before} MB before, {now} MB with the index, {most} MB while it was loaded")
+        show(f"load {count:,} providers", [duration])
+        print(f"memory: {before} MB before, {loaded} MB with the index, {peak} MB at most while it was loaded")
         chosen = hosts(live_index.current())
         turn = iter(chosen * arguments.repeat)
         for writers in arguments.writers:

@@ -1,9 +1,9 @@
 """A load generator for one server: several clients in one thread.
 
-A client is a generator: it yields a request and is sent the reply, so that its next request can depend on it.  Between
-requests it may yield a number of seconds to wait, and is sent None.  One
-selector loop over plain sockets drives all clients of a run, because on a small machine an expensive load generator
-would slow down the servers that it measures.  Its own processor time is part of the result.
+A client is a generator: it yields a request and is sent the response, on which its next request can depend.  Between
+requests it can yield a number of seconds to wait, and is sent None.  One selector loop over plain sockets drives all
+clients of a run, because on a small machine an expensive load generator would slow down the servers under test.  The
+result includes its own processor time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import urllib.parse
 from collections.abc import Generator, Iterable
 from typing import Any, NamedTuple
 
-TIMEOUT = 60  # seconds to wait for a reply
-LOST = 0  # the "status" of a request whose connection ended without a complete reply
+TIMEOUT = 60  # seconds to wait for a response
+LOST = 0  # the "status" of a request whose connection ended without a complete response
 
 
 class Answer(NamedTuple):
@@ -79,19 +79,19 @@ class Server:
         return sock
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Send a request, wait, and return the JSON of the reply; used to prepare a run.
+        """Send a blocking request and return the JSON of the response, to prepare a run.
 
         Raises:
-            RuntimeError: The reply is an error.
+            RuntimeError: The response is an error.
         """
         with contextlib.closing(self.connect(blocking=True)) as sock:
             answer = _exchange(sock, self.request(method, path, body))
         if not 200 <= answer.status < 300:
-            raise RuntimeError(f"{method} {self.url}{path} answered {answer.status}: {answer.body.decode()[:500]}")
+            raise RuntimeError(f"{method} {self.url}{path} returned {answer.status}: {answer.body.decode()[:500]}")
         return json.loads(answer.body) if answer.body else None
 
     def _keeps_connections(self) -> bool:
-        """Whether connections are persistent (with ``uwsgi --http-socket`` they are not)."""
+        """Whether connections are persistent, which they are not with ``uwsgi --http-socket``."""
         with contextlib.closing(self.connect(blocking=True)) as sock:
             _exchange(sock, self.request("GET", "/"))
             sock.settimeout(0.1)  # a server that closes does so at once
@@ -102,16 +102,16 @@ class Server:
 
 
 class Parser:
-    """Parses a reply as its data arrives."""
+    """An incremental parser of one response."""
 
     def __init__(self) -> None:
         self._data = bytearray()  # appending to bytes would copy the body for every piece
         self._body_at = 0
-        self._end: int | None = None  # None: not known yet, or the reply ends with the connection
+        self._end: int | None = None  # None: unknown so far, or the response ends with the connection
         self.closes = False
 
     def feed(self, data: bytes) -> Answer | None:
-        """Return the reply if it is complete, or None.  Empty data is the end of the connection."""
+        """Return the response once it is complete, else None.  Empty data means the end of the connection."""
         self._data += data
         if not self._body_at:
             self._read_head()
@@ -120,8 +120,8 @@ class Parser:
         return Answer(int(self._data[9:12]), bytes(self._data[self._body_at : self._end])) if complete else None
 
     def _read_head(self) -> None:
-        head, found, _ = self._data.partition(b"\r\n\r\n")
-        if not found:
+        head, separator, _ = self._data.partition(b"\r\n\r\n")
+        if not separator:
             return
         self._body_at = len(head) + 4
         head = head.lower()
@@ -131,7 +131,7 @@ class Parser:
         elif (at := head.find(b"\r\ncontent-length:")) >= 0:
             self._end = self._body_at + int(head[at + 17 :].split(b"\r\n", 1)[0])
         elif b"\r\ntransfer-encoding:" in head:
-            raise NotImplementedError("chunked replies are not supported")
+            raise NotImplementedError("chunked responses are not supported")
 
 
 def _exchange(sock: socket.socket, request: bytes) -> Answer:
@@ -142,7 +142,7 @@ def _exchange(sock: socket.socket, request: bytes) -> Answer:
         if answer := parser.feed(data):
             return answer
         if not data:
-            raise RuntimeError("the connection ended without an answer")
+            raise RuntimeError("the connection ended without a response")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Result:
 
 
 class _Connection:
-    """A client and its connection; one request is in progress, or the client waits."""
+    """A client and its connection, with one request in progress or a waiting client."""
 
     def __init__(self, server: Server, client: Client, selector: selectors.BaseSelector) -> None:
         self._server, self._client, self._selector = server, client, selector
@@ -200,7 +200,7 @@ class _Connection:
             self._selector.modify(self._socket, wanted, self)
 
     def ready(self) -> Answer | None:
-        """Continue the request; return the reply once it is complete, else None."""
+        """Continue the request; return the response once it is complete, else None."""
         assert self._socket is not None
         try:
             if self._unsent:
@@ -219,7 +219,7 @@ class _Connection:
         return answer
 
     def follow(self, answer: Answer | None, more: bool) -> bool:
-        """Send the reply to the client; if ``more``, begin its next request or wait; return whether it goes on."""
+        """Send the response to the client and, if ``more``, begin its next step; return whether it continues."""
         try:
             wish = self._client.send(answer)
         except StopIteration:
@@ -238,7 +238,7 @@ class _Connection:
 
 
 def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
-    """Run clients for some seconds; requests in progress at the end are completed and counted, with their time."""
+    """Run clients for some seconds; requests in progress at the end are completed and counted."""
     statuses: collections.Counter[int] = collections.Counter()
     latencies: list[float] = []
     own, start = time.process_time(), time.perf_counter()
@@ -247,10 +247,10 @@ def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
         busy = set(connections)
         try:
             while busy:
-                pause = min([one.resumes for one in busy if one.resumes is not None], default=math.inf)
+                pause = min([waiting.resumes for waiting in busy if waiting.resumes is not None], default=math.inf)
                 events = selector.select(min(max(pause - time.perf_counter(), 0), TIMEOUT))
                 if not events and pause == math.inf:
-                    raise RuntimeError(f"{server.url} has not answered for {TIMEOUT} seconds")
+                    raise RuntimeError(f"{server.url} did not respond for {TIMEOUT} seconds")
                 for key, _ in events:
                     connection: _Connection = key.data
                     if (answer := connection.ready()) is None:
@@ -261,7 +261,7 @@ def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
                     if not connection.follow(answer, more=now - start < seconds):
                         busy.discard(connection)
                 now = time.perf_counter()
-                for connection in [one for one in busy if one.resumes is not None and one.resumes <= now]:
+                for connection in [each for each in busy if each.resumes is not None and each.resumes <= now]:
                     if not connection.follow(None, more=now - start < seconds):
                         busy.discard(connection)
         finally:

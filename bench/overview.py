@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure GET /v1/overview and a page of GET /v1/consumers in process, on a database that ``fill.py`` has filled.
+"""Measure GET /v1/overview and a page of GET /v1/consumers in process, on a database filled by ``fill.py``.
 
     python bench/fill.py DATABASE_URL flat --hosts 10000 --used 0.5 --consumers 10
     python bench/overview.py DATABASE_URL [--repeat 20]
 
 Each line shows the median wall-clock time and the median processor time of this process, which depends less on other
-load of the machine.  The first overview of a process counts all allocations, and has a line of its own.  Before each
-request of *after claims* ten consumers claim, each on another provider; the claims are not measured, and not removed.
+load.  The first overview of a process counts all allocations, and has a separate line.  Before each request of *after
+claims*, ten consumers claim on different providers; these claims are neither measured nor removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEADERS = {"X-Auth-Token": "admin", "X-Roles": "admin"}
 
 
 def ask(app: Any, path: str) -> int:
-    """Return the length of the reply, once all of it is made."""
+    """Send a request, and return the length of the complete response."""
     reply = webob.Request.blank(path, headers=HEADERS).get_response(app)
     assert reply.status_int == 200, reply.status
     return sum(map(len, reply.app_iter))
@@ -61,7 +61,7 @@ def measure(title: str, work: Callable[[], int], repeat: int, before: Callable[[
 
 
 def claims(database: Database, hosts: list[str], number: int) -> None:
-    """Let so many consumers claim, each on another host."""
+    """Claim for a number of new consumers on different hosts."""
     for host in random.sample(hosts, number):
         claim = Claim(str(uuid.uuid4()), {host: {"VCPU": 1}}, Owner("bench", "bench", "INSTANCE"))
         database.write(lambda db, claim=claim: ClaimSet(db, [claim]).place())

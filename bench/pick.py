@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure how long it takes to pick places for many consumers, in one process and without a database.
+"""Measure picking places for many consumers, in one process and without a database.
 
     python bench/pick.py [--hosts 5000] [--repeat 5] [--requests 1000] [--only CLOUD]
 
-Two clouds are made in memory: flat hosts, and hosts with two NUMA nodes, each with two GPUs and a NIC.  Each line shows
-medians of the processor time for a number of requests: of one search for as many candidates (``find``), and of picks
-with each strategy.  They are measured in turn, so that their ratios depend little on other load.
+Two clouds are created in memory: flat hosts, and hosts with two NUMA nodes, each with two GPUs and a NIC.  Each line
+shows the median processor times for a number of requests: one search for as many candidates (``find``), and picks with
+each strategy.  The measurements alternate, so that their ratios depend little on other load.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STRATEGIES = {
 
 
 def nested(cloud: Cloud, number: int) -> None:
-    """Add a host with two NUMA nodes, each with two GPUs and a NIC; of every other one a third of the GPUs are used."""
+    """Add a host with two NUMA nodes, each with two GPUs and a NIC; every other host uses a third of its GPUs."""
     host = cloud.provider()
     for _ in range(2):
         node = cloud.provider(host, host, ("HW_NUMA_ROOT",), VCPU=32)
@@ -49,31 +49,31 @@ def nested(cloud: Cloud, number: int) -> None:
         cloud.provider(node, host, SRIOV_NET_VF=8)
 
 
-#: By cloud: how to add a host, and a query.
+#: By cloud: a function that adds a host, and a query.
 CLOUDS: dict[str, tuple[Callable[[Cloud, int], object], str]] = {
     "flat": (flat, "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"),
     "nested": (nested, NESTED),
 }
 
 
-def took(work: Callable[[], object]) -> float:
-    """Return the processor time of a call in milliseconds."""
-    began = time.process_time()
+def milliseconds(work: Callable[[], object]) -> float:
+    """Return the processor time of a call."""
+    start = time.process_time()
     work()
-    return (time.process_time() - began) * 1000
+    return (time.process_time() - start) * 1000
 
 
 def measure(snapshot: Snapshot, query: SearchQuery, requests: int, repeat: int) -> None:
-    """Print how long it takes to find and to pick places for a number of requests."""
+    """Print the times of finding and picking places for a number of requests."""
     works: dict[str, Callable[[], object]] = {"find": lambda: find(query, snapshot, Settings(max_candidates=requests))}
     for name, strategy in STRATEGIES.items():
         works[name] = lambda strategy=strategy: Picker(snapshot, strategy).pick([PickRequest(query)] * requests)
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeat):
         for name, work in works.items():
-            times[name].append(took(work))
+            times[name].append(milliseconds(work))
     placed = sum(pick is not None for pick in Picker(snapshot).pick([PickRequest(query)] * requests))
-    medians = "   ".join(f"{name} {statistics.median(some):8.2f} ms" for name, some in times.items())
+    medians = "   ".join(f"{name} {statistics.median(values):8.2f} ms" for name, values in times.items())
     print(f"  {requests:6,} requests   {medians}   {placed:,} placed", flush=True)
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure how fast consumers get their places, beside what is to be reached.
+"""Measure the rates of claims, and compare them with their goals.
 
     python bench/placing.py [--only NAMES] [--hosts 5000] [--many 100000] [--rounds 3] [--seconds 3]
 
-A private, durable MariaDB gets a database for each cloud, and this project serves it under uWSGI.  Ratios are of two
-measurements in the same run, one after the other, round after round.  Each line has the median of the rounds, what is
-to be reached, and the processor time of the service and of the database server for a consumer, which depends less on
-other load of the machine.  At the end all databases are read: no inventory may be used beyond its capacity, and every
-consumer must hold what it was told.  The exit code is 1 if something was not reached, or is wrong.
+A private, durable MariaDB gets a database for each cloud, and this project serves it under uWSGI.  The two
+measurements of a ratio alternate in the same run, round by round.  Each line shows the median of the rounds, the goal,
+and the processor time of the service and the database server per consumer, which depends less on other load.  At the
+end all databases are checked: no inventory may be over-committed, and every consumer must hold exactly the allocations
+of its response.  The exit code is 1 if a goal is missed or a check fails.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ import sql_limit
 import until_full
 from placing_clouds import Cloud, Clouds
 
-#: The number of clients that claim for one consumer a call.
+#: Clients that claim for one consumer per request.
 _CLIENTS = 8
-#: The number of consumers of one call in bulk.
+#: Consumers per request in bulk.
 _BULK = 1000
 
 
 @dataclasses.dataclass
 class Run:
-    """What a run is made with: its clouds, and the arguments of the command."""
+    """The clouds and the arguments of a run."""
 
     clouds: Clouds
     hosts: int
     many: int
     rounds: int
     seconds: float
-    #: The claims of the present measurement, and its refusals by status and code.
+    #: Claims of the present measurement, and its refusals by status and code.
     claimed: int = 0
     refused: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
     def rate(self, cloud: Cloud, clients: list[load.Client]) -> float:
-        """Return the successful requests a second."""
+        """Return the number of successful requests per second."""
         result = load.run(cloud.server, clients, self.seconds)
         self.refused.update({str(status): n for status, n in result.statuses.items() if not 200 <= status < 300})
         self.claimed += result.successes
         return result.rate
 
     def placed(self, cloud: Cloud, clients: int, query: str, consumers: int = 1) -> float:
-        """Return the consumers a second that got a place, by calls of POST /v1/claims for a number of consumers."""
+        """Return the number of consumers placed per second, by requests of POST /v1/claims for ``consumers`` each."""
         first = len(cloud.replies)
         calls = [cloud.replies.client(cloud.server, query, consumers) for _ in range(clients)]
         seconds = load.run(cloud.server, calls, self.seconds).seconds
@@ -81,10 +81,10 @@ class Case:
     name: str
     title: str
     measured: Measurement
-    #: What it is compared with in each round; without it the goal is a rate.
+    #: The measurement to compare with in each round; None if the goal is a rate.
     against: Measurement | None
     goal: float
-    #: The cloud whose service is measured, to report its processor time.
+    #: The cloud whose processor time is reported.
     cloud: Callable[[Run], Cloud]
 
 
@@ -106,7 +106,7 @@ def many_numa(run: Run) -> Cloud:
 
 def claiming(scenario: str) -> Measurement:
     """Return a measurement of ``PUT /allocations`` of a scenario of ``claims.py``."""
-    make = next(one.make for one in claims.SCENARIOS if one.name == scenario)
+    make = next(each.make for each in claims.SCENARIOS if each.name == scenario)
     return lambda run: run.rate(flat(run), make(flat(run).server, _CLIENTS))
 
 
@@ -116,23 +116,23 @@ def bare_sql(shared: bool) -> Measurement:
 
 
 def find_and_claim(run: Run) -> float:
-    """Measure a search and a claim of what it finds, as two requests of a client."""
+    """Measure a search and a claim of one of its candidates, as two requests of a client."""
     cloud = flat(run)
     clients = [candidates.find_and_claim(cloud.server, 7 * number) for number in range(_CLIENTS)]
     return run.rate(cloud, clients) / 2
 
 
-def one_a_call(cloud: Callable[[Run], Cloud]) -> Measurement:
-    """Return a measurement of calls for one consumer each."""
+def one_per_request(cloud: Callable[[Run], Cloud]) -> Measurement:
+    """Return a measurement of requests for one consumer each."""
     return lambda run: run.placed(cloud(run), _CLIENTS, placing_requests.FLAT)
 
 
 def in_bulk(cloud: Callable[[Run], Cloud], query: str = placing_requests.FLAT) -> Measurement:
-    """Return a measurement of one client's calls for many consumers each."""
+    """Return a measurement of one client's requests for many consumers each."""
     return lambda run: run.placed(cloud(run), 1, query, _BULK)
 
 
-ONE, BULK, NESTED = one_a_call(flat), in_bulk(flat), in_bulk(numa, placing_requests.NUMA)
+ONE, BULK, NESTED = one_per_request(flat), in_bulk(flat), in_bulk(numa, placing_requests.NUMA)
 CASES = (
     Case(
         "claim-8",
@@ -143,11 +143,11 @@ CASES = (
         flat,
     ),
     Case("busy-8", "the same on one provider, times the bare SQL", claiming("busy-8"), bare_sql(True), 1.5, flat),
-    Case("one-8", "POST /v1/claims, one consumer a call, 8 clients", ONE, None, 810, flat),
-    Case("one-8-twice", "the same, times our own find and claim", ONE, find_and_claim, 2, flat),
-    Case("bulk", "1,000 like consumers a call, spread", BULK, None, 3750, flat),
-    Case("nested", "1,000 a call, two devices and a NIC on one NUMA node", NESTED, None, 500, numa),
-    Case("many-one-8", "one-8 on more hosts, times one-8", one_a_call(many_flat), ONE, 1 / 1.5, many_flat),
+    Case("one-8", "POST /v1/claims, one consumer per request, 8 clients", ONE, None, 810, flat),
+    Case("one-8-twice", "the same, times finding and claiming", ONE, find_and_claim, 2, flat),
+    Case("bulk", "1,000 equal consumers per request, spread", BULK, None, 3750, flat),
+    Case("nested", "1,000 per request, two devices and a NIC on one NUMA node", NESTED, None, 500, numa),
+    Case("many-one-8", "one-8 on more hosts, times one-8", one_per_request(many_flat), ONE, 1 / 1.5, many_flat),
     Case("many-bulk", "bulk on more hosts, times bulk", in_bulk(many_flat), BULK, 1 / 1.5, many_flat),
     Case(
         "many-nested",
@@ -158,13 +158,13 @@ CASES = (
         many_numa,
     ),
 )
-#: The case of a cloud that fills up, which has a report of its own; and how many times the first stage's latency the
-#: greatest later one may be.
-FILLING, FLAT_WITHIN = "until-full", 1.25
+#: The case of a cloud that fills up, which has its own report, and the largest ratio of a later stage's latency to the
+#: first stage's.
+FILLING, MAX_GROWTH = "until-full", 1.25
 
 
 def measure(run: Run, case: Case) -> bool:
-    """Print the line of a case; return whether its goal is reached, with nothing refused."""
+    """Print the lines of a case; return whether it reached its goal without refusals."""
     cloud = case.cloud(run)
     rates, ratios = [], []
     claimed, service, database = 0, 0.0, 0.0
@@ -182,28 +182,29 @@ def measure(run: Run, case: Case) -> bool:
             ratios.append(rates[-1] / case.against(run))
     rate, ratio = statistics.median(rates), statistics.median(ratios or [math.nan])
     reached = not refused and (ratio if case.against else rate) >= case.goal
-    each = 1000 / max(claimed, 1)
+    per_claim = 1000 / max(claimed, 1)
     shown = f"{ratio:.2f} times (rounds: {min(ratios):.2f} to {max(ratios):.2f})" if ratios else ""
     print(f"\n{case.name}: {case.title}")
     print(f"  {rate:,.0f}/s {shown}, to reach {case.goal:,.2f}: {'reached' if reached else 'NOT REACHED'}")
-    print(f"  processor time of one: {each * service:.2f} ms of the service, {each * database:.2f} ms of the database")
+    print(f"  processor time per claim: service {per_claim * service:.2f} ms, database {per_claim * database:.2f} ms")
     if refused:
-        print("  refused: " + ", ".join(f"{count} x {why}" for why, count in refused.items()))
+        print("  refused: " + ", ".join(f"{count} x {reason}" for reason, count in refused.items()))
     sys.stdout.flush()
     return reached
 
 
 def fill_up(run: Run, clients: int = 4) -> bool:
-    """Claim until 95 % of a new cloud is used, and print it; return whether latency is flat and no refusal wrong."""
+    """Claim until 95 % of a new cloud is used, and report; return whether latency is flat and no refusal wrong."""
     cloud = run.clouds.new("flat", run.hosts)
     filling = until_full.Cloud(run.hosts, 0.95, cloud.replies)
     load.run(cloud.server, filling.clients(cloud.server, clients), math.inf)
     wrong = filling.refusals.wrong(placing_checks.largest_free_share(cloud.database_url))
-    reached = filling.growth() <= FLAT_WITHIN and not wrong
+    reached = filling.growth() <= MAX_GROWTH and not wrong
     print(f"\n{FILLING}: POST /v1/claims from {clients} clients, an eighth or a quarter of a host each")
     filling.report()
-    print(f"  {filling.growth():.2f} times the first stage at most, to reach {FLAT_WITHIN}; {wrong} of")
-    print(f"  {len(filling.refusals.refused)} refused while there was room: {'reached' if reached else 'NOT REACHED'}")
+    refused, outcome = len(filling.refusals.refused), "reached" if reached else "NOT REACHED"
+    print(f"  {filling.growth():.2f} times the first stage at most, to reach {MAX_GROWTH}; {wrong} of")
+    print(f"  {refused} refused in spite of free capacity: {outcome}")
     return reached
 
 
@@ -212,11 +213,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="names, separated by commas, of " + " ".join(names))
     parser.add_argument("--hosts", type=int, default=5000)
-    parser.add_argument("--many", type=int, default=100_000, help="the number of hosts of the cases many-...")
+    parser.add_argument("--many", type=int, default=100_000, help="hosts of the cases many-...")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3, help="of one measurement in one round")
     parser.add_argument("--workers", type=int, default=2, help="processes of the service")
-    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="of each of these processes")
+    parser.add_argument("--threads", type=int, default=serve_pair.THREADS, help="threads of each process")
     parser.add_argument("--driver", help="of the service and of the bare SQL: mysqldb or pymysql")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else names
@@ -230,7 +231,13 @@ def main() -> int:
         if FILLING in wanted:
             reached.append(fill_up(run))
         failures = [sentence for cloud in clouds.made for sentence in cloud.failures()]
-    print("\n" + ("\n".join(failures[:20]) or "nothing over capacity, and every consumer holds what it was told"))
+    print(
+        "\n"
+        + (
+            "\n".join(failures[:20])
+            or "nothing is over-committed, and every consumer holds the allocations of its response"
+        )
+    )
     return 0 if all(reached) and not failures else 1
 
 

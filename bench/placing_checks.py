@@ -1,4 +1,4 @@
-"""Checks of a database after a measurement, which read all of it: capacity, what consumers hold, and where."""
+"""Checks of a whole database after a measurement: capacities, and the allocations of consumers."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from placement.db.schema import tables
 
 
 def failures(database_url: str, held: Mapping[str, Held], together: bool) -> list[str]:
-    """Return what is wrong in the database, as sentences.
+    """Return the violations in the database, as sentences.
 
     Args:
-        held: what consumers were told that they hold.
-        together: whether each of these consumers must have all providers below one NUMA node.
+        held: The allocations of consumers according to the responses.
+        together: Whether all providers of a consumer must be below one NUMA node.
     """
     engine = sa.create_engine(normalise(database_url))
     with engine.connect() as db:
-        found = [*_over_capacity(db), *_not_as_told(db, held), *(_divided(db, held) if together else ())]
+        sentences = [*_over_committed(db), *_different(db, held), *(_divided(db, held) if together else ())]
     engine.dispose()
-    return found
+    return sentences
 
 
 def largest_free_share(database_url: str) -> float:
-    """Return the largest part of a host's capacity that a host has free, each of flat hosts that are alike."""
+    """Return the largest free share of a host's capacity, for flat hosts of equal capacity."""
     engine = sa.create_engine(normalise(database_url))
     usage, of = tables.allocations, tables.inventories
     used = sa.func.coalesce(
@@ -47,7 +47,7 @@ def largest_free_share(database_url: str) -> float:
     return float(share or 0)
 
 
-def _over_capacity(db: sa.Connection) -> list[str]:
+def _over_committed(db: sa.Connection) -> list[str]:
     usage, of = tables.allocations, tables.inventories
     provider, name = usage.c.resource_provider_id, usage.c.resource_class_id
     used = sa.select(provider, name, sa.func.sum(usage.c.used).label("used")).group_by(provider, name).subquery()
@@ -64,7 +64,7 @@ def _over_capacity(db: sa.Connection) -> list[str]:
     ]
 
 
-def _not_as_told(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
+def _different(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
     usage, providers, classes = tables.allocations, tables.resource_providers, tables.resource_classes
     names = {row.id: row.name for row in db.execute(sa.select(classes.c.id, classes.c.name))}
     stored: dict[str, dict[str, dict[str, int]]] = collections.defaultdict(lambda: collections.defaultdict(dict))
@@ -75,14 +75,14 @@ def _not_as_told(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
     ):
         stored[consumer][provider][names[name]] = amount
     return [
-        f"consumer {consumer} was told {dict(told)}, and holds {dict(stored.get(consumer, {}))}"
-        for consumer, told in held.items()
-        if stored.get(consumer) != told
+        f"consumer {consumer} holds {dict(stored.get(consumer, {}))}, but the response said {dict(expected)}"
+        for consumer, expected in held.items()
+        if stored.get(consumer) != expected
     ]
 
 
 def _divided(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
-    """Return sentences on the consumers whose providers are of several NUMA nodes.
+    """Return a sentence for each consumer with providers of several NUMA nodes.
 
     A node is a child of its root, and a device is a child of a node.
     """
@@ -95,6 +95,6 @@ def _divided(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
     }
     return [
         f"consumer {consumer} has providers of several NUMA nodes"
-        for consumer, told in held.items()
-        if len({node[provider] for provider in told}) != 1
+        for consumer, allocations in held.items()
+        if len({node[provider] for provider in allocations}) != 1
     ]

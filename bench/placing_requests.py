@@ -1,4 +1,4 @@
-"""Requests of ``POST /v1/claims``, and what their replies say that consumers hold."""
+"""Requests of ``POST /v1/claims``, and the allocations in their responses."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import Any
 import claims
 import load
 
-#: A small part of a flat host of ``fill.py``.
+#: A query for a small part of a flat host of ``fill.py``.
 FLAT = "resources=VCPU:1,DISK_GB:10,MEMORY_MB:256"
-#: Two devices of different boards and a NIC, with processors, on one NUMA node of a host of the kind "numa".
+#: A query for two devices of different boards, a NIC and processors on one NUMA node of a "numa" host.
 NUMA = (
     "resources_N=VCPU:2,MEMORY_MB:2048&resources_G=PGPU:1&resources_H=PGPU:1&resources_V=SRIOV_NET_VF:1"
     "&group_policy=isolate&same_subtree=_N,_G,_H,_V"
 )
 
-#: What a consumer holds: amounts by class, by the uuid of a provider.
+#: Allocations of a consumer: amounts by class, by the uuid of the provider.
 Held = Mapping[str, Mapping[str, int]]
 
 
 def body(query: str, count: int, strategy: str = "spread") -> dict[str, Any]:
-    """Return the body of a call that claims the same for a number of new consumers."""
+    """Return the body of a request that claims the same for a number of new consumers."""
     owner = {"consumer_type": "INSTANCE", "project_id": "bench-project", "user_id": "bench-user"}
     requests = [{"consumer": claims.new_uuid(), **owner, "query": query} for _ in range(count)]
     return {"requests": requests, "strategy": strategy}
 
 
 class Replies:
-    """The replies of a run, kept as they came: they are parsed after it, and not by the measured load generator."""
+    """The raw responses of a run, which are parsed afterwards so that the load generator stays fast."""
 
     def __init__(self) -> None:
         self._kept: list[load.Answer] = []
 
     def client(self, server: load.Server, query: str, count: int = 1, calls: int | None = None) -> load.Client:
-        """Claim for `count` new consumers with each call; without end unless `calls` is given."""
+        """Claim for ``count`` new consumers per request, endlessly unless ``calls`` is given."""
         sent = 0
         while calls is None or sent < calls:
             sent += 1
             self.keep((yield server.request("POST", "/v1/claims", body(query, count))))
 
     def keep(self, answer: load.Answer | None) -> None:
-        """Add a reply."""
+        """Add a response."""
         if answer is not None:
             self._kept.append(answer)
 
@@ -51,7 +51,7 @@ class Replies:
         return len(self._kept)
 
     def results(self, first: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield the results of all consumers, from a reply on; a reply without any is one refused result."""
+        """Yield the results of all consumers from a response on; a response without results yields one refusal."""
         for status, data in self._kept[first:]:
             try:
                 yield from json.loads(data)["results"]
@@ -59,7 +59,7 @@ class Replies:
                 yield {"status": status, "outcome": "no result", "error": {"code": data[:200].decode(errors="replace")}}
 
     def held(self) -> dict[str, Held]:
-        """Return what each consumer was told that it holds."""
+        """Return the allocations of each consumer according to the responses."""
         return {
             result["consumer"]: {provider: of["resources"] for provider, of in result["allocations"].items()}
             for result in self.results()
@@ -67,7 +67,7 @@ class Replies:
         }
 
     def outcomes(self, first: int = 0) -> collections.Counter[str]:
-        """Return the number of results, from a reply on, by "claimed" or by the status and the code of the error."""
+        """Return the numbers of results from a response on, by "claimed" or the status and code of the error."""
         return collections.Counter(
             "claimed" if result["status"] == 200 else f"{result['status']} {result['error']['code']}"
             for result in self.results(first)

@@ -3,8 +3,8 @@
 
     python bench/serve_pair.py [--peer COMMAND] [-- COMMAND ...]
 
-The peer's command has the fields {port} and {database} (the URL of its database) and stays in the foreground; SIGTERM
-ends it.  The command after ``--`` is run with the URLs appended, the peer's first; without a command both serve until
+The peer's command has the fields {port} and {database} (the URL of its database) and stays in the foreground until
+SIGTERM.  The command after ``--`` is run with the URLs appended, the peer's first; without a command both serve until
 interrupted.
 """
 
@@ -40,7 +40,7 @@ sync_on_startup = true
 
 @contextlib.contextmanager
 def database_server(kind: str) -> Iterator[servers.ServerProcess]:
-    """Provide a private, durable database server; at the end, stop all children.  Exit if it is not installed."""
+    """Run a private, durable database server, and stop all children at the end; exit if it is not installed."""
     children.begin_run(in_memory=False)
     try:
         with servers.private(kind, durable=True) as server:
@@ -55,12 +55,12 @@ class Service(NamedTuple):
     """A running service."""
 
     url: str
-    #: The id of its first process.
+    #: The process id of the master.
     pid: int
 
 
 def with_driver(database: str, driver: str | None) -> str:
-    """Return the URL with this driver (mysqldb, psycopg2 ...), without options of PyMySQL alone; None keeps its own."""
+    """Return the URL with this driver (mysqldb, psycopg2, ...), without options specific to PyMySQL; None keeps it."""
     if driver is None:
         return database
     url = sa.make_url(database)
@@ -68,16 +68,16 @@ def with_driver(database: str, driver: str | None) -> str:
     return url.render_as_string(hide_password=False)
 
 
-#: The threads of a worker in etc/uwsgi/placement.ini.
+#: Threads per worker, as in etc/uwsgi/placement.ini.
 THREADS = 4
 
 
 def start_ours(database: str, workers: int, options: str = "", threads: int = THREADS) -> Service:
-    """Start this project under uWSGI and wait until it answers.  SIGHUP reloads it without losing a request.
+    """Start this project under uWSGI and wait until it responds.  SIGHUP reloads it without losing a request.
 
     Args:
-        options: More of the configuration file.
-        threads: Of each worker.
+        options: Text appended to the configuration file.
+        threads: Threads per worker.
     """
     uwsgi = Path(sys.executable).with_name("uwsgi")
     if not uwsgi.exists():
@@ -95,7 +95,7 @@ def start_ours(database: str, workers: int, options: str = "", threads: int = TH
 
 
 def start_peer(template: str, database: str) -> Service:
-    """Start the peer and wait until it answers."""
+    """Start the peer and wait until it responds."""
     port = children.free_port()
     return _start("peer", shlex.split(template.format(port=port, database=database)), port, dict(os.environ))
 
@@ -111,7 +111,7 @@ def _start(name: str, command: list[str], port: int, environment: dict[str, str]
 
 def _answers(url: str) -> Callable[[], bool]:
     def ready() -> bool:
-        with contextlib.suppress(OSError):  # refused, timed out, or closed without a reply
+        with contextlib.suppress(OSError):  # refused, timed out, or closed without a response
             return bool(urllib.request.urlopen(url + "/", timeout=5).status == 200)
         return False
 
@@ -123,7 +123,7 @@ def main() -> int:
     parser.add_argument("--peer", metavar="COMMAND")
     parser.add_argument("--database", choices=("mariadb", "postgresql"), default="mariadb")
     parser.add_argument("--workers", type=int, default=2, help="processes of this project's service")
-    parser.add_argument("--threads", type=int, default=THREADS, help="of each of these processes")
+    parser.add_argument("--threads", type=int, default=THREADS, help="threads of each process")
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args()
     with database_server(arguments.database) as server:

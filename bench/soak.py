@@ -4,14 +4,14 @@
     python bench/soak.py [--minutes 30] [--hosts 2000] [--workers 2] [--database mariadb]
 
 A private database server and this project under uWSGI serve tenants (find, claim, read, move, release), operators
-(inventories, traits, aggregates, providers made and deleted) and readers.  In the first half the service is reloaded
-repeatedly; throughout the run the database server is stopped or killed and restarted at intervals.
+(inventories, traits, aggregates, creating and deleting providers) and readers.  In the first half the service is
+reloaded repeatedly; throughout the run the database server is stopped or killed and restarted at intervals.
 
 It checks:
 
-- the replies: no 5xx except 503 while the database is down; no request without a reply;
-- the database: after every slice of the run no inventory is used beyond its capacity, no consumer is without
-  allocations, no allocation is without a consumer, and no reference is dangling;
+- the responses: no 5xx except 503 while the database is down; no request without a response;
+- the database: after every slice of the run no inventory is over-committed, no consumer is without allocations, no
+  allocation is without a consumer, and no reference is dangling;
 - the memory of the workers after the last reload, and their connections to the database.
 
 The exit code is 1 if a check failed.
@@ -51,7 +51,7 @@ from tests.load.soundness import flaws
 SLICE = 10.0  # seconds
 #: Seconds after the restart of the database for which 503 is still accepted, for requests already in progress.
 _GRACE = 5.0
-#: The factor by which the memory of workers may grow after the last reload, and a tolerance in MB.
+#: The factor by which the memory of workers may grow after the last reload, and a tolerance in megabytes.
 _GROWTH, _NOISE_MB = 1.10, 10.0
 CLASSES = {"VCPU": 4, "MEMORY_MB": 4096, "DISK_GB": 40}
 OWNER = {"project_id": "soak", "user_id": "soak", "consumer_type": "INSTANCE"}
@@ -61,7 +61,7 @@ Role = Iterator[Any]
 
 
 class Outages:
-    """Records when the database was down."""
+    """A record of the outages of the database."""
 
     def __init__(self) -> None:
         self.down = False
@@ -77,12 +77,12 @@ class Outages:
             self._back, self.down = time.monotonic(), False
 
     def explains_503(self, began: float) -> bool:
-        """Whether a request that began at a time may be answered with 503."""
+        """Whether 503 is a valid response to a request that began at this time."""
         return self.down or began < self._back + _GRACE
 
 
 class Crowd:
-    """The clients, and the statuses and faults of their replies."""
+    """The clients, and the statuses and faults of their responses."""
 
     def __init__(self, server: load.Server, hosts: list[str], outages: Outages) -> None:
         self.server, self._hosts, self._outages = server, hosts, outages
@@ -97,7 +97,7 @@ class Crowd:
         return [self._client(role, random.Random(seed * 100 + number)) for number, role in enumerate(roles)]
 
     def _client(self, role: Callable[[random.Random], Role], chance: random.Random) -> load.Client:
-        """Repeat a role, which yields (method, path, body) and is sent the JSON of the reply, or None for an error."""
+        """Repeat a role, which yields (method, path, body) and is sent the JSON of the response, None for an error."""
         while True:
             requests = role(chance)
             request = next(requests)
@@ -117,7 +117,7 @@ class Crowd:
         if answer.status == 503 and self._outages.explains_503(began):
             return
         if answer.status == load.LOST or answer.status >= 500 or answer.status in (400, 405, 406, 415):
-            self.faults[f"{kind} answered {answer.status or 'nothing'}: {answer.body[:300].decode()}"] += 1
+            self.faults[f"{kind} returned {answer.status or 'nothing'}: {answer.body[:300].decode()}"] += 1
 
     # --- roles ---
 
@@ -125,10 +125,11 @@ class Crowd:
         """Find and claim, sometimes move, and release the oldest consumers so that the cloud does not fill up."""
         amounts = ",".join(f"{name}:{amount * chance.choice((1, 2, 4))}" for name, amount in CLASSES.items())
         more = chance.choice(("", f"&required={fill.TRAIT}", f"&member_of={fill.aggregate('zone-1')}"))
-        found = yield "GET", f"/allocation_candidates?resources={amounts}{more}&limit={chance.choice((10, 1000))}", None
-        if not found or not found["allocation_requests"]:
+        limit = chance.choice((10, 1000))
+        result = yield "GET", f"/allocation_candidates?resources={amounts}{more}&limit={limit}", None
+        if not result or not result["allocation_requests"]:
             return
-        place = chance.choice(found["allocation_requests"])
+        place = chance.choice(result["allocation_requests"])
         consumer = claims.new_uuid()
         if (yield "PUT", f"/allocations/{consumer}", {**place, **OWNER, "consumer_generation": None}) is not None:
             self._held.append(consumer)
@@ -150,7 +151,7 @@ class Crowd:
             yield "DELETE", f"/allocations/{mover}", None
 
     def _operator(self, chance: random.Random) -> Role:
-        """Increase an inventory of a host.  Decreasing could itself cause usage above the capacity."""
+        """Increase an inventory of a host; a decrease could itself cause over-commitment."""
         path = f"/resource_providers/{chance.choice(self._hosts)}/inventories"
         shown = yield "GET", path, None
         if shown:
@@ -159,7 +160,7 @@ class Crowd:
         yield "GET", path.replace("inventories", "usages"), None
 
     def _shaper(self, chance: random.Random) -> Role:
-        """Change traits and aggregates of a host; make and delete a child."""
+        """Change traits and aggregates of a host; create and delete a child."""
         host = f"/resource_providers/{chance.choice(self._hosts)}"
         trait = chance.choice(TRAITS)
         yield "PUT", f"/traits/{trait}", None
@@ -171,8 +172,8 @@ class Crowd:
             yield "PUT", f"{host}/aggregates", shown
         child = claims.new_uuid()
         body = {"name": child, "uuid": child, "parent_provider_uuid": host.rsplit("/", 1)[1]}
-        made = yield "POST", "/resource_providers", body
-        if made is not None:
+        created = yield "POST", "/resource_providers", body
+        if created is not None:
             inventory = {"VGPU": {"total": 4}}
             body = {"resource_provider_generation": 0, "inventories": inventory}
             yield "PUT", f"/resource_providers/{child}/inventories", body
@@ -187,21 +188,21 @@ class Crowd:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Memory and database connections of the service after a slice."""
+    """The memory and the database connections of the service after a slice."""
 
     megabytes: float
     connections: int
 
 
 class Watch:
-    """Reads the database and the processes directly."""
+    """Direct access to the database and the processes, to check and measure them."""
 
     def __init__(self, url: str, pid: int) -> None:
         self._engine = sa.create_engine(normalise(url), poolclass=sa.NullPool)
         self._pid = pid
 
     def broken_invariants(self) -> list[str]:
-        """Return the violated invariants of the database."""
+        """Return the violated invariants, as sentences."""
         return [f"{flaw}: {rows}" for flaw, rows in flaws(self._engine).items()]
 
     def hosts(self) -> list[str]:
@@ -209,7 +210,7 @@ class Watch:
             return list(db.execute(sa.select(tables.resource_providers.c.uuid)).scalars())
 
     def sample(self) -> Sample:
-        """Measure the service; to be called while no requests run."""
+        """Measure the service, while no requests are in progress."""
         with self._engine.connect() as db:
             connections = db.execute(_CONNECTIONS[db.dialect.name]).scalar_one() - 1
         return Sample(sum(map(_megabytes, _workers(self._pid))), connections)
@@ -232,12 +233,12 @@ def _megabytes(pid: int) -> float:
 
 
 def soak(arguments: argparse.Namespace, database: servers.ServerProcess) -> list[str]:
-    """Run the load and return the failed checks."""
+    """Run the load, and return the failed checks."""
     url = database.create_database()
     service = serve_pair.start_ours(url, arguments.workers)
     fill.fill(url, "flat", arguments.hosts)
     watch, outages = Watch(url, service.pid), Outages()
-    crowd = Crowd(claims.reached(service.url, "admin"), watch.hosts(), outages)
+    crowd = Crowd(claims.connect(service.url, "admin"), watch.hosts(), outages)
     slices = max(1, int(arguments.minutes * 60 / SLICE))
     samples: dict[int, Sample] = {}
     broken_invariants: list[str] = []
@@ -276,18 +277,18 @@ def _disturb(number: int, slices: int, database: servers.ServerProcess, master: 
 
 
 def _grown(samples: dict[int, Sample], slices: int) -> list[str]:
-    """Return sentences for growth of memory or connections in the second half, in which the service is not reloaded."""
-    # The last slice alone, if the run is too short for a second half.
+    """Return sentences about growth of memory or connections in the second half, which has no reloads."""
+    # Only the last slice, if the run is too short for a second half.
     half = [samples[number] for number in range(min(slices // 2 + 1, slices - 1), slices)]
     third = max(1, len(half) // 3)
     early, late = half[:third], half[-third:]
     grown = []
     megabytes = [statistics.median(sample.megabytes for sample in part) for part in (early, late)]
-    print(f"memory of the workers after the last reload: {megabytes[0]:.0f} MB, in the end {megabytes[1]:.0f} MB")
+    print(f"memory of the workers after the last reload: {megabytes[0]:.0f} MB, at the end: {megabytes[1]:.0f} MB")
     if megabytes[1] > megabytes[0] * _GROWTH + _NOISE_MB:
         grown.append(f"memory grew from {megabytes[0]:.0f} MB to {megabytes[1]:.0f} MB")
     connections = [max(sample.connections for sample in part) for part in (early, late)]
-    print(f"connections, at most: {connections[0]}, in the end {connections[1]}")
+    print(f"connections at most: {connections[0]}, at the end: {connections[1]}")
     if connections[1] > connections[0]:
         grown.append(f"connections grew from {connections[0]} to {connections[1]}")
     return grown

@@ -3,11 +3,11 @@
 
     python bench/sql_limit.py DATABASE_URL
 
-One process is one client.  The statements are those of the service's write path for a claim of three classes on one
-provider by a new consumer: lock the provider, read its inventories and their usage, read the consumer, raise the
-generation, insert the consumer, its allocations and the row of the feed, commit.  Only the driver is used.
+Each client is a process.  The statements are the ones of the service for a claim of three classes on one provider by a
+new consumer: lock the provider, read its inventories and their usage, read the consumer, increase the generation,
+insert the consumer, its allocations and the row of the change feed, commit.  Only the driver is used.
 
-The database must be empty: the tables are made for the run and dropped after it.
+The database must be empty: the tables are created for the run and dropped after it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FEED = "INSERT INTO provider_changes (writer_id, seq, provider_id, what) VALUES 
 def prepare(engine: sa.Engine, providers: int) -> list[str]:
     """Create the tables and providers with inventories; return the uuids of the providers."""
     if sa.inspect(engine).get_table_names():
-        raise SystemExit("this database has tables; give an empty one, because all tables are dropped at the end")
+        raise SystemExit("the database is not empty: use an empty one, because all tables are dropped at the end")
     tables.metadata.create_all(engine)
     uuids = [str(uuid.uuid4()) for _ in range(providers)]
     inventory: dict[str, Any] = {"total": 10**9, "reserved": 0, "allocation_ratio": 1.0}
@@ -65,14 +65,16 @@ def prepare(engine: sa.Engine, providers: int) -> list[str]:
 
 
 class Claimer:
-    """A connection that claims."""
+    """A client that claims through one connection."""
 
     def __init__(self, url: str) -> None:
         engine = _engine(url)
         with engine.begin() as db:
             self.writer = db.execute(sa.insert(tables.change_writers)).inserted_primary_key[0]  # type: ignore[index]
         self.sqlite = engine.dialect.name == "sqlite"
-        self._pooled = engine.raw_connection()  # kept, because the connection is closed when this object is collected
+        self._pooled = (
+            engine.raw_connection()
+        )  # referenced, because the connection is closed when this object is collected
         self.db = cast(Any, self._pooled.driver_connection)
         if self.sqlite:
             self.db.isolation_level = None
@@ -119,7 +121,7 @@ def _engine(url: str) -> sa.Engine:
 
 
 def client(url: str, providers: list[str], start: Any, seconds: float, done: Any) -> None:
-    """Claim for some seconds once all clients are ready; put the number of claims on `done`."""
+    """Claim for some seconds once all clients are ready, and put the number of claims into ``done``."""
     claimer = Claimer(url)
     claims = 0
     start.wait()
@@ -131,7 +133,7 @@ def client(url: str, providers: list[str], start: Any, seconds: float, done: Any
 
 
 def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
-    """Return the claims per second of a number of clients."""
+    """Return the claims per second of all clients together."""
     engine = _engine(url)
     providers = prepare(engine, 1 if shared else 2 * clients)
     try:
@@ -154,7 +156,7 @@ def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", metavar="DATABASE_URL")
-    parser.add_argument("--clients", type=int, default=8, help="the number of clients in addition to the run with 1")
+    parser.add_argument("--clients", type=int, default=8, help="clients of the runs after the run with one client")
     parser.add_argument("--seconds", type=float, default=5)
     arguments = parser.parse_args()
     for clients, shared in ((1, False), (arguments.clients, False), (arguments.clients, True)):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measure what traces cost: the time of a request with them, beside that without.
+"""Measure the cost of traces: the time of a request with and without them.
 
     python bench/tracing.py [--parent DIRECTORY] [--rounds N] [--seconds S]
 
-Each variant is a process with the service and a SQLite file of its own, as in ``framework.py``; they run in turn, for a
-moment each, so that other load of the machine affects all of them equally.  The ratios are medians over the rounds of
-the processor time per request of the process, its exporter included, to that of ``off``:
+Each variant is a process with the service and its own SQLite file, as in ``framework.py``; they alternate at short
+intervals, so that other load affects all of them equally.  The ratios compare the processor time per request of the
+process, including its exporter, with *off*, as medians of the rounds:
 
-- *off*: the extra is installed, and no variable asks for traces;
-- *parent*: the same of another checkout, such as ``git worktree add DIRECTORY HEAD~1``;
-- *1 %*: a sampler that keeps one request of a hundred;
+- *off*: the extra is installed, and no variable enables traces;
+- *parent*: the same for another checkout, such as ``git worktree add DIRECTORY HEAD~1``;
+- *1 %*: a sampler that keeps one request in a hundred;
 - *all*: every request, sent to a collector that discards the spans.
 """
 
@@ -32,7 +32,7 @@ _SAMPLER = {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMP
 
 
 class Discard(http.server.BaseHTTPRequestHandler):
-    """A collector."""
+    """A collector that discards the spans."""
 
     protocol_version = "HTTP/1.1"
 
@@ -47,7 +47,7 @@ class Discard(http.server.BaseHTTPRequestHandler):
 
 
 class Variant:
-    """A process that measures when it is told to."""
+    """A process that measures on request."""
 
     def __init__(self, tree: Path, environment: dict[str, str]) -> None:
         others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
@@ -58,7 +58,7 @@ class Variant:
         self.take("root", 0)
 
     def take(self, kind: str, seconds: float) -> float:
-        """Return the processor time of a request of this kind, in microseconds, measured for so many seconds."""
+        """Measure requests of a kind for some seconds, and return the processor time of one in microseconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(kind, seconds, file=self._process.stdin, flush=True)
@@ -69,7 +69,7 @@ class Variant:
 
 
 def measure(tree: str) -> None:
-    """Do what lines of the input say, with the service of a checkout."""
+    """Measure the service of a checkout, as requested by lines on stdin."""
     sys.path[0:0] = [tree, f"{tree}/bench"]
     import framework
 
@@ -83,14 +83,14 @@ def measure(tree: str) -> None:
         requests = {name: kind(service) for name, kind in {**framework.KINDS, "candidates": candidates}.items()}
         for line in sys.stdin:
             kind, seconds = line.split()
-            count, began, until = 0, time.process_time(), time.perf_counter() + float(seconds)
-            while count < 1 or time.perf_counter() < until:
+            count, start, deadline = 0, time.process_time(), time.perf_counter() + float(seconds)
+            while count < 1 or time.perf_counter() < deadline:
                 environ = service.environ(*next(requests[kind]))
                 if kind == "candidates":
                     environ["QUERY_STRING"] = "resources=VCPU:1&limit=10"
                 service.send(environ)
                 count += 1
-            print((time.process_time() - began) / count * 1e6, flush=True)
+            print((time.process_time() - start) / count * 1e6, flush=True)
 
 
 def main() -> None:
@@ -105,12 +105,12 @@ def main() -> None:
         return
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Discard) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        asked = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+        exporter = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
         tree = HERE.parent
         variants = {"off": Variant(tree, {})}
         if arguments.parent:
             variants["parent"] = Variant(arguments.parent.resolve(), {})
-        variants |= {"1 %": Variant(tree, asked | _SAMPLER), "all": Variant(tree, asked)}
+        variants |= {"1 %": Variant(tree, exporter | _SAMPLER), "all": Variant(tree, exporter)}
         print(f"{'':12}{'off':>12}" + "".join(f"{name:>20}" for name in [*variants][1:]))
         for kind in KINDS:
             report(kind, variants, arguments.rounds, arguments.seconds)
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def report(kind: str, variants: dict[str, Variant], rounds: int, seconds: float) -> None:
-    """Print the line of a kind of request: microseconds, and the ratios with their quartiles."""
+    """Print a line for a kind of request: microseconds, and the ratios with their quartiles."""
     taken: dict[str, list[float]] = {name: [] for name in variants}
     names = [*variants]
     for number in range(rounds):

@@ -3,13 +3,13 @@
 
     python bench/until_full.py [--one-call] [--hosts 10000] [--clients 4] [--until 0.95] [--workers 2]
 
-A private database server gets hosts of one kind, and this project serves them under uWSGI.  Every client asks for an
-eighth or a quarter of a host, with limit=10, and claims one of the candidates; with --one-call the service does both.
-For each tenth of the capacity the report has the latency of searches, claims and refusals, the number of refused
-claims, and the rate of places taken: a service that tries the hosts one by one becomes slower as the cloud fills up.
+A private database server gets hosts of one kind, and this project serves them under uWSGI.  Every client searches for
+an eighth or a quarter of a host, with limit=10, and claims one of the candidates; with --one-call the service does
+both.  For each tenth of the capacity the report shows the latency of searches, claims and refusals, the number of
+refused claims, and the rate of claims: a service that tries the hosts one by one becomes slower as the cloud fills up.
 
-Nothing is given back during the run.  A refusal is therefore wrong if as much was claimed by a request that began after
-it, or fits on a host at the end.
+Nothing is released during the run.  A refusal is therefore wrong if a request that began after it claimed as much, or
+if as much is free on a host at the end.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Stage:
 
     searches: list[float] = dataclasses.field(default_factory=list)
     claims: list[float] = dataclasses.field(default_factory=list)
-    #: Of calls that find no place, which explain why.
+    #: Seconds of refused requests, which include an explanation.
     refusals: list[float] = dataclasses.field(default_factory=list)
     refused: collections.Counter[int | str] = dataclasses.field(default_factory=collections.Counter)
     began: float = math.inf
     ended: float = 0.0
 
     def line(self) -> str:
-        """Return the line of the report, in milliseconds."""
+        """Return the line of the report, with times in milliseconds."""
         rate = len(self.claims) / (self.ended - self.began)
         others = ", ".join(f"{count} x {status}" for status, count in sorted(self.refused.items(), key=str)) or "none"
         spreads = "   ".join(map(_spread, (self.searches, self.claims, self.refusals)))
@@ -66,17 +66,17 @@ def _spread(seconds: list[float]) -> str:
 
 @dataclasses.dataclass
 class Refusals:
-    """The requests for which no place was found, and the claims, by the time and the share of a host."""
+    """Refused requests and claims, as pairs of a time and a share of a host."""
 
     refused: list[tuple[float, float]] = dataclasses.field(default_factory=list)
-    #: With the time at which the request began.
+    #: Times at which the requests began.
     claimed: list[tuple[float, float]] = dataclasses.field(default_factory=list)
 
     def wrong(self, free: float) -> int:
-        """Return how many were refused while there was room.
+        """Return the number of requests refused in spite of free capacity.
 
         Args:
-            free: the largest share of a host that is free at the end.
+            free: The largest free share of a host at the end.
         """
         last = {
             share: max((began for began, other in self.claimed if other >= share), default=-math.inf)
@@ -89,7 +89,7 @@ class Cloud:
     """The usage of the cloud, and the measurements by stage."""
 
     def __init__(self, hosts: int, until: float, replies: placing_requests.Replies | None = None) -> None:
-        """Prepare a run; with `replies`, a place is found and claimed in one call, and the replies are added there."""
+        """Prepare a run; with ``replies``, claim by POST /v1/claims, and add the responses there."""
         self._hosts, self._until = hosts, until
         self._taken = 0.0
         self._replies = replies
@@ -111,33 +111,33 @@ class Cloud:
             share = chance.choice((0.125, 0.25))
             began = time.perf_counter()
             stage.began = min(stage.began, began)
-            place = self._found_and_claimed if self._replies is None else self._in_one_call
+            place = self._find_and_claim if self._replies is None else self._claim_at_once
             claimed = yield from place(server, share, stage, chance)
             stage.ended = time.perf_counter()
             if claimed:
                 self._taken += share
                 self.refusals.claimed.append((began, share))
 
-    def _found_and_claimed(
+    def _find_and_claim(
         self, server: load.Server, share: float, stage: Stage, chance: random.Random
     ) -> Generator[bytes, load.Answer, bool]:
         began = time.perf_counter()
         answer = yield server.request("GET", f"/allocation_candidates?{_part_of_a_host(share)}&limit=10")
-        found = json.loads(answer.body)["allocation_requests"]
+        requests = json.loads(answer.body)["allocation_requests"]
         searched = time.perf_counter()
         stage.searches.append(searched - began)
-        if not found:
+        if not requests:
             # The free capacity of every host is too small for this request.
-            self._refused(stage, "nothing found", share)
+            self._refused(stage, "no candidate", share)
             return False
-        body = {**chance.choice(found), **candidates.OWNER}
+        body = {**chance.choice(requests), **candidates.OWNER}
         answer = yield server.request("PUT", f"/allocations/{claims.new_uuid()}", body)
         stage.claims.append(time.perf_counter() - searched)
         if answer.status != 204:
             stage.refused[answer.status] += 1
         return answer.status == 204
 
-    def _in_one_call(
+    def _claim_at_once(
         self, server: load.Server, share: float, stage: Stage, _: random.Random
     ) -> Generator[bytes, load.Answer, bool]:
         assert self._replies is not None
@@ -164,7 +164,7 @@ class Cloud:
                 print(f"{number / _STAGES:4.0%} - {(number + 1) / _STAGES:4.0%}{stage.line()}")
 
     def growth(self) -> float:
-        """Return how many times the median latency of claims of the first stage the greatest of the later ones is."""
+        """Return the ratio of the largest median latency of claims in a later stage to the first stage's."""
         first, *others = [statistics.median(stage.claims) for stage in self.stages if stage.claims]
         return max(others) / first
 
@@ -177,10 +177,10 @@ def _part_of_a_host(share: float) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one-call", action="store_true", help="POST /v1/claims in place of a search and a claim")
+    parser.add_argument("--one-call", action="store_true", help="POST /v1/claims instead of a search and a claim")
     parser.add_argument("--hosts", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--until", type=float, default=0.95, help="the fraction of the capacity to be used at the end")
+    parser.add_argument("--until", type=float, default=0.95, help="the fraction of the capacity in use at the end")
     parser.add_argument("--workers", type=int, default=2, help="processes of the service")
     parser.add_argument("--database", choices=["mariadb", "postgresql"], default="mariadb")
     arguments = parser.parse_args()
@@ -190,13 +190,13 @@ def main() -> int:
         service = serve_pair.start_ours(url, arguments.workers).url
         fill.fill(url, "flat", arguments.hosts)
         cloud = Cloud(arguments.hosts, arguments.until, placing_requests.Replies() if arguments.one_call else None)
-        server = claims.reached(service, "admin")
+        server = claims.connect(service, "admin")
         search = f"/allocation_candidates?{_part_of_a_host(0.25)}&limit=1"
         load.run(server, [claims.reader(server, search) for _ in range(4 * arguments.workers)], 0)
         load.run(server, cloud.clients(server, arguments.clients), math.inf)
         wrong = cloud.refusals.wrong(placing_checks.largest_free_share(url))
     cloud.report()
-    print(f"{wrong} of {len(cloud.refusals.refused)} refused while there was room")
+    print(f"{wrong} of {len(cloud.refusals.refused)} refused in spite of free capacity")
     return 1 if wrong else 0
 
 

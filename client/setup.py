@@ -1,4 +1,4 @@
-"""Removes what setuptools would add to a wheel: the files that an earlier build, of any commit, has left."""
+"""Build the package, without the files that an earlier build left in build/lib."""
 
 import shutil
 

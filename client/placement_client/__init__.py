@@ -1,14 +1,15 @@
-"""A client of the Placement service: claims, leases, questions and events.
+"""A client of the Placement service: claims, leases, queries and events.
 
-``help(Client)`` has the methods.  The OpenAPI document of the service, ``/v1/openapi.json``, describes what is sent and
-returned.
+``help(Client)`` lists the methods.  The OpenAPI document of the service, ``/v1/openapi.json``, describes requests and
+responses.
 
-client          Client and AsyncClient: they perform the steps of an operation
-operations      what they do, step by step, without I/O; lease: the steps of a lease
-steps           a call, a pause, a reply
-query, records  what is asked for, and what is returned
-errors          what can go wrong
-auth            what identifies the caller
+client          Client and AsyncClient, which perform the steps of operations
+operations      the operations as steps, without I/O
+lease           the lease and its steps
+steps           calls, pauses and replies
+query, records  queries, and records of returned documents
+errors          exceptions
+auth            credentials
 """
 
 from placement_client.auth import Basic, Keystone, Token

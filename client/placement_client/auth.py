@@ -1,4 +1,4 @@
-"""What identifies the caller: a token, a name with a password, or a session of keystoneauth."""
+"""Credentials: a token, a name with a password, or a session of keystoneauth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Basic = httpx.BasicAuth
 
 
 class Token(httpx.Auth):
-    """A token of the Identity service, or what noauth2 takes for one: ``"admin"`` with ``make serve``."""
+    """A token of the Identity service, or one for ``noauth2`` such as ``"admin"`` with ``make serve``."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -28,7 +28,7 @@ class Token(httpx.Auth):
 
 
 class Session(Protocol):
-    """What is used of ``keystoneauth1.session.Session``."""
+    """The methods used of ``keystoneauth1.session.Session``."""
 
     def get_auth_headers(self, auth: Any = ..., **kwargs: Any) -> Any:
         """Return the headers with a valid token."""
@@ -37,19 +37,19 @@ class Session(Protocol):
         """Return the URL of a service in the catalog."""
 
     def invalidate(self, auth: Any = ...) -> bool:
-        """Forget the token; return whether there can be another."""
+        """Discard the token; return whether another one can be requested."""
 
 
 class Keystone(httpx.Auth):
     """Tokens from a session of keystoneauth, and the URL of the service from its catalog.
 
-    A token that the service does not accept any more is replaced, once for each request.
+    A token that the service rejects is replaced, once per request.
 
     Args:
-        session: The session of keystoneauth1, which the extra ``keystone`` installs; openstacksdk has it as
-            ``connection.session``.
-        interface: Which URL of the catalog is meant.
-        region_name: The region; None where there is only one.
+        session: A session of keystoneauth1, which the extra ``keystone`` installs; ``connection.session`` of
+            openstacksdk is one.
+        interface: The interface of the URL in the catalog.
+        region_name: The region; None if there is only one.
     """
 
     def __init__(self, session: Session, *, interface: str = "public", region_name: str | None = None) -> None:
@@ -59,13 +59,13 @@ class Keystone(httpx.Auth):
     def endpoint(self) -> str:
         """Return the URL of the service; raises NoToken."""
         with _reporting("catalog"):
-            found = self._session.get_endpoint(**self._where)
-        if not found:
+            url = self._session.get_endpoint(**self._where)
+        if not url:
             raise NoToken(f"The catalog has no such service: {self._where}")
-        return str(found)
+        return str(url)
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send the token of the session, and a new one where it is not accepted."""
+        """Send the token of the session, and retry with a new one if it is rejected."""
         self._sign(request)
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED and self._session.invalidate():
@@ -73,7 +73,7 @@ class Keystone(httpx.Auth):
             yield request
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Do the same; the session, which blocks, has a thread."""
+        """Do the same, calling the blocking session in a thread."""
         await asyncio.to_thread(self._sign, request)
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED and await asyncio.to_thread(self._session.invalidate):
@@ -87,18 +87,18 @@ class Keystone(httpx.Auth):
 
 
 @contextlib.contextmanager
-def _reporting(what: str) -> Iterator[None]:
-    """Raise NoToken where keystoneauth fails; any other exception is a fault of the program."""
+def _reporting(requested: str) -> Iterator[None]:
+    """Raise NoToken for failures of keystoneauth; other exceptions are errors of the caller."""
     try:
         yield
     except Exception as error:
         if not _is(error, "ClientException"):
             raise
-        raise NoToken(f"The Identity service gives no {what}: {error}", _may_pass(error)) from error
+        raise NoToken(f"The Identity service returned no {requested}: {error}", _may_pass(error)) from error
 
 
 def _may_pass(error: BaseException | None) -> bool:
-    """Whether the Identity service may answer otherwise soon: it was not reached, or has failed."""
+    """Whether a retry may succeed: the Identity service was not reached, or failed."""
     if status := getattr(error, "http_status", None):
         return bool(status >= 500 or status == 429)
     if error is not None and _is(error, "DiscoveryFailure"):  # its context is the reason
@@ -107,5 +107,5 @@ def _may_pass(error: BaseException | None) -> bool:
 
 
 def _is(error: BaseException | None, name: str) -> bool:
-    """Whether it is of a class of keystoneauth, which is no dependency."""
+    """Whether an error is of a class of keystoneauth, by name, since keystoneauth is no dependency."""
     return any(each.__name__ == name for each in type(error).__mro__)

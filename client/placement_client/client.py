@@ -1,4 +1,4 @@
-"""The clients: they perform the steps of operations, one of them with threads, the other one with asyncio."""
+"""The clients, which perform the steps of operations, with threads or with asyncio."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ C = TypeVar("C", bound="_Service[Any]")
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 
 _AGENT = f"placement-client/{metadata.version('placement-client')}"
-#: The longest wait for a connection, in seconds.
-_CONNECT = 10.0
-#: No limit on connections: with one, the extension of a lease could have to wait until a request for events has ended.
+#: Seconds to wait for a connection at most.
+_CONNECT_TIMEOUT = 10.0
+#: No limit of connections, which could delay the extension of a lease until a request for events ends.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 
 class _Service(Generic[Http]):
-    """What both clients have: where the service is, and what identifies the caller."""
+    """The base of both clients: URL, credentials, timeouts and operations."""
 
     def __init__(self, url: str | None, auth: httpx.Auth | None, patience: float, timeout: float, http: Http) -> None:
         if url is None and not isinstance(auth, Keystone):
-            raise TypeError("the URL of the service is missing, and only Keystone has a catalog")
+            raise TypeError("the URL of the service is missing: only Keystone can find it in a catalog")
         if url is not None and (parsed := httpx.URL(url)).userinfo:
-            # A password stays out of exceptions, and of what httpx logs.
+            # Keep the password out of exceptions and the log of httpx.
             auth = auth or Basic(parsed.username, parsed.password)
             url = str(parsed.copy_with(userinfo=b""))
         self._url, self._auth, self._timeout = url, auth, timeout
@@ -49,21 +49,21 @@ class _Service(Generic[Http]):
         self._operations = Operations(patience)
 
     def _endpoint(self) -> str:
-        """Return the URL of the service; it may take a request to the Identity service."""
+        """Return the URL of the service, which may take a request to the Identity service."""
         if self._url is None:
             assert isinstance(self._auth, Keystone)
             self._url = self._auth.endpoint()
         return self._url
 
     def _request(self, call: Call) -> httpx.Request:
-        """Return a call as the request of httpx."""
+        """Return the httpx request for a call."""
         wait = call.timeout or self._timeout
         request: httpx.Request = self._http.build_request(
             call.method,
             self._endpoint().rstrip("/") + call.path,
             content=call.content,
             headers={**call.headers, "User-Agent": _AGENT},
-            timeout=httpx.Timeout(wait, connect=min(wait, _CONNECT)),
+            timeout=httpx.Timeout(wait, connect=min(wait, _CONNECT_TIMEOUT)),
         )
         return request
 
@@ -71,7 +71,7 @@ class _Service(Generic[Http]):
 def _method(
     operation: Callable[Concatenate[Operations, P], S], perform: Callable[[C, S], R]
 ) -> Callable[Concatenate[C, P], R]:
-    """Return the method of a client that performs an operation."""
+    """Return a method that performs an operation."""
 
     @functools.wraps(operation)
     def method(self: C, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -82,7 +82,7 @@ def _method(
 
 @contextlib.contextmanager
 def _reporting(call: Call) -> Iterator[None]:
-    """Raise NoReply where httpx has no reply."""
+    """Raise NoReply if httpx gets no response."""
     try:
         yield
     except httpx.UnsupportedProtocol:  # a wrong URL
@@ -99,10 +99,10 @@ def _reply(response: httpx.Response, sent: float) -> Reply:
 
 
 class Events:
-    """Iterates over the events after a position, for as long as the caller does.
+    """An endless iterator over the events after a position.
 
     Attributes:
-        position: What to go on from: the events before it were handed out, or are not asked for.
+        position: The position to continue from: all matching events before it have been returned.
     """
 
     def __init__(self, following: Following, run: Callable[[Steps[Event]], Event]) -> None:
@@ -120,7 +120,7 @@ class Events:
 
 
 class AsyncEvents:
-    """The same for ``async for``."""
+    """An endless asynchronous iterator over the events after a position, like ``Events``."""
 
     def __init__(self, following: Following, run: Callable[[Steps[Event]], Coroutine[Any, Any, Event]]) -> None:
         self._following, self._run = following, run
@@ -139,19 +139,19 @@ class AsyncEvents:
 class Client(_Service[httpx.Client]):
     """A client of one service.
 
-    Threads may share it.  A process that forks makes a new one in each child, because the child inherits the
-    connections of its parent, and each would get replies to requests of the other.
+    Threads can share it.  After a fork, create a new client in the child: it inherits the connections of its parent,
+    and each process could read responses to the other's requests.
 
     Args:
-        url: The URL of the service, with its prefix; None for that of the catalog of a ``Keystone``.
-        auth: What identifies the caller: ``Token``, ``Basic``, ``Keystone``, or any other of httpx; None for that of
-            ``http``, or for none.
-        patience: Seconds for which a request is repeated while it gets no reply, or 5xx.  If it is not longer than
-            ``timeout``, a request whose reply is lost is not repeated.
-        timeout: Seconds for which one attempt waits for the network each time: for a connection, and for each part of
-            the reply.  ``AsyncClient`` ends the whole attempt after so long.
-        http: A client of httpx with other settings, such as ``verify`` and ``proxy``, which the caller closes.  Its
-            limit of connections, 100 by default, counts for the extensions of leases, too.
+        url: The URL of the service, including its prefix; None to look it up in the catalog of a ``Keystone``.
+        auth: Credentials: ``Token``, ``Basic``, ``Keystone``, or any other ``httpx.Auth``; None for the credentials of
+            ``http``, if any.
+        patience: Seconds for which to retry a request without a response, or with 5xx.  Unless it is longer than
+            ``timeout``, a request whose response is lost is not retried.
+        timeout: Seconds to wait for a connection, and for each part of a response.  ``AsyncClient`` limits the whole
+            attempt to this time.
+        http: An httpx client with other settings, such as ``verify`` and ``proxy``, which the caller closes.  Its limit
+            of connections, 100 by default, also applies to the extensions of leases.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class Client(_Service[httpx.Client]):
 
     @contextlib.contextmanager
     def _keep(self, lease: Lease) -> Iterator[Lease]:
-        """Renew a lease in a thread while a block runs, and watch its end in another one."""
+        """Renew a lease in one thread and watch its expiry in another while a block runs."""
         ended = threading.Event()
         try:
             self._run(lease.begin())
@@ -208,7 +208,7 @@ class Client(_Service[httpx.Client]):
             yield lease
         finally:
             lease.close()
-            ended.set()  # the threads are not waited for: a reply may be long in coming, and changes nothing any more
+            ended.set()  # no join: a response may take long, and no longer matters
             self._run(lease.end())
         lease.check()
 
@@ -232,7 +232,7 @@ class Client(_Service[httpx.Client]):
 
 
 class AsyncClient(_Service[httpx.AsyncClient]):
-    """A client of one service for asyncio, with the arguments of ``Client``."""
+    """A client of one service for asyncio, with the same arguments as ``Client``."""
 
     def __init__(
         self,
@@ -284,7 +284,7 @@ class AsyncClient(_Service[httpx.AsyncClient]):
 
     @contextlib.asynccontextmanager
     async def _keep(self, lease: Lease) -> AsyncIterator[Lease]:
-        """Renew a lease in a task while a block runs, and watch its end in another one."""
+        """Renew a lease in one task and watch its expiry in another while a block runs."""
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._run(lease.begin())

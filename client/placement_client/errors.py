@@ -1,17 +1,17 @@
-"""What can go wrong, as exceptions.
+"""Exceptions.
 
 PlacementError
-    NoReply             no reply came, in spite of repeated attempts
-    NoToken             the Identity service gives no token
-    LeaseLost           what a lease held may be another's by now
-    ErrorReply          the service refuses
+    NoReply             no response, in spite of retries
+    NoToken             the Identity service returned no token
+    LeaseLost           the lease has expired; others may hold its resources
+    ErrorReply          the service refused the request
         BadRequest, Unauthenticated, Forbidden, TooManyRequests, Unavailable
         NotFound
-            NothingHeld     the consumer holds nothing, or not any more
+            NothingHeld     the consumer holds nothing
         Gone
-            PositionLost    the history does not go on from this position
+            PositionLost    the history does not continue from this position
         Conflict
-            Refused         a consumer of a claim has no place: the result in ``Client.claims``
+            Refused         a request of a claim was refused; also a result in ``Client.claims``
                 NoRoom, Undecided, HeldOtherwise, NothingPlaced
 """
 
@@ -26,25 +26,25 @@ from placement_client.steps import Reply
 if TYPE_CHECKING:
     from placement_client.records import Explanation
 
-#: The code of a conflict with a concurrent request: the same request may succeed the next time.
+#: The code of a conflict with a concurrent request; a retry may succeed.
 CONCURRENT_UPDATE = "placement.concurrent_update"
-#: The most characters that are shown of a reply that is not of the service.
-_MOST = 200
+#: Characters shown of a response that is not from the service.
+_MAX_SHOWN = 200
 
 
 class PlacementError(Exception):
-    """Any failure that this package reports."""
+    """The base class of the exceptions of this package."""
 
 
 class NoReply(PlacementError):
-    """No reply came: whether a request that writes was done is not known."""
+    """There is no response: a request that writes may or may not have been done."""
 
 
 class NoToken(PlacementError):
-    """The Identity service gives no token; the cause says why.
+    """The Identity service returned no token; ``__cause__`` is the reason.
 
     Attributes:
-        may_pass: Whether it may give one soon: it was not reached, or has failed.
+        may_pass: Whether a retry may succeed: the Identity service was not reached, or failed.
     """
 
     def __init__(self, reason: str, may_pass: bool = False) -> None:
@@ -56,20 +56,20 @@ class NoToken(PlacementError):
 
 
 class LeaseLost(PlacementError):
-    """A lease is over, or may be: what was held may be another's by now."""
+    """A lease has expired or may have: another consumer may hold its resources."""
 
 
 class ErrorReply(PlacementError):
-    """The service refuses a request.
+    """The service refused a request.
 
     Attributes:
         status: The HTTP status.
-        code: What a program can act on, such as ``placement.v1.no_room``; None if there is none.
+        code: A code for programs, such as ``placement.v1.no_room``; None without one.
         title: The name of the HTTP status.
-        detail: What is wrong, for people.
-        request_id: The id under which the log of the service has the request.
-        field: What of the request is wrong, such as ``requests[0].consumer``; None if it is about no field.
-        expected: What is valid there.
+        detail: The reason, for people.
+        request_id: The id of the request in the log of the service.
+        field: The invalid field of the request, such as ``requests[0].consumer``; None if no field is.
+        expected: Valid values of the field.
     """
 
     def __init__(self, status: int, error: Mapping[str, Any], request_id: str | None = None) -> None:
@@ -77,7 +77,7 @@ class ErrorReply(PlacementError):
         self.status = status
         self.code: str | None = error.get("code")
         self.title: str = error.get("title") or _phrase(status)
-        # In Placement's own API a sentence that is the same for each error of the status comes before the error's own.
+        # In the Placement API, the first paragraph is the same for all errors with the status.
         general, _, own = str(error.get("detail", "")).partition("\n\n")
         self.detail = own.strip() or general.strip()
         self.request_id: str | None = error.get("request_id") or request_id
@@ -90,27 +90,27 @@ class ErrorReply(PlacementError):
 
 
 class BadRequest(ErrorReply):
-    """The request is malformed, or names what does not exist."""
+    """The request is malformed, or refers to an object that does not exist."""
 
 
 class Unauthenticated(ErrorReply):
-    """The credentials are missing or not accepted."""
+    """The credentials are missing or invalid."""
 
 
 class Forbidden(ErrorReply):
-    """The caller may not do this."""
+    """The caller is not permitted to do this."""
 
 
 class NotFound(ErrorReply):
-    """What the path names does not exist."""
+    """The object at the path does not exist."""
 
 
 class Conflict(ErrorReply):
-    """The present state does not allow the request."""
+    """The request conflicts with the present state."""
 
 
 class Gone(ErrorReply):
-    """What was asked for is no longer there."""
+    """The requested data no longer exists."""
 
 
 class TooManyRequests(ErrorReply):
@@ -118,26 +118,26 @@ class TooManyRequests(ErrorReply):
 
 
 class Unavailable(ErrorReply):
-    """The service cannot answer now: whether a request that writes was done may not be known."""
+    """The service is unavailable: a request that writes may or may not have been done."""
 
 
 class NothingHeld(NotFound):
-    """The consumer holds nothing, or the time of its lease is over."""
+    """The consumer holds nothing, or its lease has expired."""
 
 
 class PositionLost(Gone):
-    """The history does not go on from this position: events after it were removed, or the database was restored.
+    """The history does not continue from this position: events after it were deleted, or the database was restored.
 
-    A program that keeps a state by events begins anew: with ``Client.position``, and the present state.
+    An application that derives state from events must start over, with ``Client.position`` and the present state.
     """
 
 
 class Refused(Conflict):
-    """A consumer of a claim has no place.
+    """The request for a consumer was refused.
 
     Attributes:
-        consumer: Its uuid.
-        explanation: Why nothing fits; None if another result of the call explains the same query, or if there is none.
+        consumer: The uuid of the consumer.
+        explanation: Why nothing fits; None if there is no explanation, or if another result explains the same query.
     """
 
     def __init__(
@@ -154,15 +154,15 @@ class Refused(Conflict):
 
 
 class NoRoom(Refused):
-    """Nothing fits."""
+    """No place has enough free capacity."""
 
 
 class Undecided(Refused):
-    """The search was cut short: there may be a place, and there may be none."""
+    """The search reached its limit before it found a place or excluded one."""
 
 
 class HeldOtherwise(Refused):
-    """The consumer already holds something, by a different request."""
+    """The consumer already holds resources from a different request."""
 
 
 class NothingPlaced(Refused):
@@ -189,18 +189,18 @@ _BY_STATUS: dict[int, type[ErrorReply]] = {
 
 
 def of_reply(reply: Reply) -> ErrorReply:
-    """Return the exception for a reply that is an error, or does not have the expected form."""
+    """Return the exception for an error response or a malformed response."""
     request_id = reply.headers.get("x-openstack-request-id")
     try:
         error = dict(reply.document["errors"][0])
     except (KeyError, IndexError, TypeError, ValueError):
-        text = reply.content[:_MOST].decode(errors="replace")
-        return kind_of(reply.status)(reply.status, {"detail": f"not a reply of this service: {text}"}, request_id)
+        text = reply.content[:_MAX_SHOWN].decode(errors="replace")
+        return kind_of(reply.status)(reply.status, {"detail": f"not a response of this service: {text}"}, request_id)
     return kind_of(reply.status, error.get("code"))(reply.status, error, request_id)
 
 
 def document_of(reply: Reply) -> Any:
-    """Return the document of a reply, None if it has none; raises ErrorReply if the request was not done."""
+    """Return the JSON document of a response, None without one; raises ErrorReply unless the status is 2xx."""
     document = reply.document
     if not 200 <= reply.status < 300 or (reply.content and document is None):
         raise of_reply(reply)

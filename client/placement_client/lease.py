@@ -1,4 +1,4 @@
-"""A claim with an end, which is extended while a block of code runs."""
+"""Leases: claims that expire, and are extended while a block of code runs."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from placement_client.records import Claim
 from placement_client.steps import Pause, Steps
 
 LOG = logging.getLogger(__name__)
-#: The number of extensions within the length of a lease, so that several in a row may fail.
+#: Extensions per length of a lease, so that several in a row can fail.
 PER_LENGTH = 6
-#: The longest pause after an extension that failed, and the longest wait for the reply to one, in seconds.
+#: Seconds to pause after a failed extension, and to wait for the response to an extension, at most.
 RETRY, ATTEMPT = 5.0, 10.0
-#: Seconds for which the end of a block tries to release the consumer, three times if no reply comes; after it, the
-#: lease ends by itself.
+#: Seconds for which the end of a block tries to release the consumer, in three attempts if there is no response; after
+#: that, the lease expires.
 RELEASE = 10.0
 
 
 class Lease:
-    """What a consumer holds for the length of a block.
+    """A claim held for the length of a block.
 
-    Its end by the clock of this process is never later than the one by the clock of the database: each extension counts
-    from the moment before it was sent.  So what the clocks show does not matter.
+    The process counts the length of the lease from the time before an extension was sent, so that the lease never ends
+    later in this process than in the database.  The clocks need not agree.
 
     Attributes:
-        claim: What is held.
+        claim: The claim.
     """
 
     claim: Claim
@@ -49,33 +49,33 @@ class Lease:
     ) -> None:
         self._operations, self._consumer, self._length = operations, consumer, length
         self._claiming, self._on_lost = claiming, on_lost
-        #: When it was last extended, and when it ends: -inf before it begins, inf once it is closed.
+        #: Monotonic times of the last extension and of the expiry: -inf before the lease begins, inf once it is closed.
         self._extended = self._ends = -math.inf
-        #: Why the last extension failed.
+        #: The failure of the last extension.
         self._failure: Exception | None = None
         self._lost: LeaseLost | None = None
-        # A client may have threads for the block, ``renew`` and ``watch``.  ``on_lost`` runs with the lock, so that
-        # ``close`` waits for it.  It may call ``close`` itself, so the lock is reentrant.
+        # The block, ``renew`` and ``watch`` may run in different threads.  ``on_lost`` is called with the lock held, so
+        # that ``close`` waits for it; the lock is reentrant because ``on_lost`` may call ``close``.
         self._changing = threading.RLock()
 
     @property
     def expires_at(self) -> datetime.datetime:
-        """When it ends unless it is extended, by the clock of the database."""
+        """When the lease expires unless it is extended, by the clock of the database."""
         assert self.claim.expires_at is not None
         return self.claim.expires_at
 
     @property
     def remaining(self) -> float:
-        """The seconds until it ends unless it is extended; 0 if it is lost."""
+        """Seconds until the lease expires unless it is extended; 0 if it is lost."""
         return 0.0 if self._lost else max(0.0, self._ends - time.monotonic())
 
     @property
     def lost(self) -> bool:
-        """Whether what is held may be another's by now."""
+        """Whether another consumer may hold the resources."""
         return self.remaining == 0.0
 
     def check(self) -> None:
-        """Raise LeaseLost if it is lost."""
+        """Raise LeaseLost if the lease is lost."""
         if self.lost:
             lost = self._lost or self._loss()
             raise LeaseLost(*lost.args) from lost.__cause__
@@ -83,19 +83,19 @@ class Lease:
     # --- the steps ---
 
     def begin(self) -> Steps[None]:
-        """Claim, and extend the claim if its end by the clock of this process is unknown, or has passed."""
+        """Claim, and extend the claim if its remaining time is unknown or zero."""
         sent, deadline = time.monotonic(), time.monotonic() + self._operations.patience
         self.claim = yield from self._claiming
         if self.claim.outcome == "claimed":
             self._hold(sent)
-        # Otherwise an earlier attempt, perhaps by another process, made the claim: its end is unknown here.
+        # Otherwise an earlier attempt, perhaps of another process, made the claim, and the remaining time is unknown.
         while self.lost:
             yield from self._extend(deadline - time.monotonic())
             if time.monotonic() > deadline:
                 self.check()
 
     def renew(self) -> Steps[None]:
-        """Extend it again and again; return when it is lost."""
+        """Extend the lease periodically until it is lost or closed."""
         pause = self._length / PER_LENGTH - (time.monotonic() - self._extended)
         while self._open:
             yield Pause(max(0.0, min(pause, self.remaining)))
@@ -106,22 +106,22 @@ class Lease:
             except NothingHeld as gone:
                 self._failure = gone
                 break
-            except Exception as error:  # it may be temporary: a new token or another network may help
+            except Exception as error:  # it may be temporary, such as an expired token or a network failure
                 self._failure, pause = error, min(RETRY, self._length / PER_LENGTH)
             else:
                 self._failure, pause = None, self._length / PER_LENGTH
         self._lose()
 
     def watch(self) -> Steps[None]:
-        """Wait until it is lost or closed, independently of ``renew``, which may be waiting for a reply."""
+        """Wait until the lease is lost or closed, independently of ``renew``, which may be waiting for a response."""
         while self._open:
             yield Pause(min(self.remaining, self._length))
         self._lose()
 
     def close(self) -> None:
-        """Stop extending it, and make its state final.
+        """Stop the extensions, and make the state final.
 
-        If it is lost, ``on_lost`` has returned when this returns.  If it is not, it can no longer be lost.
+        If the lease is lost, wait until ``on_lost`` has returned; otherwise it can no longer be lost.
         """
         with self._changing:
             if not self.lost:
@@ -129,13 +129,13 @@ class Lease:
         self._lose()
 
     def end(self) -> Steps[None]:
-        """Release the consumer, unless the lease is lost, or has not begun: then it may be another process's."""
+        """Release the consumer, unless the lease is lost or has not begun: then another process may hold it."""
         if self.lost:
             return
         try:
             yield from releasing([str(self._consumer)], RELEASE, RELEASE / 3)
         except Exception as error:  # must not replace an exception of the block
-            LOG.warning("%s is not released, and ends at %s: %s", self._consumer, self.expires_at, error)
+            LOG.warning("%s was not released; its lease expires at %s: %s", self._consumer, self.expires_at, error)
 
     def _extend(self, patience: float) -> Steps[None]:
         timeout = ATTEMPT if self.lost else max(0.1, min(ATTEMPT, self.remaining))
@@ -145,11 +145,11 @@ class Lease:
 
     @property
     def _open(self) -> bool:
-        """Whether it has begun, and is neither lost nor closed."""
+        """Whether the lease has begun, and is neither lost nor closed."""
         return 0.0 < self.remaining < math.inf
 
     def _hold(self, sent: float) -> None:
-        """Count from this moment, unless it is over by now."""
+        """Restart the lease from the time at which a request was sent, unless that leaves no time."""
         with self._changing:
             if self._ends < math.inf and sent + self._length > time.monotonic():
                 self._extended, self._ends = sent, sent + self._length
@@ -160,7 +160,7 @@ class Lease:
         return lost
 
     def _lose(self) -> None:
-        """Mark it as lost and call ``on_lost``, at most once; does nothing before it begins, or once it is closed."""
+        """Mark the lease as lost and call ``on_lost``, at most once, and only between its begin and ``close``."""
         with self._changing:
             if self._lost or not -math.inf < self._ends < math.inf:
                 return
@@ -170,7 +170,7 @@ class Lease:
                 try:
                     self._on_lost(self._lost)
                 except Exception:
-                    LOG.exception("on_lost has failed for the lease of %s", self._consumer)
+                    LOG.exception("on_lost failed for the lease of %s", self._consumer)
 
 
 def lease(
@@ -188,27 +188,27 @@ def lease(
     together_with: Consumers = (),
     on_lost: Callable[[LeaseLost], object] | None = None,
 ) -> Lease:
-    """Claim for the length of a block, which is given the Lease: it is extended until the block ends.
+    """Claim for the length of a block, extend the claim until the block ends, and then release the consumer.
 
-    The end of the block releases the consumer.  If the service cannot be reached then, or the process stops, the
-    claim ends by itself, ``expires_in`` seconds after it was last extended.
+    The block receives the Lease.  If the service cannot be reached at the end, or the process dies, the claim expires
+    ``expires_in`` seconds after its last extension.
 
-    If it cannot be extended until its end, the lease is *lost*: what was held may be another's.  ``on_lost`` is called
-    at that time, in a thread of the client or in the event loop, and by the end of the block at the latest, which waits
-    for it; ``lost`` is True, ``check`` raises LeaseLost, and so does the end of the block.
+    If the claim cannot be extended before it expires, the lease is *lost*: another consumer may hold its resources.
+    Then ``lost`` is True, and ``check`` and the end of the block raise LeaseLost.  ``on_lost`` is called at that time,
+    in a thread of the client or in the event loop; the end of the block waits for it.
 
     Args:
-        expires_in: The seconds for which a claim outlives its process, at least 1.
-        on_lost: What is to be done when the lease is lost, such as to kill a process; a function, also for asyncio.  It
-            must not wait for the end of the block.
+        expires_in: Seconds for which the claim outlives its process, at least 1.
+        on_lost: Called when the lease is lost, for example to kill a process; not a coroutine function, even for
+            asyncio.  It must not wait for the end of the block.
 
     Raises:
         Refused: There is no place, as for ``claim``, which describes the other arguments.
-        NothingHeld: What was claimed is over before it could be extended; there is no block.
-        LeaseLost: At the end of the block, or in place of it, where every reply takes longer than ``expires_in``.
+        NothingHeld: The claim expired before it could be extended; the block does not run.
+        LeaseLost: The lease was lost; before the block if every response takes longer than ``expires_in``.
     """
     if inspect.iscoroutinefunction(on_lost):
-        raise TypeError("on_lost is called, not awaited: it has to be a function")
+        raise TypeError("on_lost must be a function, not a coroutine function")
     claiming = self.claim(
         consumer,
         query,

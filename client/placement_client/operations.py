@@ -1,4 +1,4 @@
-"""What a client does, step by step, without I/O (``steps``)."""
+"""The operations of a client, as steps without I/O (``steps``)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from placement_client.query import Query
 from placement_client.records import Candidate, Capacity, Claim, Consumer, Event, Explanation, Released, Request
 from placement_client.steps import Call, Pause, Reply, Steps
 
-#: The microversion of Placement's own API that this package is written for.
+#: The microversion of the Placement API that this package uses.
 MICROVERSION = "1.39"
-#: Consumers that one request releases: web servers refuse longer queries, some of them those above 8 KiB.
-_RELEASED_AT_ONCE = 150
-#: Seconds of the longest wait for events.
+#: Consumers per request to release: some web servers refuse queries above 8 KiB.
+_RELEASE_BATCH = 150
+#: Seconds for which a request waits for events at most.
 _WAIT = 60
-#: Seconds within which the reply to a request that waits has to come.
-_WAITED = _WAIT + 15.0
-#: Seconds before the next request if the last one found events, but none that met the conditions.
-_LOOKED_ON = 0.1
+#: Timeout in seconds of a request that waits for events.
+_WAIT_TIMEOUT = _WAIT + 15.0
+#: Seconds until the next request if no event that was examined met the conditions.
+_SCAN_PAUSE = 0.1
 
 Consumers = Iterable["str | uuid.UUID"]
 
@@ -41,12 +41,11 @@ Consumers = Iterable["str | uuid.UUID"]
 class Operations:
     """The operations of a client.
 
-    All operations but ``request`` are sent again while there is no reply, or one with 5xx or 429, or while the Identity
-    service cannot be reached: sent twice, they have the same effect.  The pauses grow, and are at least as long as
-    ``Retry-After`` says.
+    All operations except ``request`` are idempotent: they are retried if there is no response, after 5xx or 429, and
+    while the Identity service cannot be reached.  The pauses grow, and respect ``Retry-After``.
 
     Args:
-        patience: Seconds after which a request is not sent again, and its failure is raised.
+        patience: Seconds after which a request is no longer retried, and its failure is raised.
     """
 
     def __init__(self, patience: float) -> None:
@@ -61,19 +60,19 @@ class Operations:
         query: Mapping[str, Any] | Sequence[tuple[str, Any]] = (),
         version: str = MICROVERSION,
     ) -> Steps[Any]:
-        """Send any request to the service, once, and return the JSON document of the reply; None if it has none.
+        """Send any request to the service, without retries, and return the JSON document of the response, if any.
 
-        Whether a request that writes may be repeated is for the caller to know: after ``NoReply`` and ``Unavailable``
-        it may have been done.
+        After ``NoReply`` or ``Unavailable``, a request that writes may or may not have been done; the caller decides
+        whether to repeat it.
 
         Args:
-            path: Below the URL of the service, such as ``/resource_providers`` or ``/v1/overview``.
-            query: The parameters of the query.
-            version: The microversion of Placement's own API.
+            path: The path below the URL of the service, such as ``/resource_providers`` or ``/v1/overview``.
+            query: The query parameters.
+            version: The microversion of the Placement API.
 
         Raises:
-            ErrorReply: The HTTP status of the reply is not 2xx.
-            NoReply: There is none.
+            ErrorReply: The HTTP status is not 2xx.
+            NoReply: There is no response.
         """
         text = urllib.parse.urlencode(query, doseq=True)
         return document_of((yield Call(method, f"{path}?{text}" if text else path, body, version)))
@@ -92,15 +91,15 @@ class Operations:
         apart_from: Consumers = (),
         together_with: Consumers = (),
     ) -> Steps[Claim]:
-        """Have the service find a place for one consumer, and take it.
+        """Have the service find a place for one consumer and claim it.
 
-        The consumer is the key: the same claim again, by this process or another one, returns what the first one took.
+        The consumer is the idempotency key: the same claim again, by this or another process, returns the first one.
         ``claims`` describes the arguments.
 
         Raises:
-            NoRoom: Nothing fits.
-            Undecided: The search was cut short.
-            HeldOtherwise: The consumer holds something, and not for an equal request.
+            NoRoom: No place has enough free capacity.
+            Undecided: The search reached its limit.
+            HeldOtherwise: The consumer holds resources from a different request.
         """
         request = Request(consumer, query, project_id, user_id, consumer_type, count)
         [result] = yield from self.claims(
@@ -120,19 +119,18 @@ class Operations:
         apart_from: Consumers = (),
         together_with: Consumers = (),
     ) -> Steps[list[Claim | Refused]]:
-        """Have the service find places for many consumers, and take them; return what came of each, in their order.
+        """Have the service find places for many consumers and claim them; return a result for each, in order.
 
-        A consumer that collided with others is asked for again, and so are those that the searches of the call left
-        undecided, in a call of their own.
+        Requests that collided with concurrent ones are retried, and so are requests that the search left undecided.
 
         Args:
-            requests: Each is for another consumer.
-            strategy: Which of the places that fit is taken: ``"spread"``, ``"pack"``, ``"random"``, or
+            requests: The requests, each for a different consumer.
+            strategy: How to choose among the places: ``"spread"``, ``"pack"``, ``"random"``, or
                 ``{"spread_over": ...}``.
-            all_or_nothing: Whether nothing is claimed if one of the requests is refused.
-            expires_in: After how many seconds what is claimed is released.
-            apart_from: Consumers: places are in other trees than what these hold.
-            together_with: Consumers: places are in trees where these hold something.
+            all_or_nothing: Whether to claim nothing if one request is refused.
+            expires_in: Seconds until the claims expire; None for never.
+            apart_from: Consumers whose trees are excluded.
+            together_with: Consumers whose trees are required.
         """
         requests = list(requests)
         options = {
@@ -145,29 +143,29 @@ class Operations:
         options = {name: value for name, value in options.items() if value is not None}
         results: dict[int, Claim | Refused] = {}
         deadline, pauses = time.monotonic() + self.patience, steps.pauses()
-        asked: Sequence[int] = range(len(requests))
-        while asked:
-            body = {"requests": [requests[place].document() for place in asked], **options}
-            results.update(zip(asked, (yield from self._placed(body)), strict=True))
-            collided = [place for place in asked if _has_collided(requests[place], results[place])]
-            undecided = [place for place in asked if isinstance(results[place], Undecided)]
-            if len(undecided) == len(asked) or all_or_nothing:
+        pending: Sequence[int] = range(len(requests))
+        while pending:
+            body = {"requests": [requests[index].document() for index in pending], **options}
+            results.update(zip(pending, (yield from self._send_claims(body)), strict=True))
+            collided = [index for index in pending if _has_collided(requests[index], results[index])]
+            undecided = [index for index in pending if isinstance(results[index], Undecided)]
+            if len(undecided) == len(pending) or all_or_nothing:
                 undecided = []
-            again = asked if collided and all_or_nothing else sorted([*collided, *undecided])
+            retried = pending if collided and all_or_nothing else sorted([*collided, *undecided])
             if collided and not (yield from _pause(next(pauses), deadline)):
                 break
-            asked = again
-        return [results[place] for place in range(len(requests))]
+            pending = retried
+        return [results[index] for index in range(len(requests))]
 
     def take(
         self, candidate: Candidate, consumer: str | uuid.UUID, *, project_id: str, user_id: str, consumer_type: str
     ) -> Steps[None]:
-        """Claim a candidate that the caller has chosen, for a consumer that holds nothing.
+        """Claim a candidate chosen by the caller, for a consumer that holds nothing.
 
-        The same again, with the same candidate, changes nothing.
+        The operation is idempotent for the same candidate.
 
         Raises:
-            Conflict: Another client has taken it, or the consumer holds something else.
+            Conflict: Another consumer has claimed the resources, or the consumer holds other resources.
         """
         allocations = {provider: {"resources": resources} for provider, resources in candidate.allocations.items()}
         body = {
@@ -177,93 +175,93 @@ class Operations:
             "consumer_type": consumer_type,
             "consumer_generation": None,
         }
-        path = f"/allocations/{uuid.UUID(str(consumer))}"  # GET takes no other spelling
+        path = f"/allocations/{uuid.UUID(str(consumer))}"  # GET accepts only this spelling
         try:
             document_of((yield from self._answered(Call("PUT", path, body, MICROVERSION))))
         except Conflict:
-            # It may be this request that is in the way: it was done, and the reply was lost.
+            # An earlier attempt of this request may have succeeded, with a lost response.
             held = document_of((yield from self._answered(Call("GET", path, version=MICROVERSION))))["allocations"]
             if {provider: each["resources"] for provider, each in held.items()} != candidate.allocations:
                 raise
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
-        """Return what a consumer holds; raises NothingHeld."""
+        """Return the claim of a consumer; raises NothingHeld."""
         return Claim.of(document_of((yield from self._answered(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
-        """Set the end of a claim to ``expires_in`` seconds from now; None removes its end.
+        """Set the expiry of a claim to ``expires_in`` seconds from now, or remove it with None.
 
         Raises:
-            NothingHeld: The consumer holds nothing, or its time is over.
+            NothingHeld: The consumer holds nothing, or its lease has expired.
         """
         return Claim.of(document_of((yield from self._answered(extension(consumer, expires_in)))))
 
     def release(self, consumers: Consumers) -> Steps[Released]:
-        """Release all that these consumers hold.  One that holds nothing is no error."""
-        named = [*dict.fromkeys(_uuids(consumers))]
+        """Release consumers; consumers that hold nothing are no error."""
+        uuids = [*dict.fromkeys(_uuids(consumers))]
         released: list[str] = []
         missing: list[str] = []
-        for start in range(0, len(named), _RELEASED_AT_ONCE):
-            part = yield from releasing(named[start : start + _RELEASED_AT_ONCE], self.patience)
+        for start in range(0, len(uuids), _RELEASE_BATCH):
+            part = yield from releasing(uuids[start : start + _RELEASE_BATCH], self.patience)
             released += part.released
             missing += part.missing
         return Released(released, missing)
 
     def candidates(self, query: str | Query, *, limit: int | None = None) -> Steps[list[Candidate]]:
-        """Return the places where a request fits, ``limit`` at most."""
+        """Return the candidates of a query, at most ``limit``."""
         path = f"/allocation_candidates?{queries.text(query, [('limit', limit)])}"
         document = document_of((yield from self._answered(Call("GET", path, version=MICROVERSION))))
         return [Candidate.of(each) for each in document["allocation_requests"]]
 
     def capacity(self, query: str | Query, *, count: int | None = None, until: int | None = None) -> Steps[Capacity]:
-        """Return how often a request fits.
+        """Count how many times a query fits.
 
         Args:
-            count: The copies of a job, each in another tree.
-            until: Stop counting at this number.
+            count: Copies per job, in different trees.
+            until: The number at which to stop counting.
         """
         path = f"/v1/capacity?{queries.text(query, [('count', count), ('until', until)])}"
         return Capacity.of(document_of((yield from self._answered(Call("GET", path)))))
 
     def explain(self, query: str | Query, *, limit: int | None = None) -> Steps[Explanation]:
-        """Return why a request has the candidates that it has, or none; ``limit`` is the most that are counted."""
+        """Explain why a query has candidates or none; ``limit`` bounds the number of candidates counted."""
         path = f"/v1/explain?{queries.text(query, [('limit', limit)])}"
         return Explanation.of(document_of((yield from self._answered(Call("GET", path)))))
 
     def consumers(self, /, **conditions: str) -> Steps[list[Consumer]]:
-        """Return the consumers that hold something and meet these conditions: parameters of ``GET /v1/consumers``."""
+        """Return the consumers that hold resources and meet conditions: parameters of ``GET /v1/consumers``."""
         query: str | None = urllib.parse.urlencode({"limit": 1000, **conditions})
-        found = []
+        matches = []
         while query is not None:
             document = document_of((yield from self._answered(Call("GET", f"/v1/consumers?{query}"))))
-            found += [Consumer.of(each) for each in document["consumers"]]
-            # The URL of the next page is what the service believes its address to be.
+            matches += [Consumer.of(each) for each in document["consumers"]]
+            # Only the query of the next URL is used: the service may not know its own address.
             query = urllib.parse.urlsplit(document["next"]).query if document["next"] else None
-        return found
+        return matches
 
     def follow(self, /, after: str | None = None, **conditions: str) -> Following:
-        """Return the events after a position, and go on with those that come: ``for event in client.follow(position)``.
+        """Iterate over past and future events after a position: ``for event in client.follow(position)``.
 
-        Each event comes once, in the order in which the changes were made.  ``position`` of the iterator, and of each
-        event, is where a later ``follow`` goes on.
+        Each event is returned once, in the order of the changes.  A later ``follow`` can continue from the ``position``
+        of the iterator or of an event.
 
         Args:
-            after: The position; None for the oldest event that is there.
-            conditions: Which events: parameters of ``GET /v1/events`` such as ``project`` and ``kind``.
+            after: The position; None for the oldest event.
+            conditions: Parameters of ``GET /v1/events``, such as ``project`` and ``kind``.
 
         Raises:
-            PositionLost: The history does not go on from there.
-            NoReply: The service has been away for longer than the patience of the client.
+            PositionLost: The history does not continue from the position.
+            NoReply: The service did not respond within the patience of the client.
         """
         return Following(self, after, conditions)
 
     def position(self) -> Steps[str]:
-        """Return the newest position of the history: what happens later is followed from here on."""
+        """Return the newest position of the history, after which to follow future events."""
         document = document_of((yield from self._answered(Call("GET", "/v1/events?after=now"))))
         return str(document["position"])
 
-    def _placed(self, body: Mapping[str, Any]) -> Steps[list[Claim | Refused]]:
-        """Return the results of one call."""
+    def _send_claims(self, body: Mapping[str, Any]) -> Steps[list[Claim | Refused]]:
+        """Send one request to ``POST /v1/claims``, and return its results."""
         reply = yield from self._answered(Call("POST", "/v1/claims", body))
         document = reply.document
         if not isinstance(document, dict) or "results" not in document:
@@ -278,7 +276,7 @@ class Following:
     """The events after a position, one after the other.
 
     Attributes:
-        position: What to go on from: all events before it were handed out, or are not asked for.
+        position: The position to continue from: all matching events before it have been returned.
     """
 
     def __init__(self, operations: Operations, after: str | None, conditions: Mapping[str, str]) -> None:
@@ -288,7 +286,7 @@ class Following:
         self._reached = after
 
     def next(self) -> Steps[Event]:
-        """Return the next event, however long it takes."""
+        """Return the next event, waiting for it without limit."""
         pauses = steps.pauses()
         while not self._events:
             reply = yield from answered(self._call(), self._operations.patience)
@@ -297,9 +295,9 @@ class Following:
             moved, self._reached = self._reached != document["position"], document["position"]
             if not self._events:
                 self.position = self._reached
-                # Answered at once: the limit of waiting requests is reached, or no event so far meets the conditions.
+                # A fast response: the limit of waiting requests is reached, or the events did not meet the conditions.
                 if time.monotonic() - reply.sent < 1:
-                    yield Pause(_LOOKED_ON if moved else next(pauses))
+                    yield Pause(_SCAN_PAUSE if moved else next(pauses))
         event = self._events.pop()
         self.position = event.position if self._events else self._reached
         return event
@@ -307,11 +305,11 @@ class Following:
     def _call(self) -> Call:
         after = {} if self._reached is None else {"after": self._reached}
         query = urllib.parse.urlencode({**self._conditions, **after, "wait": _WAIT})
-        return Call("GET", f"/v1/events?{query}", timeout=_WAITED)
+        return Call("GET", f"/v1/events?{query}", timeout=_WAIT_TIMEOUT)
 
 
 def answered(call: Call, patience: float) -> Steps[Reply]:
-    """Send a call until its reply is neither 5xx nor 429; after ``patience``, raise the last failure."""
+    """Retry a call until its status is neither 5xx nor 429; after ``patience`` seconds, raise the last failure."""
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
         failure: PlacementError
@@ -329,7 +327,7 @@ def answered(call: Call, patience: float) -> Steps[Reply]:
             failure, pause = errors.of_reply(reply), max(pause, reply.retry_after)
         if not (yield from _pause(pause, deadline)):
             raise failure
-    raise AssertionError  # there is no last pause
+    raise AssertionError  # pauses() does not end
 
 
 def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float | None = None) -> Call:
@@ -338,7 +336,7 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
 
 
 def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
-    """Release these consumers, as many as one query can name."""
+    """Release consumers, at most as many as fit in one query."""
     path = "/v1/claims?" + urllib.parse.urlencode([("consumer", each) for each in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience
@@ -349,24 +347,24 @@ def releasing(consumers: Iterable[str], patience: float, timeout: float | None =
         if document["complete"]:
             return Released([*released], [each for each in document["missing"] if each not in released])
         if not (yield from _pause(pause, deadline)):
-            raise NoReply("The service has not released all of these consumers in time.")
-    raise AssertionError  # there is no last pause
+            raise NoReply("the service did not release all of these consumers in time")
+    raise AssertionError  # pauses() does not end
 
 
 def _path(consumer: str | uuid.UUID) -> str:
-    """Return the path of a claim; raises ValueError for what is no uuid, and might be a path to anything else."""
+    """Return the path of a claim; raises ValueError unless the consumer is a uuid, which could not be another path."""
     uuid.UUID(str(consumer))
-    return f"/v1/claims/{consumer}"  # as it is spelled, which may be how the service has it
+    return f"/v1/claims/{consumer}"  # unchanged: the service may have stored this spelling
 
 
 def _uuids(consumers: Consumers) -> list[str]:
-    if isinstance(consumers, str):  # whose characters would be taken for consumers
-        raise TypeError(f"an iterable of uuids is expected, not one: {consumers!r}")
+    if isinstance(consumers, str):  # an iterable of characters
+        raise TypeError(f"expected an iterable of uuids, not a string: {consumers!r}")
     return [*map(str, consumers)]
 
 
 def _pause(seconds: float, deadline: float) -> Steps[bool]:
-    """Wait, and return True; if that were longer than until the deadline, return False at once."""
+    """Wait and return True, unless the pause would exceed the deadline."""
     if time.monotonic() + seconds > deadline:
         return False
     yield Pause(seconds)
@@ -388,5 +386,5 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
 
 
 def _has_collided(request: Request, result: Claim | Refused) -> bool:
-    """Whether the request lost to concurrent ones; a move has the same code if its generation is outdated."""
+    """Whether the request lost to concurrent ones; not for a move, whose generation may be outdated instead."""
     return isinstance(result, Refused) and result.code == CONCURRENT_UPDATE and request.keep

@@ -1,4 +1,4 @@
-"""What a consumer needs: a query string of GET /allocation_candidates, or an object that says the same."""
+"""Queries: query strings of ``GET /allocation_candidates``, or equivalent dictionaries."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypedDict
 
 
 class Group(TypedDict, total=False):
-    """What is asked of one provider.
+    """The requirements of one group.
 
     Attributes:
-        resources: The amount of each resource class.
-        required: Traits; each text is one value of the parameter: ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"``, ``"in:A,B"``.
-        member_of: Aggregates; each text is one value of the parameter.
-        in_tree: A provider of the tree, by uuid; in queries to ``/v1`` also by name.
+        resources: Amounts by resource class.
+        required: Traits; each string is a value of the parameter: ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"``, ``"in:A,B"``.
+        member_of: Aggregates; each string is a value of the parameter.
+        in_tree: A provider of the tree, by uuid, or by name in queries to the v1 API.
     """
 
     resources: Mapping[str, int]
@@ -24,13 +24,13 @@ class Group(TypedDict, total=False):
 
 
 class Query(TypedDict, total=False):
-    """What is asked for together.
+    """A query for allocation candidates.
 
     Attributes:
-        groups: By their suffixes: ``""`` for the one without, which several providers of a tree may serve together.
-        group_policy: ``"isolate"``: groups with suffixes have different providers; ``"none"``: they need not.
-        same_subtree: Lists of suffixes; a provider of one of the groups is above those of the others, or the same.
-        root_required: Traits of the root of the tree.
+        groups: Groups by suffix; ``""`` is the unsuffixed group, which several providers of a tree can serve together.
+        group_policy: ``"isolate"`` if suffixed groups must have different providers, else ``"none"``.
+        same_subtree: Lists of suffixes; the provider of one group must be an ancestor of the others', or the same.
+        root_required: Traits required of the root provider.
     """
 
     groups: Mapping[str, Group]
@@ -40,7 +40,7 @@ class Query(TypedDict, total=False):
 
 
 def text(query: str | Query, more: Iterable[tuple[str, object]] = ()) -> str:
-    """Return the query as a query string, with more parameters; those that are None are left out."""
+    """Return a query string with additional parameters, except those that are None."""
     added = urllib.parse.urlencode([(name, value) for name, value in more if value is not None])
     stated = query if isinstance(query, str) else urllib.parse.urlencode(_pairs(query))
     return "&".join(filter(None, (stated, added)))

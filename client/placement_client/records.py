@@ -1,4 +1,7 @@
-"""What the service returns, as records.  Fields that a later release adds are ignored, or are in ``document``."""
+"""Records of the documents that the service returns.
+
+Fields that a later release adds are ignored, or are available in ``document``.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Request:
-    """The request for one consumer in a call of ``POST /v1/claims``.
+    """A request for one consumer, of ``POST /v1/claims``.
 
     Attributes:
-        consumer: Its uuid.  It is the key: the same request again changes nothing.
-        query: What it needs.
-        count: The number of copies that it needs, each in another tree.
-        keep: True for a consumer that holds nothing; False to move one, which replaces what it holds.
-        consumer_generation: Its present generation, for a move.
-        dry_run: Whether a place is only searched for.
+        consumer: The uuid of the consumer, which is the idempotency key: a repeated request changes nothing.
+        query: The requirements of the consumer.
+        count: Copies, in different trees.
+        keep: True for a new claim; False for a move, which replaces the present allocations.
+        consumer_generation: The present generation of the consumer, for a move.
+        dry_run: Whether to only search for a place.
     """
 
     consumer: str | uuid.UUID
@@ -37,7 +40,7 @@ class Request:
     dry_run: bool = False
 
     def document(self) -> dict[str, Any]:
-        """Return it as the service takes it."""
+        """Return the JSON document of the request."""
         document = {**vars(self), "consumer": str(self.consumer)}
         if self.keep:
             del document["consumer_generation"]
@@ -46,11 +49,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Allocation:
-    """What a consumer holds of one provider.
+    """The allocation of a consumer on one provider.
 
     Attributes:
-        name: The name of the provider; None if it was deleted meanwhile.
-        resources: The amounts, by resource class.
+        name: The name of the provider; None if it has been deleted.
+        resources: Amounts by resource class.
         generation: The generation of the provider; None in a list of consumers.
         node: The name of the bare metal node, if the provider is one.
     """
@@ -63,17 +66,17 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a consumer holds.
+    """A claim.
 
     Attributes:
-        consumer: Its uuid.
-        allocations: What it holds, by the uuid of the provider.
-        mappings: For each copy, the providers that serve each group of the query, by its suffix; None if they are not
-            known, because another client has changed what the consumer holds.
+        consumer: The uuid of the consumer.
+        allocations: Allocations by the uuid of the provider.
+        mappings: For each copy, the providers that serve each group of the query, by suffix; None if they are unknown
+            because another client has changed the allocations.
         consumer_generation: The generation of the consumer; None for a dry run.
-        expires_at: When it ends, by the clock of the database; None for never.
-        outcome: Of a claim: ``"claimed"``; ``"held"``: by an equal request before; ``"moved"``; ``"found"``: by a dry
-            run.  Else None.
+        expires_at: When the claim expires, by the clock of the database; None for never.
+        outcome: ``"claimed"``, ``"held"`` (by an earlier, equal request), ``"moved"``, or ``"found"`` (by a dry run);
+            None unless the record is the result of a claim.
     """
 
     consumer: str
@@ -85,7 +88,7 @@ class Claim:
 
     @classmethod
     def of(cls, document: Document) -> Claim:
-        """Return the claim that a document has."""
+        """Return the claim in a document."""
         return cls(
             document["consumer"],
             _allocations(document),
@@ -98,11 +101,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A place where a request fits.
+    """An allocation candidate.
 
     Attributes:
-        allocations: The amounts by resource class, by the uuid of the provider.
-        mappings: The providers that serve each group of the query, by its suffix.
+        allocations: Amounts by resource class, by the uuid of the provider.
+        mappings: The providers that serve each group of the query, by suffix.
     """
 
     allocations: Mapping[str, Mapping[str, int]]
@@ -110,7 +113,7 @@ class Candidate:
 
     @classmethod
     def of(cls, document: Document) -> Candidate:
-        """Return the candidate that a document has."""
+        """Return the candidate in a document."""
         allocations = {provider: held["resources"] for provider, held in document["allocations"].items()}
         return cls(allocations, document["mappings"])
 
@@ -120,9 +123,9 @@ class Consumer:
     """A consumer in a list.
 
     Attributes:
-        since: Since when it holds something; None if that was not recorded.
-        expires_at: When its claim ends; None for never.
-        allocations: What it holds, by the uuid of the provider.
+        since: When it began to hold resources; None if that was not recorded.
+        expires_at: When its claim expires; None for never.
+        allocations: Allocations by the uuid of the provider.
     """
 
     uuid: str
@@ -136,7 +139,7 @@ class Consumer:
 
     @classmethod
     def of(cls, document: Document) -> Consumer:
-        """Return the consumer that a document has."""
+        """Return the consumer in a document."""
         stated = {name: document[name] for name in ("uuid", "type", "project", "user", "generation")}
         since, expires_at = _time(document["since"]), _time(document["expires_at"])
         return cls(**stated, since=since, expires_at=expires_at, allocations=_allocations(document))
@@ -144,12 +147,12 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A change of a request that gives candidates, as a search has verified.
+    """A change of a query with which it has candidates, verified by a search.
 
     Attributes:
         text: The change in words.
-        query: The changed request, as a query string.
-        found: The number of candidates that it has.
+        query: The changed query, as a query string.
+        found: The number of candidates of the changed query.
     """
 
     text: str
@@ -159,15 +162,15 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a request has the candidates that it has, or none: the reply of ``GET /v1/explain``.
+    """An explanation why a query has candidates or none, from ``GET /v1/explain``.
 
     Attributes:
-        summary: What is in the way, and what would be enough, in two sentences.
-        rule: The rule that left nothing; None if there are candidates, or it is not the query that stands in the way.
-        group: The suffix of its group.
-        relaxations: Changes that give candidates, the smallest first.
-        found: The number of candidates; None with a claim that is refused.
-        document: All of it.
+        summary: The obstacle and the change that would help, in two sentences.
+        rule: The rule that left no provider; None if there are candidates, or if the query is not the obstacle.
+        group: The suffix of the group of the rule.
+        relaxations: Changes with which the query has candidates, the smallest first.
+        found: The number of candidates; None with a refused claim.
+        document: The whole document.
     """
 
     summary: str
@@ -179,7 +182,7 @@ class Explanation:
 
     @classmethod
     def of(cls, document: Document) -> Explanation:
-        """Return the explanation that a document has."""
+        """Return the explanation in a document."""
         obstacle = document["obstacle"] or {}
         relaxations = [Relaxation(each["text"], each["query"], each["found"]) for each in document["relaxations"]]
         found = document.get("found")
@@ -188,15 +191,15 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How often a request fits: the reply of ``GET /v1/capacity``.
+    """The number of times that a query fits, from ``GET /v1/capacity``.
 
     Attributes:
-        count: The number, which is valid for one moment.
-        at_most: An upper bound; None if none is known.
-        exact: Whether both are equal.
+        count: The number, for one point in time.
+        at_most: An upper bound; None if unknown.
+        exact: Whether the count is exact.
         why: Why the count is exact, or why it may be too small.
-        limiting: What ends the count, in words; None if it stopped at ``until``.
-        document: All of it, with the count of each tree and aggregate.
+        limiting: The limiting resource or rule, in words; None if the count stopped at ``until``.
+        document: The whole document, with the counts of trees and aggregates.
     """
 
     count: int
@@ -208,26 +211,26 @@ class Capacity:
 
     @classmethod
     def of(cls, document: Document) -> Capacity:
-        """Return the capacity that a document has."""
+        """Return the capacity in a document."""
         stated = {name: document[name] for name in ("count", "at_most", "exact", "why")}
         return cls(**stated, limiting=(document["limiting"] or {}).get("text"), document=document)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A change that was committed: a part of the reply of ``GET /v1/events``.
+    """A committed change, from ``GET /v1/events``.
 
     Attributes:
-        position: Its place in the order: ``Client.follow`` goes on after it.
-        at: When it was changed, by the clock of the database.
+        position: The position of the event, after which ``Client.follow`` can continue.
+        at: When the change was made, by the clock of the database.
         kind: ``"provider"``, ``"consumer"``, ``"node"``, ``"resource_class"`` or ``"trait"``.
-        uuid: Of the provider, consumer or node.
-        name: The name, where the event creates, renames or deletes what has it.
-        generation: The generation before and after the change; None: there was, or is, none.
+        uuid: The uuid of the provider, consumer or node.
+        name: The name, if the event creates, renames or deletes the object.
+        generation: The generations before and after the change; None where the object did not exist.
         changes: Pairs of the old and the new value.
         project: The project that owns the consumer.
-        request: Who asked for it, as far as it is known.
-        names: The names of the providers and nodes that the event mentions, by uuid.
+        request: The request that made the change and its caller, as far as they are known.
+        names: The names of the providers and nodes in the event, by uuid.
     """
 
     position: str
@@ -243,7 +246,7 @@ class Event:
 
     @classmethod
     def of(cls, document: Document) -> Event:
-        """Return the event that a document has."""
+        """Return the event in a document."""
         stated = ("position", "kind", "uuid", "name", "generation", "changes", "project", "request", "names")
         at = _time(document["at"])
         assert at is not None
@@ -252,7 +255,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Released:
-    """The consumers that hold nothing any more: those that held something, and those that did not."""
+    """The result of a release.
+
+    Attributes:
+        released: Consumers that held resources.
+        missing: Consumers that held nothing.
+    """
 
     released: Sequence[str]
     missing: Sequence[str]
@@ -266,5 +274,5 @@ def _allocations(document: Document) -> dict[str, Allocation]:
 
 
 def _time(text: str | None) -> datetime.datetime | None:
-    # Before Python 3.11, ``fromisoformat`` does not know the Z.
+    # Before Python 3.11, ``fromisoformat`` does not accept the Z.
     return None if text is None else datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -1,8 +1,8 @@
-"""The parts of an operation that has no I/O of its own: it yields what is to be done, and is sent what came of it.
+"""Steps of operations without I/O (sans-I/O), so that each operation is written once for both clients.
 
-An operation is a generator of ``Call`` and ``Pause``.  A client performs each of them, with or without asyncio, and
-sends the ``Reply`` of a call into the generator, or throws ``NoReply`` into it.  What the generator returns is the
-result of the operation.  So each operation is written once for both clients.
+An operation is a generator of ``Call`` and ``Pause``.  A client performs each step, with or without asyncio, and sends
+the ``Reply`` to a call into the generator, or throws ``NoReply`` into it.  The return value of the generator is the
+result of the operation.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: The longest pause between two attempts, in seconds, unless the service asks for more.
-_LONGEST = 5.0
+#: Seconds between two attempts at most, unless the service requests more.
+_MAX_PAUSE = 5.0
 
 
 def _new_request_id() -> str:
@@ -27,14 +27,14 @@ def _new_request_id() -> str:
 
 @dataclass(frozen=True)
 class Call:
-    """A request of HTTP.
+    """An HTTP request.
 
     Attributes:
         path: The path below the URL of the service, with the query.
-        body: The JSON value to send; None for none.
-        version: The microversion of Placement's own API.
-        timeout: Seconds to wait for the reply; None for as long as the client waits for any.
-        request_id: The id that the service logs and records for the request.  It is the same for each attempt.
+        body: The JSON value to send; None for no body.
+        version: The microversion of the Placement API.
+        timeout: Seconds to wait for the response; None for the timeout of the client.
+        request_id: The id that the service logs and records, the same for each attempt.
     """
 
     method: str
@@ -46,7 +46,7 @@ class Call:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that say what is sent and asked for."""
+        """The headers except credentials."""
         headers = {"Accept": "application/json", "X-Openstack-Request-Id": self.request_id}
         if self.version is not None:
             headers["OpenStack-API-Version"] = f"placement {self.version}"
@@ -69,11 +69,11 @@ class Pause:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply with any HTTP status.
+    """An HTTP response with any status.
 
     Attributes:
-        headers: By their names in lower case.
-        sent: The moment before the request was sent, by the monotonic clock.
+        headers: Headers by their name in lower case.
+        sent: Monotonic time before the request was sent.
     """
 
     status: int
@@ -83,7 +83,7 @@ class Reply:
 
     @property
     def document(self) -> Any:
-        """The JSON value of the reply; None if it has none."""
+        """The JSON value of the response; None without one."""
         try:
             return json.loads(self.content) if self.content else None
         except ValueError:
@@ -91,16 +91,16 @@ class Reply:
 
     @property
     def retry_after(self) -> float:
-        """The seconds that the service asks to wait before the next attempt; 0 if it does not."""
-        given = self.headers.get("retry-after", "")
-        return float(given) if given.isdecimal() else 0.0
+        """Seconds that the service requests before the next attempt; 0 by default."""
+        value = self.headers.get("retry-after", "")
+        return float(value) if value.isdecimal() else 0.0
 
 
-#: An operation whose result is a ``T``.
+#: An operation with a result of type ``T``.
 Steps = Generator["Call | Pause", Reply, T]
 
 
 def pauses() -> Iterator[float]:
-    """Yield the seconds before each further attempt: longer each time, and random so that clients do not collide."""
+    """Yield the seconds before each retry: exponential backoff with jitter."""
     for attempt in itertools.count():
-        yield min(0.1 * 2 ** min(attempt, 10), _LONGEST) * random.uniform(0.5, 1.0)
+        yield min(0.1 * 2 ** min(attempt, 10), _MAX_PAUSE) * random.uniform(0.5, 1.0)

@@ -32,9 +32,9 @@ class Finding:
     what: str
     #: The places: files, tables, providers, consumers ...
     where: tuple[str, ...] = ()
-    #: The command that fixes the problem; if there is none, an instruction, which ends with a full stop.
-    mend: str = ""
-    #: Whether ``doctor --fix`` fixes the problem.
+    #: The command that fixes it, or else a sentence that says what to do and ends with a full stop.
+    fix: str = ""
+    #: Whether ``doctor --fix`` fixes it.
     fixable: bool = False
 
 

@@ -1,10 +1,10 @@
-"""Extensions: what is not the Placement API, a room each (docs: architecture-extensions).
+"""Extensions of the Placement API, one package each (docs: architecture-extensions).
 
-v1         the API below /v1: claims for which the service chooses places, explanations, counts, the history
-baremetal  the Bare Metal API: machines, and allocations of them
-console    pages for people
-doctor     what is wrong with a service and its database, and what mends it
-orphans    consumers that nova and Ironic do not know
-terminal   placement-ask, and commands of ``openstack``
+v1         the v1 API: claims that the service places, explanations, counts, the history
+baremetal  the Bare Metal API: machines and their allocations
+console    web pages
+doctor     checks of a service and its database, and fixes
+orphans    consumers unknown to nova and Ironic
+terminal   ``placement-ask`` and commands of ``openstack``
 loading    providers from files, and the demonstration
 """

@@ -1,17 +1,17 @@
-"""The doctor: what is wrong with a configuration, a database and its data, and what mends it (docs: doctor).
+"""Checks of a configuration, a database and its data, and fixes for their findings (docs: doctor).
 
-database       checks of the schema and of the sessions
-server         checks of the server: cluster, clock, connections
-data           checks of consumers, allocations, claims with an end, and providers
+database       checks of the schema and the sessions
+server         checks of the database server: cluster, clock, connections
+data           checks of consumers, allocations, leases and providers
 trees          checks of parents and roots
-feed           checks of the writers of the feed, and of the index that follows it
-rows           checks of rows that other programs may have written
-files          checks of who may read and change files of the configuration, and the directory of metrics
-checks         the table of all checks; those that placement-status makes, too, are in placement/checks
-examination    runs checks, and has the result of each
+feed           checks of the change feed, its writers, and the index that follows it
+rows           checks for values that no request accepts and for duplicate rows
+files          checks of the permissions of configuration files and the metrics directory
+checks         the table of all checks; ``placement/checks`` has those that ``placement-status`` also runs
+examination    runs checks and collects their results
 command        ``placement-manage doctor``
-mending        what ``--fix`` does about findings
-repairs        the changes that only fixes make
-lineage        parents and roots of all providers, and where rows contradict them
+fixes          the fixes that ``--fix`` applies
+repairs        changes to rows that only fixes make
+lineage        parents and roots of all providers, and the inconsistent rows
 document       findings as a JSON document
 """

@@ -1,4 +1,4 @@
-"""The table of all checks, in the order in which they are made."""
+"""The table of all checks, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHECKS: tuple[Check, ...] = (
     Check("connections", server.connections, DATABASE, needs_tables=False),
     Check("foreign_keys", database.foreign_keys, DATABASE),
     Check("standard_rows", database.standard_rows, DATABASE),
-    # Those that read few rows go first: the time of a request may not be enough for all.
+    # Checks that read few rows go first: a request may run out of time before the last one.
     Check("leases", data.overdue_leases, DATA),
     Check("feed_gaps", feed.gaps, DATA),
     Check("expired_writers", feed.expired, DATA),
@@ -49,9 +49,9 @@ CHECKS: tuple[Check, ...] = (
 
 
 def of(extensions: Iterable[Extension]) -> tuple[Check, ...]:
-    """Return the checks above, and those of these extensions."""
+    """Return the checks above and the checks of these extensions."""
     return (*CHECKS, *(check for each in extensions for check in each.checks()))
 
 
-#: The names of all, those of every installed extension included.
+#: Names of all checks, including those of every installed extension.
 NAMES: tuple[str, ...] = tuple(check.name for check in of(extension.installed().values()))

@@ -1,4 +1,4 @@
-"""placement-manage doctor: what is wrong with configuration, database and data, and what mends it (docs: doctor)."""
+"""``placement-manage doctor``: find and fix problems of a configuration, a database and its data (docs: doctor)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from placement.db.database import Database
 from placement.extensions.doctor import checks
 from placement.extensions.doctor.document import document
 from placement.extensions.doctor.examination import CheckResult, Examination, examine, run_check
-from placement.extensions.doctor.mending import FIXES, Fix
+from placement.extensions.doctor.fixes import FIXES, Fix
 
-_DOES = "Find what is wrong with the configuration, the database and its data, and what mends it."
-#: Exit codes by the worst finding; those below are of commands that were not done, or whose arguments are wrong.
+_DOES = "Find problems of the configuration, the database and its data, and show how to fix them."
+#: Exit codes by the worst finding; 1 and 2 are for failures and wrong arguments.
 _CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
-#: The largest number of places shown in the table, and the width of its lines.
-_LINES = 20
+#: Places of a finding shown in the table; characters of a line.
+_MAX_PLACES = 20
 _WIDTH = 100
 
-#: A fix, the places of the findings that it is for, and how many rows it has mended; None in a dry run.
-Mended = tuple[Fix, int, int | None]
+#: A fix, the number of places it is for, and the number of rows fixed (None in a dry run).
+AppliedFix = tuple[Fix, int, int | None]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``doctor``."""
+    """Add the ``doctor`` command."""
     command = commands.add_parser("doctor", help=_DOES, description=_DOES)
     command.set_defaults(action=lambda conf: doctor(conf, command.error))
     command.add_argument(
@@ -44,62 +44,60 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         metavar="<name>",
         choices=checks.NAMES,
         default=[],
-        help="make this check only; may be repeated: " + ", ".join(checks.NAMES),
+        help="run this check only; repeatable: " + ", ".join(checks.NAMES),
     )
-    command.add_argument("--json", action="store_true", help="print the findings as JSON, with every place")
-    command.add_argument(
-        "--fix", action="store_true", help="show what would be mended, of what is safe to mend; nothing is changed"
-    )
-    command.add_argument("--yes", action="store_true", help="with --fix: mend it, and examine again")
+    command.add_argument("--json", action="store_true", help="print the findings as JSON, with all places")
+    command.add_argument("--fix", action="store_true", help="show the fixes that are safe to make; change nothing")
+    command.add_argument("--yes", action="store_true", help="with --fix: make these fixes, and examine again")
 
 
 def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
-    """Examine, mend if that is asked for, and print what is found; return the exit code by the worst finding.
+    """Run the checks, apply fixes on request, print the findings, and return the exit code.
 
     Args:
-        refuse: Ends the program because of wrong arguments.
+        refuse: Ends the process with a message about wrong arguments.
     """
     arguments = conf.command
     if arguments.yes and not arguments.fix:
-        refuse("--yes is for --fix: it mends what --fix shows")
-    if left_out := sorted({*arguments.check} - {check.name for check in checks.of(extension.enabled(conf))}):
-        refuse(f"--check {left_out[0]} is of an extension that is not in [extensions]enabled")
+        refuse("--yes requires --fix: it makes the fixes that --fix shows")
+    if disabled := sorted({*arguments.check} - {check.name for check in checks.of(extension.enabled(conf))}):
+        refuse(f"--check {disabled[0]} belongs to an extension that is not in [extensions]enabled")
     try:
-        return _examine_and_mend(conf, arguments)
+        return _examine_and_fix(conf, arguments)
     except errors.Unavailable:
-        # Its reason may be among what is wrong with the configuration.
-        made = checks.of(extension.enabled(conf))
-        without = [check.name for check in made if check.about == checks.CONFIGURATION]
-        named = [name for name in without if name in arguments.check or not arguments.check]
-        examination = _examined(conf, connect(conf), named) if named else None
+        # A mistake in the configuration may be the reason, and its checks need no database.
+        enabled = checks.of(extension.enabled(conf))
+        names = [check.name for check in enabled if check.about == checks.CONFIGURATION]
+        names = [name for name in names if name in arguments.check or not arguments.check]
+        examination = _examine(conf, connect(conf), names) if names else None
         if examination is not None and examination.findings:
             _show(arguments, examination)
         raise
 
 
-def _examine_and_mend(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> int:
+def _examine_and_fix(conf: cfg.ConfigOpts, arguments: argparse.Namespace) -> int:
     with program.connected(conf) as database:
-        examination = _examined(conf, database, arguments.check)
-        mended: list[Mended] = []
+        examination = _examine(conf, database, arguments.check)
+        fixes: list[AppliedFix] = []
         if arguments.fix:
-            mended = [(fix, places, None) for fix, places in _needed(examination)]
+            fixes = [(fix, places, None) for fix, places in _needed(examination)]
         if arguments.yes:
-            mended = [(fix, places, _mend(conf, database, fix)) for fix, places, _ in mended]
-            examination = _examined(conf, database, arguments.check)
-    _show(arguments, examination, mended if arguments.fix else None)
+            fixes = [(fix, places, _apply(conf, database, fix)) for fix, places, _ in fixes]
+            examination = _examine(conf, database, arguments.check)
+    _show(arguments, examination, fixes if arguments.fix else None)
     return _CODES[examination.worst]
 
 
-def _show(arguments: argparse.Namespace, examination: Examination, mended: Sequence[Mended] | None = None) -> None:
+def _show(arguments: argparse.Namespace, examination: Examination, fixes: Sequence[AppliedFix] | None = None) -> None:
     if arguments.json:
-        print(json.dumps(_document(examination, mended), indent=2))
+        print(json.dumps(_document(examination, fixes), indent=2))
     else:
-        print(_as_table(examination, mended))
+        print(_as_table(examination, fixes))
 
 
-def _examined(conf: cfg.ConfigOpts, database: Database, named: Collection[str]) -> Examination:
-    found = extension.enabled(conf)
-    return examine(Subject(conf, database, deploy.rules_of(found)), checks.of(found), named, run=_run)
+def _examine(conf: cfg.ConfigOpts, database: Database, names: Collection[str]) -> Examination:
+    extensions = extension.enabled(conf)
+    return examine(Subject(conf, database, deploy.rules_of(extensions)), checks.of(extensions), names, run=_run)
 
 
 def _run(check: Check, subject: Subject) -> CheckResult:
@@ -109,7 +107,7 @@ def _run(check: Check, subject: Subject) -> CheckResult:
 
 
 def _needed(examination: Examination) -> list[tuple[Fix, int]]:
-    """Return the fixes that there are findings for, each with the number of their places."""
+    """Return the fixes for the findings, each with the number of its places."""
     places: dict[str, int] = {}
     for check, finding in examination.findings:
         if finding.fixable:
@@ -117,37 +115,37 @@ def _needed(examination: Examination) -> list[tuple[Fix, int]]:
     return [(fix, places[fix.check]) for fix in FIXES if fix.check in places]
 
 
-def _mend(conf: cfg.ConfigOpts, database: Database, fix: Fix) -> int:
-    with Progress(f"doctor --fix: {fix.check}", "rows mended") as progress:
+def _apply(conf: cfg.ConfigOpts, database: Database, fix: Fix) -> int:
+    with Progress(f"doctor --fix: {fix.check}", "rows fixed") as progress:
         for number in fix.run(Subject(conf, database, deploy.rules_of(extension.enabled(conf)))):
             progress.advance(number)
         return progress.done
 
 
-def _document(examination: Examination, mended: Sequence[Mended] | None) -> dict[str, Any]:
-    shown = document(examination)
-    if mended is not None:
-        shown["fixes"] = [
-            {"check": fix.check, "does": fix.does, "count": places, "mended": done} for fix, places, done in mended
+def _document(examination: Examination, fixes: Sequence[AppliedFix] | None) -> dict[str, Any]:
+    result = document(examination)
+    if fixes is not None:
+        result["fixes"] = [
+            {"check": fix.check, "does": fix.does, "count": places, "fixed": done} for fix, places, done in fixes
         ]
-    return shown
+    return result
 
 
-def _as_table(examination: Examination, mended: Sequence[Mended] | None) -> str:
-    blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No finding."]]
-    if mended is not None:
-        blocks += [[*_fix(*each)] for each in mended] or [["Nothing to fix."]]
-    blocks += [[*_not_made(reason, names)] for reason, names in _left_out(examination).items()]
+def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> str:
+    blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No findings."]]
+    if fixes is not None:
+        blocks += [[*_fix(*each)] for each in fixes] or [["Nothing to fix."]]
+    blocks += [[*_not_made(reason, names)] for reason, names in _incomplete(examination).items()]
     return stacked(["Doctor"], *blocks)
 
 
-def _left_out(examination: Examination) -> dict[str, list[str]]:
-    """Return the checks that were not made, or not to their end, by the reason."""
-    found: dict[str, list[str]] = {}
+def _incomplete(examination: Examination) -> dict[str, list[str]]:
+    """Return the names of the checks that did not run to completion, by reason."""
+    names: dict[str, list[str]] = {}
     for result in examination.results:
         if result.not_made is not None:
-            found.setdefault(result.not_made, []).append(result.check)
-    return found
+            names.setdefault(result.not_made, []).append(result.check)
+    return names
 
 
 def _not_made(reason: str, names: Sequence[str]) -> Iterator[str]:
@@ -160,16 +158,16 @@ def _finding(check: str, finding: Finding) -> Iterator[str]:
     yield from _folded("What", finding.what)
     if finding.where:
         yield "Where:"
-        yield from (f"  {place}" for place in finding.where[:_LINES])
-    if len(finding.where) > _LINES:
-        yield f"  and {len(finding.where) - _LINES} more: --json prints all"
-    yield from _folded("Mend", finding.mend)
+        yield from (f"  {place}" for place in finding.where[:_MAX_PLACES])
+    if len(finding.where) > _MAX_PLACES:
+        yield f"  and {len(finding.where) - _MAX_PLACES} more: --json prints all"
+    yield from _folded("Fix", finding.fix)
 
 
 def _fix(fix: Fix, places: int, done: int | None) -> Iterator[str]:
     yield f"Fix: {fix.check}"
     yield from _folded("Does", fix.does)
-    yield f"Would mend: {places}, with --yes" if done is None else f"Mended: {done}"
+    yield f"Would fix: {places}, with --yes" if done is None else f"Fixed: {done}"
 
 
 def _folded(title: str, text: str) -> list[str]:

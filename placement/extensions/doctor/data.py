@@ -1,4 +1,4 @@
-"""Checks of the data: consumers and allocations that lack something, claims whose end has passed, odd providers."""
+"""Checks of the data: incomplete consumers and allocations, overdue leases, inconsistent providers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.doctor.examination import FIX
 from placement.objects.claims import leases
 
-#: Minutes after which a lease counts as overdue: every search and a request now and then gives back what is due.
+#: Minutes after its expiry from which on a lease is overdue; requests release expired leases as they come.
 _OVERDUE = 5
 
 _A, _K, _P = allocations.c, consumers.c, resource_providers.c
@@ -36,83 +36,85 @@ _A, _K, _P = allocations.c, consumers.c, resource_providers.c
 
 def without_consumer(subject: Subject) -> Iterator[Finding]:
     """Find allocations whose consumer has no row."""
-    found: dict[str, None] = {}
+    uuids: dict[str, None] = {}
     for row in subject.batched(_WITHOUT_CONSUMER, _A.id):
-        found[row.consumer_id] = None
-    if found:
+        uuids[row.consumer_id] = None
+    if uuids:
         yield warning(
-            counted(len(found), "consumer has allocations", "consumers have allocations")
-            + " but no row: without a project and a user, none of that counts in the usage of any project.",
-            tuple(found),
+            counted(len(uuids), "consumer has allocations", "consumers have allocations")
+            + " but no row, and so no project and no user: the usage of projects does not include these allocations.",
+            tuple(uuids),
             "placement-manage db online_data_migrations",
             fixable=True,
         )
 
 
 def lost_allocations(subject: Subject) -> Iterator[Finding]:
-    """Find allocations of providers, and of resource classes, that do not exist."""
+    """Find allocations of providers and resource classes that do not exist."""
     providers: dict[str, None] = {}
     custom: dict[str, None] = {}
     unknown: dict[str, None] = {}
     for bounds in subject.ranges(_A.id):
         for row in subject.rows(_WITHOUT_PROVIDER, bounds):
-            providers[f"consumer {row.consumer_id}: provider with the id {row.resource_provider_id}"] = None
+            providers[f"consumer {row.consumer_id}: provider id {row.resource_provider_id}"] = None
         for row in subject.rows(_WITHOUT_CLASS, bounds):
-            place = f"consumer {row.consumer_id}: class with the id {row.resource_class_id}"
+            place = f"consumer {row.consumer_id}: class id {row.resource_class_id}"
             if row.resource_class_id >= FIRST_CUSTOM_ID:
                 custom[place] = None
-            elif row.resource_class_id not in CLASS_IDS.values():  # else the check of standard rows says it
+            elif (
+                row.resource_class_id not in CLASS_IDS.values()
+            ):  # a missing standard row is a finding of standard_rows
                 unknown[place] = None
     if providers:
-        sentence = f"Allocations of providers that do not exist, in {_places(providers)}: they hold nothing."
+        sentence = f"Allocations refer to providers that do not exist, in {_places(providers)}: they hold nothing."
         yield warning(sentence, tuple(providers), FIX, fixable=True)
     if custom:
-        sentence = f"Allocations of resource classes that do not exist, in {_places(custom)}: they hold nothing."
+        sentence = f"Allocations refer to resource classes that do not exist, in {_places(custom)}: they hold nothing."
         yield warning(sentence, tuple(custom), FIX, fixable=True)
     if unknown:
         yield warning(
-            f"Allocations of standard resource classes that this program does not know, in {_places(unknown)}.",
+            f"Allocations refer to standard resource classes that this version does not know, in {_places(unknown)}.",
             tuple(unknown),
             "pip install --upgrade os-resource-classes",
         )
 
 
 def idle_consumers(subject: Subject) -> Iterator[Finding]:
-    """Find rows of consumers that have no allocations."""
-    found = [row.uuid for row in subject.batched(HOLDS_NOTHING, _K.id)]
-    if found:
+    """Find consumers without allocations."""
+    uuids = [row.uuid for row in subject.batched(HOLDS_NOTHING, _K.id)]
+    if uuids:
         sentence = (
-            counted(len(found), "consumer has a row", "consumers have a row")
-            + " and no allocation: another program has left the row behind."
+            counted(len(uuids), "consumer has a row", "consumers have a row")
+            + " but no allocations: a process other than this service left it behind."
         )
-        yield info(sentence, tuple(found), FIX, fixable=True)
+        yield info(sentence, tuple(uuids), FIX, fixable=True)
 
 
 def without_owner(subject: Subject) -> Iterator[Finding]:
     """Find consumers whose project, user or consumer type has no row."""
-    found: list[str] = []
+    places: list[str] = []
     for row in subject.batched(_WITHOUT_OWNER, _K.id):
-        lacking = [kind for kind in ("project", "user", "type") if getattr(row, kind)]
-        found.append(f"consumer {row.uuid}: {', '.join(lacking)}")
-    if found:
+        missing = [kind for kind in ("project", "user", "type") if getattr(row, kind)]
+        places.append(f"consumer {row.uuid}: {', '.join(missing)}")
+    if places:
         yield warning(
-            counted(len(found), "consumer has", "consumers have")
-            + " a project, a user or a consumer type without a row: what is held counts in the usage of no project.",
-            tuple(found),
-            "PUT /allocations/<consumer> by the program that owns it, with project_id and user_id; what nobody owns: "
+            counted(len(places), "consumer refers", "consumers refer")
+            + " to a project, a user or a consumer type without a row: the usage of projects does not include it.",
+            tuple(places),
+            "PUT /allocations/<consumer> by the client that owns it, with project_id and user_id; if it has no owner: "
             "placement-ask release <consumer>.",
         )
 
 
 def overdue_leases(subject: Subject) -> Iterator[Finding]:
-    """Find leases whose time has been over for minutes, and that are not given back."""
-    found = subject.database.read(_overdue)
-    if found:
+    """Find leases that expired minutes ago and have not been released."""
+    rows = subject.database.read(_overdue)
+    if rows:
         yield warning(
-            counted(len(found), "lease has", "leases have")
-            + f" been over for more than {_OVERDUE} minutes, and nothing was given back: no request came, the database "
+            counted(len(rows), "lease has", "leases have")
+            + f" not been released, more than {_OVERDUE} minutes after expiry: there was no request, the database "
             "takes no writes, or consumers are locked.",
-            tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in found),
+            tuple(f"consumer {row.uuid}: since {row.expires_at:%Y-%m-%dT%H:%M:%SZ}" for row in rows),
             "placement-manage leases sweep",
             fixable=True,
         )
@@ -124,37 +126,37 @@ def _overdue(db: Reading) -> Sequence[Any]:
 
 
 def same_names(subject: Subject) -> Iterator[Finding]:
-    """Find providers whose names are the same but for case."""
-    found: dict[str, list[str]] = {}
+    """Find providers whose names differ only in case."""
+    providers: dict[str, list[str]] = {}
     for row in subject.rows(_SAME_NAMES):
-        found.setdefault(row.lower, []).append(f"{row.name} ({row.uuid})")
-    if found:
+        providers.setdefault(row.lower, []).append(f"{row.name} ({row.uuid})")
+    if providers:
         yield warning(
-            counted(len(found), "name belongs", "names belong")
-            + " to several providers, if case is ignored: most often one host, registered twice.",
-            tuple(", ".join(names) for names in found.values()),
-            "openstack resource provider delete <the one that no host uses>, or set --name.",
+            counted(len(providers), "name belongs", "names belong")
+            + " to several providers, ignoring case: usually one host that is registered twice.",
+            tuple(", ".join(names) for names in providers.values()),
+            "openstack resource provider delete <the provider that no host uses>, or set --name.",
         )
 
 
 def disabled(subject: Subject) -> Iterator[Finding]:
-    """Find providers with the trait of disabled hosts on which something is held."""
-    found = [
+    """Find disabled providers on which consumers hold resources."""
+    places = [
         f"{row.uuid} ({row.name or row.uuid}): {counted(row.consumers, 'consumer', 'consumers')}"
         for row in subject.batched(_DISABLED, _P.id)
     ]
-    if found:
+    if places:
         yield info(
-            counted(len(found), "provider is", "providers are")
-            + f" disabled ({os_traits.COMPUTE_STATUS_DISABLED}), and consumers hold something there.",
-            tuple(found),
-            "openstack compute service set --enable <host> nova-compute; or move what is there: placement-ask "
-            "consumers --provider <provider> shows it.",
+            counted(len(places), "provider is", "providers are")
+            + f" disabled ({os_traits.COMPUTE_STATUS_DISABLED}) while consumers hold resources there.",
+            tuple(places),
+            "openstack compute service set --enable <host> nova-compute; or move the consumers, which placement-ask "
+            "consumers --provider <provider> shows.",
         )
 
 
-def _places(found: Collection[str]) -> str:
-    return counted(len(found), "place", "places")
+def _places(places: Collection[str]) -> str:
+    return counted(len(places), "place", "places")
 
 
 def _no(table: sa.Table, *conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
@@ -176,7 +178,7 @@ _WITHOUT_CLASS = (
     .where(within(_A.id), _no(resource_classes, resource_classes.c.id == _A.resource_class_id))
     .order_by(_A.consumer_id, _A.resource_class_id)
 )
-#: Consumers among the ids from ``first`` to ``last`` that have no allocations.
+#: Consumers without allocations, with ids from ``first`` to ``last``.
 HOLDS_NOTHING = sa.select(_K.uuid).where(within(_K.id), _no(allocations, _A.consumer_id == _K.uuid)).order_by(_K.id)
 _NO_PROJECT = _no(projects, projects.c.id == _K.project_id)
 _NO_USER = _no(users, users.c.id == _K.user_id)

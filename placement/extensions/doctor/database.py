@@ -1,4 +1,4 @@
-"""Checks of the database: what the schema and the sessions of this service are."""
+"""Checks of the database: schema, sessions, foreign keys and standard rows."""
 
 from __future__ import annotations
 
@@ -20,47 +20,53 @@ _SYNC = "placement-manage db sync"
 
 
 def dialect(subject: Subject) -> str:
-    """Return SQLAlchemy's name of the kind of database; that of MariaDB is the one of MySQL."""
+    """Return SQLAlchemy's name of the dialect, with MariaDB as MySQL."""
     name = subject.database.engine.dialect.name
     return "mysql" if name in _MYSQL else name
 
 
 def revision(subject: Subject) -> Iterator[Finding]:
-    """Find that the schema is not that of this program."""
+    """Find differences between the schema and the one that this version requires."""
     engine = subject.database.reading_engine
     additions = extension.additions(subject.conf)
     with subject.database.direct():
         state, sentence = schema.state(engine), schema.finding(engine, additions)
         lacking = schema.lacking(engine, additions)
     if state is schema.State.UNKNOWN and not lacking:
-        yield warning(f"{sentence} It has all that this program needs.", (), "Upgrade this program, too.")
+        yield warning(
+            f"{sentence} It has every table and column that this version requires.",
+            (),
+            "Upgrade this installation, too.",
+        )
     elif sentence is not None:
         yield error(sentence, tuple(lacking) if state is schema.State.UNKNOWN else (), _SYNC)
     elif lacking:
         yield error(
-            "The database is at the newest revision, and lacks tables or columns of it: the revision was stamped, or "
-            "they were dropped.",
+            "The database is at the newest revision but lacks tables or columns: the revision was stamped, or they "
+            "were dropped.",
             tuple(lacking),
             "placement-manage db stamp <the revision that it has>; placement-manage db sync",
         )
 
 
 def isolation(subject: Subject) -> Iterator[Finding]:
-    """Find sessions of another isolation level than the service asks for: a pooler or a trigger of logins sets it."""
+    """Find sessions whose isolation level a pooler or a login trigger has changed."""
     kind, database = dialect(subject), subject.database
     if kind == "sqlite":
         raise NotMadeError("SQLite has one isolation level.")
-    wanted = [("writes", database.engine, "READ COMMITTED")]
+    required = [("writes", database.engine, "READ COMMITTED")]
     if kind == "mysql":
-        wanted.append(("reads", database.reading_engine, "REPEATABLE READ"))
+        required.append(("reads", database.reading_engine, "REPEATABLE READ"))
     with database.direct():
-        found = [(use, level, _level(engine)) for use, engine, level in wanted]
-    where = tuple(f"sessions for {use}: {level}, and not {wished}" for use, wished, level in found if level != wished)
+        levels = [(use, level, _level(engine)) for use, engine, level in required]
+    where = tuple(
+        f"sessions for {use}: {level} instead of {needed}" for use, needed, level in levels if level != needed
+    )
     if where:
         yield error(
-            "Sessions have another isolation level than the service asks for: claims may be granted that do not fit.",
+            "Sessions do not have the isolation level that the service requests: claims may exceed the capacity.",
             where,
-            "Have nothing between the service and the database change the isolation level of sessions.",
+            "Configure poolers and login triggers not to change the isolation level of sessions.",
         )
 
 
@@ -70,35 +76,34 @@ def _level(engine: Engine) -> str:
 
 
 def engine_of_tables(subject: Subject) -> Iterator[Finding]:
-    """Find tables without transactions."""
+    """Find tables whose storage engine has no transactions."""
     if dialect(subject) != "mysql":
-        raise NotMadeError("Only MariaDB and MySQL have several engines.")
-    found = tuple(f"{row.name}: {row.engine}" for row in subject.rows(_ENGINES) if row.engine.upper() != "INNODB")
-    if found:
-        names = [place.partition(":")[0] for place in found]
+        raise NotMadeError("Only MariaDB and MySQL have several storage engines.")
+    others = [row for row in subject.rows(_ENGINES) if row.engine.upper() != "INNODB"]
+    if others:
         yield error(
-            "Tables have an engine without transactions or locks of rows.",
-            found,
-            "; ".join(f"ALTER TABLE {name} ENGINE=InnoDB" for name in names),
+            "Tables have a storage engine without transactions or row locks.",
+            tuple(f"{row.name}: {row.engine}" for row in others),
+            "; ".join(f"ALTER TABLE {row.name} ENGINE=InnoDB" for row in others),
         )
 
 
 def foreign_keys(subject: Subject) -> Iterator[Finding]:
-    """Find foreign keys that are missing, are not checked, or are violated."""
+    """Find foreign keys that are missing, not checked, or violated."""
     additions = extension.additions(subject.conf)
-    wanted = [*tables.CORE, *(table for each in additions for table in each.tables)]
-    missing = subject.database.snapshot(lambda db: _missing_keys(db, wanted))
+    required = [*tables.CORE, *(table for each in additions for table in each.tables)]
+    missing = subject.database.snapshot(lambda db: _missing_keys(db, required))
     ours = tuple(text for table, text in missing if table in tables.OURS)
     if ours:
         yield error(
-            "Foreign keys are missing that the service relies on: a writer that was ended could go on.",
+            "Foreign keys that the service relies on are missing: a writer could continue after it was ended.",
             ours,
             "Add them by ALTER TABLE, as docs/database.rst has them.",
         )
     others = tuple(text for table, text in missing if table not in tables.OURS)
     if others:
         yield warning(
-            "Foreign keys are missing: rows may refer to what does not exist.",
+            "Foreign keys are missing: rows may refer to rows that do not exist.",
             others,
             "Add them by ALTER TABLE, as docs/database.rst has them.",
         )
@@ -106,27 +111,28 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
         yield from _unchecked(subject)
 
 
-def _missing_keys(connection: Connection, wanted_tables: Sequence[sa.Table]) -> list[tuple[sa.Table, str]]:
-    names = [table.name for table in wanted_tables]
-    found = sa.inspect(connection).get_multi_foreign_keys(filter_names=names)
-    present = {(table, _key(key)) for (_, table), keys in found.items() for key in keys}
+def _missing_keys(connection: Connection, required: Sequence[sa.Table]) -> list[tuple[sa.Table, str]]:
+    names = [table.name for table in required]
+    by_table = sa.inspect(connection).get_multi_foreign_keys(filter_names=names)
+    present = {(table, _reflected_key(key)) for (_, table), keys in by_table.items() for key in keys}
     return [
-        (table, f"{table.name} ({', '.join(wanted[0])}) -> {wanted[1]} ({', '.join(wanted[2])})")
-        for table in wanted_tables
+        (table, f"{table.name} ({', '.join(key[0])}) -> {key[1]} ({', '.join(key[2])})")
+        for table in required
         for constraint in sorted(table.foreign_key_constraints, key=lambda each: [*each.column_keys])
-        if (table.name, wanted := _wanted(constraint)) not in present
+        if (table.name, key := _declared_key(constraint)) not in present
     ]
 
 
+#: Columns, referred table, referred columns, and whether deletes cascade.
 _Key = tuple[tuple[str, ...], str, tuple[str, ...], bool]
 
 
-def _key(found: Any) -> _Key:
-    cascades = found["options"].get("ondelete", "").upper() == "CASCADE"
-    return (*(tuple(found["constrained_columns"]), found["referred_table"], tuple(found["referred_columns"])), cascades)
+def _reflected_key(key: Any) -> _Key:
+    cascades = key["options"].get("ondelete", "").upper() == "CASCADE"
+    return tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]), cascades
 
 
-def _wanted(constraint: sa.ForeignKeyConstraint) -> _Key:
+def _declared_key(constraint: sa.ForeignKeyConstraint) -> _Key:
     columns = tuple(element.column.name for element in constraint.elements)
     return tuple(constraint.column_keys), constraint.referred_table.name, columns, constraint.ondelete == "CASCADE"
 
@@ -137,47 +143,47 @@ def _unchecked(subject: Subject) -> Iterator[Finding]:
         engines = {"reads": database.reading_engine, "writes": database.engine}
         off = tuple(f"connections for {use}" for use, engine in engines.items() if not _are_checked(engine))
     if off:
-        sentence = "SQLite does not check foreign keys in connections of the service."
-        yield error(sentence, off, "Use a library of SQLite that was compiled with foreign keys.")
+        sentence = "SQLite does not check foreign keys for the connections of the service."
+        yield error(sentence, off, "Use an SQLite library that is compiled with foreign keys.")
     violated = tuple(f"{row[0]}, row {row[1]}: no such row of {row[2]}" for row in subject.rows(_VIOLATED))
     if violated:
         yield warning(
-            "Rows refer to rows that do not exist: a program that does not check foreign keys has written to the file.",
+            "Rows refer to rows that do not exist: a process that does not check foreign keys has written to the file.",
             violated,
-            "See the other checks; what is not among them, delete or complete by hand, and then run "
+            "Fix the findings of the other checks; delete or complete the remaining rows by hand, then run "
             "placement-manage db restored.",
         )
 
 
 def _are_checked(engine: Engine) -> bool:
     with engine.connect() as connection:
-        # By the driver, because SQLAlchemy would begin a transaction, which takes the lock for writes.
+        # Through the driver: SQLAlchemy would begin a transaction, which takes the write lock.
         return bool(connection.connection.cursor().execute("PRAGMA foreign_keys").fetchone()[0])
 
 
 def standard_rows(subject: Subject) -> Iterator[Finding]:
-    """Find missing standard classes and traits, and a feed without an identity."""
+    """Find missing rows of standard classes and traits, and a change feed without an identity."""
     try:
         missing = subject.database.read(standard.missing)
     except RuntimeError as reason:
         yield error(
             f"The standard resource classes cannot be inserted: {reason}",
-            _taken(subject),
-            "Another program gave these ids away: give its classes ids from 10000 on, by hand.",
+            _conflicting(subject),
+            "Another process assigned these ids: change the ids of its classes to 10000 or above, by hand.",
         )
         return
     if missing:
-        sentence = "Standard resource classes or traits have no row: requests that name them fail, or insert them."
+        sentence = "Standard resource classes or traits have no row: requests that name them fail or insert the row."
         yield error(sentence, tuple(missing), FIX, fixable=True)
     if not subject.database.read(standard.has_identity):
-        sentence = "The feed has no identity: every search reads the whole database."
+        sentence = "The change feed has no identity: every search reads the whole database."
         yield error(sentence, ("feed_instance",), FIX, fixable=True)
 
 
-def _taken(subject: Subject) -> tuple[str, ...]:
+def _conflicting(subject: Subject) -> tuple[str, ...]:
     known = {number: name for name, number in standard.CLASS_IDS.items()}
     return tuple(
-        f"id {row.id}: {row.name}, and not {known[row.id]}"
+        f"id {row.id}: {row.name} instead of {known[row.id]}"
         for row in subject.rows(_CLASSES)
         if known.get(row.id, row.name) != row.name
     )

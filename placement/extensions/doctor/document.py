@@ -1,4 +1,4 @@
-"""An examination as a JSON document: of ``GET /v1/doctor``, and of ``placement-manage doctor --json``."""
+"""The JSON document of an examination, for ``GET /v1/doctor`` and ``placement-manage doctor --json``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from placement.extensions.doctor.examination import Examination
 
 
-def document(examination: Examination, most: int | None = None) -> dict[str, Any]:
-    """Return the document.
+def document(examination: Examination, max_places: int | None = None) -> dict[str, Any]:
+    """Return the document of an examination.
 
     Args:
-        most: The most places of a finding that are shown; None for all.
+        max_places: Places shown of each finding; None for all.
     """
     return {
         "findings": [
@@ -20,8 +20,8 @@ def document(examination: Examination, most: int | None = None) -> dict[str, Any
                 "check": check,
                 "what": finding.what,
                 "count": len(finding.where),
-                "where": list(finding.where[:most]),
-                "mend": finding.mend,
+                "where": list(finding.where[:max_places]),
+                "fix": finding.fix,
                 "fixable": finding.fixable,
             }
             for check, finding in examination.findings

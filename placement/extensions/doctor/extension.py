@@ -1,4 +1,4 @@
-"""What the doctor adds to the service."""
+"""Declaration of the extension ``doctor``: its command and its metric."""
 
 from __future__ import annotations
 

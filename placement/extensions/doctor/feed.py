@@ -1,4 +1,4 @@
-"""Checks of the feed (ADR 4): gaps in the numbers of its writers, writers that nobody has ended, and the index."""
+"""Checks of the change feed (ADR 4): gaps in its numbers, expired writers, and the index that follows it."""
 
 from __future__ import annotations
 
@@ -16,59 +16,58 @@ from placement.extensions.doctor.examination import FIX
 
 
 def gaps(subject: Subject) -> Iterator[Finding]:
-    """Find numbers of a writer that have no row, between others that have one.
+    """Find gaps in the numbers of a feed writer.
 
-    A number is used by a commit only, and rows are deleted from the lowest number on: so there is no gap unless the
-    database has lost commits that were answered, and the writer has gone on, or somebody has deleted rows.
+    Each commit takes the next number, and rows are deleted from the lowest number on.  So a gap means that the database
+    lost acknowledged commits while their writer continued, or that rows were deleted by hand.
     """
-    found = tuple(
+    places = tuple(
         f"writer {row.writer_id}: {row.seq + 1}" + (f" to {row.following - 1}" if row.following > row.seq + 2 else "")
         for row in subject.rows(_GAPS)
     )
-    if found:
+    if places:
         yield warning(
-            f"{counted(len(found), 'gap', 'gaps')} in the numbers of the feed's writers: the database has lost "
-            "commits that clients were told of, as after a crash or a failover without durable commits, or rows were "
-            "deleted by hand.",
-            found,
-            "placement-manage db restored; and have the server make commits durable: docs/database.rst. The gaps go as "
-            "the rows get old.",
+            f"{counted(len(places), 'gap', 'gaps')} in the numbers of the feed's writers: the database lost commits "
+            "that it had acknowledged, as after a crash or a failover without durable commits, or rows were deleted by "
+            "hand.",
+            places,
+            "placement-manage db restored; then make commits durable on the server, see docs/database.rst. The gaps "
+            "disappear as old rows are deleted.",
         )
 
 
 def expired(subject: Subject) -> Iterator[Finding]:
-    """Find writers whose lease is over, and that no process has ended: nothing has written since."""
-    ids = subject.rows(EXPIRED, {"expired": since(subject)})
+    """Find feed writers whose lease has expired but that have not been ended, because nothing has written since."""
+    ids = subject.rows(EXPIRED, {"expired": expiry_limit(subject)})
     if ids:
         yield info(
-            counted(len(ids), "writer of the feed has", "writers of the feed have")
-            + f" not been seen for {LIFETIME / 3600:.0f} hours, without being ended: the next writes end such writers.",
+            counted(len(ids), "feed writer has", "feed writers have")
+            + f" not been active for {LIFETIME / 3600:.0f} hours and have not been ended: the next writes do that.",
             tuple(f"writer {row.id}" for row in ids),
             FIX,
             fixable=True,
         )
 
 
-def since(subject: Subject) -> datetime.datetime:
-    """Return the time, by the database's clock, since which living writers were seen."""
+def expiry_limit(subject: Subject) -> datetime.datetime:
+    """Return the time, by the database's clock: writers last active before it have expired."""
     ((now,),) = subject.rows(sa.select(CLOCK))
     limit: datetime.datetime = now - datetime.timedelta(seconds=LIFETIME)
     return limit
 
 
 def index(subject: Subject) -> Iterator[Finding]:
-    """Find that the index of this worker is not what the database has."""
+    """Find differences between the index of this worker process and the database."""
     if subject.index is None:
-        raise NotMadeError("A command has no index: GET /v1/doctor asks a worker for its own.")
-    found = tuple(
-        f"providers with the ids from {first} to {last - 1}"
-        for first, last in subject.index.differences(subject.on_rows)
+        raise NotMadeError("A command has no index: GET /v1/doctor checks the index of a worker process.")
+    places = tuple(
+        f"providers with ids from {first} to {last - 1}" for first, last in subject.index.differences(subject.on_rows)
     )
-    if found:
+    if places:
         yield error(
-            "The index of this worker differs from the database: rows were written without the change feed, by another "
-            "program or by hand. Searches do not see them.",
-            found,
+            "The index of this worker process differs from the database: rows were written without the change feed, by "
+            "another process or by hand. Searches do not see them.",
+            places,
             "placement-manage db restored",
         )
 

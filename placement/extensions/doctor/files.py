@@ -1,4 +1,4 @@
-"""Checks of the files of a configuration, and of the directory of metrics: who may read and change them."""
+"""Checks of the permissions of configuration files and the metrics directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placement.conf import reading
 from placement.policy import files
 
 _OPTIONS = "placement_database"
-#: Options of libraries whose values are secret, in any section: plugins of keystoneauth, memcached.
+#: Options of keystoneauth plugins and memcached with secret values, in any section.
 _SECRETS = {
     *("password", "client_secret", "application_credential_secret", "access_token", "admin_password", "admin_token"),
     *("memcache_secret_key", "memcache_sasl_password", "memcache_password", "passcode"),
@@ -28,13 +28,13 @@ _BY_OTHERS = "chmod o-rwx {path}"
 
 
 def metrics_directory(subject: Subject) -> Iterator[Finding]:
-    """Find why processes could not keep metrics in the directory; it is neither created nor written to."""
+    """Find reasons why processes cannot keep metrics in the directory, without creating it or writing to it."""
     name = subject.conf.metrics.directory
     if not name:
         raise NotMadeError("[metrics]directory is not set.")
     if importlib.util.find_spec("prometheus_client") is None:
         yield error(
-            "[metrics]directory is set, and prometheus_client is missing: the service does not start.",
+            "[metrics]directory is set but prometheus_client is missing: the service does not start.",
             (),
             package.install("metrics"),
         )
@@ -43,17 +43,17 @@ def metrics_directory(subject: Subject) -> Iterator[Finding]:
     if not _exists(path):
         above = next(parent for parent in path.absolute().parents if _exists(parent))
         if not above.is_dir() or not _may(above, os.W_OK | os.X_OK):
-            yield error("The directory of metrics does not exist, and cannot be created there.", (str(path),), owner)
+            yield error("The metrics directory does not exist and cannot be created.", (str(path),), owner)
     elif not path.is_dir():
         yield error("[metrics]directory is not a directory: the service does not start.", (str(path),), owner)
     elif not _may(path, os.R_OK | os.W_OK | os.X_OK):
-        yield error("The directory of metrics cannot be written to by this user.", (str(path),), owner)
+        yield error("This user cannot write to the metrics directory.", (str(path),), owner)
     elif path.stat().st_mode & stat.S_IWOTH and not path.stat().st_mode & stat.S_ISVTX:
-        yield warning("Every user may change the metrics.", (str(path),), f"chmod o-w {path}")
+        yield warning("Every user can change the metrics.", (str(path),), f"chmod o-w {path}")
 
 
 def _exists(path: Path) -> bool:
-    """Return whether this process can see the path."""
+    """Whether the path exists and this process can see it."""
     try:
         return path.exists()
     except PermissionError:
@@ -61,23 +61,23 @@ def _exists(path: Path) -> bool:
 
 
 def _may(path: Path, mode: int) -> bool:
-    """Return whether this process may use a directory so."""
+    """Whether the permissions of a directory grant this process a mode (``os.R_OK``, ...)."""
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def secrets(subject: Subject) -> Iterator[Finding]:
-    """Find files with secrets that other users may read, and files of the configuration that they may change."""
+    """Find files with secrets that other users can read, and configuration files that they can change."""
     conf = subject.conf
     with_secrets = [path for path in reading.files(conf) if _has_secret(path)]
     if conf.api.auth_strategy == "http_basic":
         with_secrets.append(conf.oslo_middleware.http_basic_auth_user_file)
     readable = tuple(path for path in with_secrets if _mode(path) & stat.S_IROTH)
     if readable:
-        sentence = "Files with passwords can be read by every user of this host."
+        sentence = "Every user of this host can read files with passwords."
         yield error(sentence, readable, _BY_OTHERS.format(path=" ".join(readable)))
     changeable = tuple(path for path in {*_files(conf), *with_secrets} if _mode(path) & stat.S_IWOTH)
     if changeable:
-        sentence = "Files of the configuration can be changed by every user of this host."
+        sentence = "Every user of this host can change files of the configuration."
         yield error(sentence, tuple(sorted(changeable)), _BY_OTHERS.format(path=" ".join(sorted(changeable))))
 
 
@@ -85,11 +85,11 @@ def _files(conf: cfg.ConfigOpts) -> Iterable[str]:
     try:
         return [*reading.files(conf), *files.paths(conf)]
     except (OSError, ValueError):
-        return reading.files(conf)  # the check of the policy says what is wrong
+        return reading.files(conf)  # the policy check reports the reason
 
 
 def _mode(path: str) -> int:
-    """Return the mode of a file; 0 if there is none."""
+    """Return the mode of a file; 0 if it cannot be read."""
     try:
         return os.stat(path).st_mode
     except OSError:
@@ -97,7 +97,7 @@ def _mode(path: str) -> int:
 
 
 def _has_secret(path: str) -> bool:
-    """Return whether a file of the configuration has a password, or another secret."""
+    """Whether a configuration file contains a password or another secret."""
     sections: dict[str, dict[str, list[str]]] = {}
     try:
         cfg.ConfigParser(path, sections).parse()
@@ -105,14 +105,14 @@ def _has_secret(path: str) -> bool:
         return False
     return any(
         value and (name in _SECRETS or (section.lower() == _OPTIONS and _is_secret(name, value)))
-        for section, found in sections.items()
-        for name, values in found.items()
+        for section, options in sections.items()
+        for name, values in options.items()
         for value in values
     )
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return whether the value of an option of the database has a password."""
+    """Whether the value of a database option contains a password."""
     if name == "connection_parameters":
         return "passw" in value.lower()
     if name not in ("connection", "slave_connection"):
@@ -120,5 +120,5 @@ def _is_secret(name: str, value: str) -> bool:
     try:
         url = sa.make_url(value)
     except (exc.ArgumentError, ValueError):
-        return True  # it cannot be told
+        return True  # an invalid URL may contain one
     return bool(url.password) or any("passw" in each.lower() for each in url.query)

@@ -1,4 +1,4 @@
-"""Parents and roots of all providers, and what is wrong with them: rows that other programs or lost commits left."""
+"""Parents and roots of all providers, and the inconsistencies that other processes or lost commits have left."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from placement.objects.ancestry import CycleError, find_root
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The parents and roots of all providers, as of one committed state; ids in ascending order."""
+    """Parents and roots of all providers in one committed state; ids are in ascending order."""
 
     #: The parent of each provider, by id; None for a root.
     parents: Mapping[int, int | None]
-    #: The root that the row of each provider has, by id.
+    #: The stored root of each provider, by id.
     roots: Mapping[int, int | None]
-    #: The root that each provider should have, by id; without those that are below an orphan or a loop.
+    #: The root that follows from the parents, by id; without providers below an orphan or a loop.
     right: Mapping[int, int]
-    #: Providers without a root, and providers with another root than the right one.
+    #: Providers without a stored root.
     rootless: Sequence[int]
+    #: Providers whose stored root is wrong.
     wrong: Sequence[int]
     #: Providers whose parent does not exist.
     orphans: Sequence[int]
-    #: The providers of each loop, each followed by its parent.
+    #: The loops; in each, a provider is followed by its parent.
     loops: Sequence[Sequence[int]]
 
     @classmethod
     def read(cls, db: Reading) -> Lineage:
-        """Return those of the database, by one statement."""
-        rows = db.execute(_ENDS).all()
+        """Read the lineage in one statement."""
+        rows = db.execute(_PARENTS_AND_ROOTS).all()
         parents = {row.id: row.parent_provider_id for row in rows}
         orphans = [
             row.id for row in rows if row.parent_provider_id is not None and row.parent_provider_id not in parents
@@ -61,14 +62,14 @@ class Lineage:
         )
 
     def above(self, provider: int) -> list[int]:
-        """Return the ids of the ancestors of a provider that has a right root, the parent first."""
-        found: list[int] = []
+        """Return the ids of the ancestors of a provider, the parent first; the provider must be in ``right``."""
+        ancestors: list[int] = []
         parent = self.parents[provider]
         while parent is not None:
-            found.append(parent)
+            ancestors.append(parent)
             parent = self.parents[parent]
-        return found
+        return ancestors
 
 
 _P = resource_providers.c
-_ENDS = sa.select(_P.id, _P.parent_provider_id, _P.root_provider_id).order_by(_P.id)
+_PARENTS_AND_ROOTS = sa.select(_P.id, _P.parent_provider_id, _P.root_provider_id).order_by(_P.id)

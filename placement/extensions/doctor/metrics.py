@@ -9,8 +9,8 @@ from placement.metrics.instruments import Instruments, Subscription
 
 
 def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
-    """Create the metric, and yield what changes it."""
-    # Kept when a process ends: it is about the database.
+    """Create the metric, and yield the subscription that updates it."""
+    # The value describes the database, so it outlives the process that set it.
     findings = instruments.gauge("doctor_findings", "What the doctor has found", "mostrecent", "check", "severity")
 
     def examined(counts: Mapping[tuple[str, str], int]) -> None:

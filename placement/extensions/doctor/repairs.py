@@ -1,7 +1,7 @@
-"""Changes that only fixes make: to trees, to consumers that hold nothing, and to allocations of what does not exist.
+"""Changes that only fixes make: to trees, to idle consumers, and to allocations of missing providers and classes.
 
-As in the objects that serve requests, each locks what it decides about, and records the change in the feed and in the
-history.
+Like the objects that serve requests, each function locks the rows it decides about, and records its changes in the
+change feed and the history.
 """
 
 from __future__ import annotations
@@ -24,55 +24,55 @@ from placement.objects.claims.holding import Holding
 from placement.objects.consumer import Consumer
 
 
-def correct_roots(db: Transaction, most: int) -> int:
-    """Give providers whose root is missing or wrong the root that follows from their parents.
+def correct_roots(db: Transaction, limit: int) -> int:
+    """Set missing and wrong roots to the roots that follow from the parents.
 
-    What is below a loop, or below a provider whose parent does not exist, stays as it is.  The rows of the providers,
-    of all their ancestors and of the roots that they have now are locked: nothing moves, and nothing is created below
-    them, until the transaction ends.  Generations stay, as in a move.
+    Providers below a loop, or below a provider whose parent does not exist, are not changed.  The rows of the
+    providers, all their ancestors and their stored roots are locked, so that until the transaction ends none of them
+    moves and no provider is created below them.  Generations do not change, as in a move.
 
     Args:
-        most: The most providers to correct.
+        limit: Providers corrected at most.
 
     Returns:
-        The number of providers that were corrected.
+        The number of providers corrected.
 
     Raises:
-        Collision: A tree was changed since it was read.
+        Collision: A tree has changed since it was read.
     """
-    found = Lineage.read(db)
-    wrong = sorted({*found.rootless, *found.wrong})[:most]
-    wanted = {*wrong, *(ancestor for one in wrong for ancestor in found.above(one))}
-    wanted |= {root for one in wrong if (root := found.roots[one]) in found.roots and root is not None}
-    _lock_as_read(db, found, wanted)
-    provider_rows.touch(db, wanted)
-    _note_roots(db, {one: (found.roots[one], found.right[one]) for one in wrong})
-    for root, members in itertools.groupby(sorted(wrong, key=found.right.__getitem__), found.right.__getitem__):
+    lineage = Lineage.read(db)
+    wrong = sorted({*lineage.rootless, *lineage.wrong})[:limit]
+    ids = {*wrong, *(ancestor for provider_id in wrong for ancestor in lineage.above(provider_id))}
+    ids |= {root for root in map(lineage.roots.__getitem__, wrong) if root is not None and root in lineage.roots}
+    _lock_unchanged(db, lineage, ids)
+    provider_rows.touch(db, ids)
+    _note_roots(db, {provider_id: (lineage.roots[provider_id], lineage.right[provider_id]) for provider_id in wrong})
+    for root, members in itertools.groupby(sorted(wrong, key=lineage.right.__getitem__), lineage.right.__getitem__):
         db.execute(_SET_ROOT, {"ids": list(members), "root": root})
     for provider_id in wrong:
         db.changed(provider_id, feed.SHAPE)
     return len(wrong)
 
 
-def cut_orphans(db: Transaction, most: int) -> int:
-    """Turn providers whose parent does not exist into roots, which is how searches already treat them.
+def cut_orphans(db: Transaction, limit: int) -> int:
+    """Turn providers whose parent does not exist into roots, as searches already treat them.
 
-    Nothing else can change them: ``provider_rows.lock_all`` collides on such rows.  The roots of what is below them
-    are not corrected here.
+    Only this function can change such rows: ``provider_rows.lock_all`` collides on them.  The roots of the providers
+    below them are left to ``correct_roots``.
 
     Args:
-        most: The most providers to change.
+        limit: Providers changed at most.
 
     Returns:
-        The number of providers that were changed.
+        The number of providers changed.
 
     Raises:
-        Collision: A tree was changed since it was read.
+        Collision: A tree has changed since it was read.
     """
-    found = Lineage.read(db)
-    orphans = found.orphans[:most]
-    _lock_as_read(db, found, orphans)
-    _note_roots(db, {one: (found.roots[one], one) for one in orphans}, reason="no parent")
+    lineage = Lineage.read(db)
+    orphans = lineage.orphans[:limit]
+    _lock_unchanged(db, lineage, orphans)
+    _note_roots(db, {orphan: (lineage.roots[orphan], orphan) for orphan in orphans}, reason="no parent")
     if orphans:
         db.execute(_MAKE_ROOTS, {"ids": list(orphans), "now": utcnow()})
     for provider_id in orphans:
@@ -81,11 +81,11 @@ def cut_orphans(db: Transaction, most: int) -> int:
 
 
 def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], reason: str | None = None) -> None:
-    """Note for the history which roots providers get.
+    """Note changes of roots for the history.
 
     Args:
-        roots: By the id of a provider, the root that its row has and the one that it gets.
-        reason: Why, if it is not that the root was wrong.
+        roots: The ids of the old and the new root, by the id of the provider.
+        reason: The reason, unless it is that the root was wrong.
     """
     if not db.has_history:
         return
@@ -96,21 +96,21 @@ def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], re
         db.note(PROVIDER, uuids[provider_id], changes)
 
 
-def _lock_as_read(db: Transaction, found: Lineage, ids: Collection[int]) -> None:
-    """Lock providers in the order of their ids; raises Collision if a parent or a root is not as it was read.
+def _lock_unchanged(db: Transaction, lineage: Lineage, ids: Collection[int]) -> None:
+    """Lock providers in the order of their ids; raises Collision if a parent or a root has changed since it was read.
 
-    Unlike those of ``provider_rows.lock_all``, the rows may refer to providers that do not exist.
+    Unlike with ``provider_rows.lock_all``, the rows may refer to providers that do not exist.
     """
-    rows = db.execute(_LOCK_ENDS, {"ids": sorted(ids)}) if ids else ()
+    rows = db.execute(_LOCK, {"ids": sorted(ids)}) if ids else ()
     locked = {row.id: (row.parent_provider_id, row.root_provider_id) for row in rows}
-    if locked != {one: (found.parents[one], found.roots[one]) for one in ids}:
+    if locked != {provider_id: (lineage.parents[provider_id], lineage.roots[provider_id]) for provider_id in ids}:
         raise Collision
 
 
 def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
-    """Delete the rows of those consumers that hold nothing, and return their number.
+    """Delete the rows of these consumers that hold nothing, and return their number.
 
-    Their rows are locked, so none of them comes to hold something meanwhile.
+    The rows are locked first, so that no claim can give a consumer resources meanwhile.
     """
     idle = [consumer for consumer in Holding.lock(db, uuids) if not consumer.held_on]
     for consumer in idle:
@@ -121,10 +121,13 @@ def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
 
 
 def release_lost(db: Transaction, uuids: Collection[str]) -> int:
-    """Delete what consumers hold of providers and custom classes that do not exist; return how many held such.
+    """Delete allocations of providers and custom classes that do not exist.
 
-    A consumer that holds nothing else ends.  The rows of consumers are written first, as by claims, and created for the
-    length of the transaction where there is none.
+    A consumer that holds nothing else is deleted.  As in a claim, the rows of consumers are written first; a missing
+    row is created for the length of the transaction.
+
+    Returns:
+        The number of consumers that had such allocations.
     """
     if not uuids:
         return 0
@@ -145,26 +148,27 @@ def release_lost(db: Transaction, uuids: Collection[str]) -> int:
 
 
 def _delete_lost(db: Transaction, consumers: Collection[str]) -> list[str]:
-    """Delete what these consumers hold of providers and of custom classes that do not exist, and record it in the feed.
+    """Delete allocations of providers and custom classes that do not exist, and record that in the change feed.
 
-    What they hold of a standard class stays: its row can come back with the same id (placement/db/upkeep/standard.py).
+    Allocations of standard classes stay: the row of a standard class can be inserted again with the same id
+    (placement/db/upkeep/standard.py).
 
     Returns:
-        The consumers that held such.
+        The uuids of the consumers that had such allocations.
     """
     lost = db.execute(_LOST, {"consumers": list(consumers)}).all()
     for consumer, provider_id, class_id in lost:
         db.execute(_DELETE, {"consumer": consumer, "provider": provider_id, "class_": class_id})
         db.changed(provider_id, feed.USAGE)
-    # Some collations find a consumer in another case, too.
+    # Some collations ignore case, and match other consumers too.
     return sorted({row.consumer_id for row in lost} & {*consumers})
 
 
 _P, _A = resource_providers.c, allocations.c
 _PROVIDERS = _P.id.in_(sa.bindparam("ids", expanding=True))
 _UUIDS = sa.select(_P.id, _P.uuid).where(_PROVIDERS)
-_LOCK_ENDS = sa.select(_P.id, _P.parent_provider_id, _P.root_provider_id).where(_PROVIDERS).order_by(_P.id)
-_LOCK_ENDS = _LOCK_ENDS.with_for_update(key_share=True)
+_LOCK = sa.select(_P.id, _P.parent_provider_id, _P.root_provider_id).where(_PROVIDERS).order_by(_P.id)
+_LOCK = _LOCK.with_for_update(key_share=True)
 _SET_ROOT = sa.update(resource_providers).where(_PROVIDERS).values(root_provider_id=sa.bindparam("root"))
 _MAKE_ROOTS = (
     sa.update(resource_providers)
@@ -173,7 +177,7 @@ _MAKE_ROOTS = (
 )
 _NO_PROVIDER = ~sa.exists().where(_P.id == _A.resource_provider_id)
 _NO_CLASS = ~sa.exists().where(resource_classes.c.id == _A.resource_class_id)
-#: Whether an allocation is of a provider, or of a custom class, that does not exist.
+#: Condition for allocations of a provider or a custom class that does not exist.
 IS_LOST = _NO_PROVIDER | ((_A.resource_class_id >= FIRST_CUSTOM_ID) & _NO_CLASS)
 _LOST = (
     sa.select(_A.consumer_id, _A.resource_provider_id, _A.resource_class_id)

@@ -1,6 +1,6 @@
-"""Checks of single rows: values that no request accepts, and rows that there should be once, or not at all.
+"""Checks for values that no request accepts, and for duplicate and unreachable rows.
 
-Another program, or a change by hand, has written them; the service reads each of them in one certain way.
+Other processes or changes by hand have written such rows.  The service reads each of them in a defined way.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from placement.db.schema.tables import allocations, inventories, resource_classe
 from placement.db.upkeep.standard import CLASS_IDS
 
 _A, _I, _P, _C = allocations.c, inventories.c, resource_providers.c, resource_classes.c
-#: Above the largest ratio that a request may have, that of single precision: what is not finite.
-_NO_RATIO = 3.41e38
+#: A bound just above the largest ratio of a request, the largest single-precision number: larger ones are infinite.
+_MAX_RATIO = 3.41e38
 
 
 def incomplete_providers(subject: Subject) -> Iterator[Finding]:
     """Find providers without a name or a generation."""
-    found = [
+    places = [
         f"{row.uuid} ({row.name or row.uuid}): {'name' if row.name is None else 'generation'}"
         for row in subject.batched(_INCOMPLETE, _P.id)
     ]
-    if found:
+    if places:
         yield warning(
-            counted(len(found), "provider has", "providers have")
-            + " no name or no generation (NULL), which is shown as no name, and as generation 0.",
-            tuple(found),
+            counted(len(places), "provider has", "providers have")
+            + " no name or no generation (NULL): clients see no name, and generation 0.",
+            tuple(places),
             "openstack resource provider set --name <name> <provider>; or UPDATE resource_providers SET generation = 0 "
             "WHERE uuid = '<provider>'.",
         )
@@ -37,73 +37,75 @@ def incomplete_providers(subject: Subject) -> Iterator[Finding]:
 
 def impossible_inventories(subject: Subject) -> Iterator[Finding]:
     """Find inventories with numbers that no request accepts."""
-    found = [
-        f"{row.uuid} ({row.provider}): {row.name}, {', '.join(name for name in _WRONG if getattr(row, name))}"
+    places = [
+        f"{row.uuid} ({row.provider}): {row.name}, {', '.join(name for name in _INVALID if getattr(row, name))}"
         for row in subject.batched(_IMPOSSIBLE, _I.id)
     ]
-    if found:
+    if places:
         yield warning(
-            counted(len(found), "inventory has", "inventories have")
-            + " numbers that no request accepts: most often nothing can be claimed there.",
-            tuple(found),
+            counted(len(places), "inventory has", "inventories have")
+            + " numbers that no request accepts: in most cases nothing can be claimed there.",
+            tuple(places),
             "openstack resource provider inventory set --resource <class>=<total> ... <provider>, or restart the agent "
             "that reports it.",
         )
 
 
 def lost_inventories(subject: Subject) -> Iterator[Finding]:
-    """Find inventories of providers, and of resource classes, that do not exist."""
-    found = [
-        f"row {row.id}: " + ("provider" if row.no_provider else "class") + f" with the id {row.lost_id}"
+    """Find inventories of providers and resource classes that do not exist."""
+    places = [
+        f"row {row.id}: " + ("provider" if row.no_provider else "class") + f" id {row.lost_id}"
         for row in subject.batched(_LOST, _I.id)
     ]
-    if found:
+    if places:
         yield warning(
-            counted(len(found), "inventory is", "inventories are")
-            + " of a provider or a resource class that does not exist: no request shows such an inventory.",
-            tuple(found),
-            "DELETE FROM inventories WHERE id = <row>; if it is of a standard class: pip install --upgrade "
+            counted(len(places), "inventory refers", "inventories refer")
+            + " to a provider or a resource class that does not exist: no request shows such an inventory.",
+            tuple(places),
+            "DELETE FROM inventories WHERE id = <row>; or, for a standard class, pip install --upgrade "
             "os-resource-classes.",
         )
 
 
 def repeated_allocations(subject: Subject) -> Iterator[Finding]:
     """Find consumers with several rows for one class on one provider."""
-    # A consumer may have allocations in several batches.
-    found = dict.fromkeys(
+    # The allocations of a consumer may be in several batches.
+    places = dict.fromkeys(
         f"consumer {row.consumer_id}: provider {row.uuid}, class {row.name}"
         for row in subject.batched(_REPEATED, _A.id)
     )
-    if found:
+    if places:
         yield warning(
-            counted(len(found), "allocation is", "allocations are")
+            counted(len(places), "allocation is", "allocations are")
             + " stored more than once: clients see the amount of one row, but all rows count as used.",
-            tuple(found),
-            "openstack resource provider allocation show <consumer>, then ... allocation set with what it should hold.",
+            tuple(places),
+            "openstack resource provider allocation show <consumer>, then ... allocation set with the right amounts.",
         )
 
 
 _INCOMPLETE = (
     sa.select(_P.uuid, _P.name).where(within(_P.id), _P.name.is_(None) | _P.generation.is_(None)).order_by(_P.id)
 )
-#: What is wrong with an inventory, by the name of its number.
-_WRONG = {
+#: Conditions for invalid numbers of an inventory, by field.
+_INVALID = {
     "total": _I.total < 0,
     "reserved": _I.reserved < 0,
     "min_unit": _I.min_unit < 1,
     "max_unit": _I.max_unit < 1,
     "step_size": _I.step_size < 1,
-    "allocation_ratio": (_I.allocation_ratio <= 0) | (_I.allocation_ratio > _NO_RATIO),
+    "allocation_ratio": (_I.allocation_ratio <= 0) | (_I.allocation_ratio > _MAX_RATIO),
 }
 _IMPOSSIBLE = (
-    sa.select(_P.uuid, _P.name.label("provider"), _C.name, *(wrong.label(name) for name, wrong in _WRONG.items()))
+    sa.select(
+        _P.uuid, _P.name.label("provider"), _C.name, *(condition.label(name) for name, condition in _INVALID.items())
+    )
     .join_from(inventories, resource_providers, _P.id == _I.resource_provider_id)
     .join(resource_classes, _C.id == _I.resource_class_id)
-    .where(within(_I.id), sa.or_(*_WRONG.values()))
+    .where(within(_I.id), sa.or_(*_INVALID.values()))
     .order_by(_I.id)
 )
 _NO_PROVIDER = ~sa.exists().where(_P.id == _I.resource_provider_id)
-#: A standard class without a row is a finding of the check of standard rows.
+#: A standard class without a row is a finding of ``standard_rows`` instead.
 _NO_CLASS = _I.resource_class_id.not_in(CLASS_IDS.values()) & ~sa.exists().where(_C.id == _I.resource_class_id)
 _LOST = (
     sa.select(
@@ -115,7 +117,7 @@ _LOST = (
     .order_by(_I.id)
 )
 _OF_BATCH = allocations.alias()
-# By consumers, which have few allocations each: SQLite compares each allocation with all of its class, if it may.
+# Restricted to consumers, which have few allocations each; otherwise SQLite compares all allocations of a class.
 _REPEATED = (
     sa.select(_A.consumer_id, _P.uuid, _C.name)
     .join_from(allocations, resource_providers, _P.id == _A.resource_provider_id)

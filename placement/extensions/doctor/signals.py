@@ -1,4 +1,4 @@
-"""The instrumentation event of the doctor (``placement/signals.py``)."""
+"""The signal of the doctor (``placement/signals.py``)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from collections.abc import Mapping
 
 from placement.signals import Signal
 
-#: An examination has ended: how many findings there are, by check and severity, zeros included.  Checks that did not
-#: run to their end are left out.
+#: An examination has ended.  Receives the number of findings by check and severity, including zeros, of the checks that
+#: ran to completion.
 examined: Signal[[Mapping[tuple[str, str], int]]] = Signal()

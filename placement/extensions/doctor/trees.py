@@ -1,6 +1,6 @@
-"""Checks of the trees: missing and wrong roots, missing parents, loops.
+"""Checks of provider trees: missing and wrong roots, missing parents, loops.
 
-Parents and roots of all providers are read by one statement, so they are of one state; three numbers for each.
+One statement reads the parents and roots of all providers, so that they are of one committed state.
 """
 
 from __future__ import annotations
@@ -18,53 +18,53 @@ from placement.extensions.doctor.lineage import Lineage
 
 _MOVE = (
     'PUT /resource_providers/<provider> {"name": "<its name>", "parent_provider_uuid": null} at version 1.37, or with '
-    "the uuid of its real parent in the place of null."
+    "the uuid of its real parent instead of null."
 )
 
 
 def roots(subject: Subject) -> Iterator[Finding]:
-    """Find providers that have no root, and providers whose root is not that of their parents."""
-    found = _read(subject)
-    if found.rootless:
+    """Find providers without a root, and providers whose root differs from their parent's."""
+    lineage = _read(subject)
+    if lineage.rootless:
         sentence = (
-            counted(len(found.rootless), "provider has", "providers have")
-            + " no root: queries about trees do not look there."
+            counted(len(lineage.rootless), "provider has", "providers have")
+            + " no root: queries about trees leave such providers out."
         )
-        yield error(sentence, _named(subject, found.rootless), FIX, fixable=True)
-    if found.wrong:
+        yield error(sentence, _named(subject, lineage.rootless), FIX, fixable=True)
+    if lineage.wrong:
         sentence = (
-            counted(len(found.wrong), "provider has", "providers have")
-            + " a root other than that of the parent: moves lock the wrong tree."
+            counted(len(lineage.wrong), "provider has", "providers have")
+            + " a root other than the parent's: moves lock the wrong tree."
         )
-        yield error(sentence, _named(subject, found.wrong), FIX, fixable=True)
+        yield error(sentence, _named(subject, lineage.wrong), FIX, fixable=True)
 
 
 def parents(subject: Subject) -> Iterator[Finding]:
-    """Find providers whose parent does not exist, and providers that are below themselves."""
-    found = _read(subject)
-    if found.orphans:
+    """Find providers whose parent does not exist, and providers that are their own ancestors."""
+    lineage = _read(subject)
+    if lineage.orphans:
         sentence = (
-            counted(len(found.orphans), "provider has", "providers have")
-            + " a parent that does not exist: no request can change that; searches take such a provider for a root."
+            counted(len(lineage.orphans), "provider has", "providers have")
+            + " a parent that does not exist: no request can change that; searches treat such a provider as a root."
         )
-        yield error(sentence, _named(subject, found.orphans), FIX, fixable=True)
-    if found.loops:
-        names = tuple(" below ".join(_named(subject, [*loop, loop[0]])) for loop in found.loops)
+        yield error(sentence, _named(subject, lineage.orphans), FIX, fixable=True)
+    if lineage.loops:
+        names = tuple(" below ".join(_named(subject, [*loop, loop[0]])) for loop in lineage.loops)
         sentence = (
             counted(len(names), "loop", "loops")
-            + " of providers that are below themselves; searches take one of each for a root."
+            + " of providers that are their own ancestors; searches treat one provider of each loop as a root."
         )
         yield error(sentence, names, _MOVE)
 
 
 def _read(subject: Subject) -> Lineage:
-    found = subject.database.read(Lineage.read)
-    subject.on_rows(len(found.parents))
-    return found
+    lineage = subject.database.read(Lineage.read)
+    subject.on_rows(len(lineage.parents))
+    return lineage
 
 
 def _named(subject: Subject, ids: Collection[int]) -> tuple[str, ...]:
-    """Return the uuids and names of providers, in the order of the ids that are given."""
+    """Return the uuids and names of providers, in the order of the ids."""
     rows = subject.database.read(lambda db: [*batches.rows(db, _NAMES, "ids", dict.fromkeys(ids))])
     names = {row.id: row.uuid if row.name is None else f"{row.uuid} ({row.name})" for row in rows}
     return tuple(names.get(id_, f"id {id_}") for id_ in ids)

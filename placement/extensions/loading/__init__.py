@@ -1,14 +1,14 @@
-"""Providers, inventories, traits and aggregates from a file: what ``placement-manage load`` does (docs: load).
+"""Loading of providers, inventories, traits and aggregates from a YAML file (docs: load).
 
-    yaml_source        the text, parsed, with the line of each value
+    yaml_source        parsed YAML with the line of each value
     schema             the JSON schema of the format
-    description        the providers that the file describes, one entry each
-    plan               what differs between the entries and the database
-    provider_contents  what providers have, to compare with
-    writing            one transaction that makes the database what the file says
+    description        the entries of the file, one per provider
+    plan               the differences between the entries and the database
+    provider_contents  inventories, traits and aggregates of providers in the database
+    writing            the transaction that applies a plan
     command            ``placement-manage load``
     demo               a small cloud to try the service with
-    extension          what all of it adds to the service
+    extension          the declaration of the extension
 
-Each module finds mistakes of its own kind, and reports all of them with their lines.
+Each module reports all mistakes of its kind, with their lines.
 """

@@ -1,4 +1,4 @@
-"""placement-manage load: providers, inventories, traits and aggregates from a file (docs: load)."""
+"""``placement-manage load``: load providers, inventories, traits and aggregates from a file (docs: load)."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from placement.extensions.loading.plan import LoadPlan
 from placement.extensions.loading.writing import load
 from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 
-#: Mistakes that are printed.
-_MOST = 50
-_LOAD = "Make providers, inventories, traits and aggregates what a YAML file says."
+#: Mistakes printed.
+_MAX_FINDINGS = 50
+_DOES = "Create and change providers, inventories, traits and aggregates as described in a YAML file."
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``load``."""
-    loading = commands.add_parser("load", help=_LOAD, description=_LOAD)
+    """Add the ``load`` command."""
+    loading = commands.add_parser("load", help=_DOES, description=_DOES)
     loading.set_defaults(action=load_file)
     loading.add_argument("file", metavar="FILE", help='the YAML file; "-" is stdin')
     loading.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
 
 
 def load_file(conf: cfg.ConfigOpts) -> int:
-    """Load the file, print what changed or what is wrong in it; return the exit code."""
+    """Load the file, print the changes or the mistakes in the file, and return the exit code."""
     arguments = conf.command
     try:
         entries = described(YamlSource(_text(arguments.file)))
@@ -59,16 +59,16 @@ def _text(file: str) -> str:
 
 
 def _load(database: Database, entries: Sequence[ProviderEntry], *, dry_run: bool) -> LoadPlan:
-    standard.insert(database)  # a database that no service has started on has no standard traits
+    standard.insert(database)  # a database on which no service has started has no standard traits
     with Progress("load", "providers") as progress:
         return load(database, entries, dry_run=dry_run, advance=progress.advance)
 
 
 def _print_findings(file: str, invalid: InvalidFile) -> None:
-    for found in invalid.findings[:_MOST]:
-        print(f"{file}:{found.line}: {found.text}", file=sys.stderr)
-    if len(invalid.findings) > _MOST:
-        print(f"and {len(invalid.findings) - _MOST} more", file=sys.stderr)
+    for finding in invalid.findings[:_MAX_FINDINGS]:
+        print(f"{file}:{finding.line}: {finding.text}", file=sys.stderr)
+    if len(invalid.findings) > _MAX_FINDINGS:
+        print(f"and {len(invalid.findings) - _MAX_FINDINGS} more", file=sys.stderr)
     print("placement-manage: nothing was written.", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""What the loading of files with providers adds to the service."""
+"""Declaration of the extension ``loading``: its command and the demonstration."""
 
 from __future__ import annotations
 

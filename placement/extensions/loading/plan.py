@@ -1,4 +1,4 @@
-"""What differs between the entries of a file and the database, in the words that an operator reads."""
+"""Differences between the entries of a file and the database, with texts for operators."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: The length is that of the columns.
+#: The name of a custom class or trait, with the length of the columns.
 _CUSTOM_NAME = re.compile(rf"{CUSTOM_PREFIX}[A-Z0-9_]{{1,{255 - len(CUSTOM_PREFIX)}}}")
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderChange:
-    """What has to be done for one entry.
+    """The change for one entry.
 
     Attributes:
-        record: The provider as it is now; None for a new one.
-        contents: What the provider has now.
-        parent_uuid: The parent outside of the file; None where the parent is in the file, or there is none.
-        differences: What changes, a text each; without any, the provider is as the file says.
+        record: The present provider; None for a new one.
+        contents: The present contents of the provider.
+        parent_uuid: The uuid of a parent outside of the file; None for a root, or if the parent is in the file.
+        differences: A text for each difference; empty if the provider is new or matches the file.
     """
 
     entry: ProviderEntry
@@ -46,17 +46,17 @@ class ProviderChange:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What the load of a file changes."""
+    """The changes that a load makes."""
 
-    #: One for each entry, parents before their children.
+    #: One change per entry, parents before their children.
     providers: tuple[ProviderChange, ...]
-    #: Names that do not exist yet.
+    #: New names.
     resource_classes: tuple[str, ...]
     traits: tuple[str, ...]
 
     @property
     def changes(self) -> tuple[ProviderChange, ...]:
-        """The providers that are not as the file says."""
+        """The changes of the providers that do not match the file."""
         return tuple(change for change in self.providers if change.needed)
 
     @property
@@ -65,7 +65,7 @@ class LoadPlan:
         return bool(self.changes or self.resource_classes or self.traits)
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each thing that is new or changes."""
+        """Yield a line for each new name, new provider and difference."""
         yield from (f"resource class {name}: new" for name in self.resource_classes)
         yield from (f"trait {name}: new" for name in self.traits)
         for change in self.changes:
@@ -76,10 +76,10 @@ class LoadPlan:
 
 
 def compare(db: Reading, entries: Sequence[ProviderEntry]) -> LoadPlan:
-    """Return what has to be written for the database to be as the entries say.
+    """Return the changes that make the database match the entries.
 
     Raises:
-        InvalidFile: Entries name what does not exist, and cannot be created.
+        InvalidFile: Entries refer to parents, classes or traits that do not exist and cannot be created.
     """
     comparison = _Comparison(db, entries)
     providers = tuple(comparison.change(entry) for entry in entries)
@@ -89,17 +89,17 @@ def compare(db: Reading, entries: Sequence[ProviderEntry]) -> LoadPlan:
 
 
 class _Comparison:
-    """What the database has of that which the entries name."""
+    """The objects in the database that the entries refer to, and the comparison with them."""
 
     def __init__(self, db: Reading, entries: Sequence[ProviderEntry]) -> None:
         self.findings: list[FileFinding] = []
         self._in_file = {entry.name for entry in entries}
-        named = {text for entry in entries for text in (entry.uuid, entry.name, entry.parent) if text is not None}
-        found = ResourceProvider.named(db, named)
-        self._by_uuid = {record.uuid: record for record in found}
-        self._by_name = {record.name: record for record in found}
-        self._contents = ProviderContents.of_ids(db, (record.id for record in found))
-        self._parent_names = _parent_names(db, found)
+        names = {text for entry in entries for text in (entry.uuid, entry.name, entry.parent) if text is not None}
+        records = ResourceProvider.named(db, names)
+        self._by_uuid = {record.uuid: record for record in records}
+        self._by_name = {record.name: record for record in records}
+        self._contents = ProviderContents.of_ids(db, (record.id for record in records))
+        self._parent_names = _parent_names(db, records)
         classes = {record.name for record in ResourceClass.all(db)}
         traits = {record.name for record in Trait.all(db)}
         self.new_names = (
@@ -107,24 +107,24 @@ class _Comparison:
             self._new("trait", [(entry.line, entry.traits or ()) for entry in entries], traits),
         )
 
-    def _new(self, what: str, named: Iterable[tuple[int, Iterable[str]]], known: Collection[str]) -> tuple[str, ...]:
-        """Return the unknown names that can be created; others are mistakes."""
+    def _new(self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], known: Collection[str]) -> tuple[str, ...]:
+        """Return the unknown names that can be created, and report the others."""
         new: set[str] = set()
-        for line, names in named:
+        for line, names in by_line:
             for name in set(names) - set(known) - new:
                 if _CUSTOM_NAME.fullmatch(name):
                     new.add(name)
                     continue
-                hint = _hint(name, known) or f"; names of your own are {CUSTOM_PREFIX} and A-Z, 0-9, _"
-                self.findings.append(FileFinding(line, f"There is no {what} {name}{hint}."))
+                hint = _hint(name, known) or f"; custom names consist of {CUSTOM_PREFIX} and A-Z, 0-9, _"
+                self.findings.append(FileFinding(line, f"There is no {kind} {name}{hint}."))
         return tuple(sorted(new))
 
     def change(self, entry: ProviderEntry) -> ProviderChange:
-        """Return what has to be done for an entry."""
+        """Return the change for an entry."""
         record = self._by_name.get(entry.name) if entry.uuid is None else self._by_uuid.get(entry.uuid)
         other = self._by_name.get(entry.name)
         if record is None and other is not None:
-            self._report(entry, f"The provider {entry.name} exists, with the uuid {other.uuid}.")
+            self._report(entry, f"The provider {entry.name} already exists with the uuid {other.uuid}.")
         parent = self._parent(entry)
         parent_uuid = parent.uuid if parent is not None else None
         if record is None:
@@ -133,14 +133,14 @@ class _Comparison:
         return ProviderChange(entry, record, self._contents[record.id], parent_uuid, differences)
 
     def _parent(self, entry: ProviderEntry) -> ResourceProvider | None:
-        """Return the parent that is not in the file."""
+        """Return the parent of an entry if it is not in the file; None for a root, or if it is in the file."""
         if entry.parent is None or entry.parent in self._in_file:
             return None
-        found = self._by_name.get(entry.parent) or self._by_uuid.get(entry.parent)
-        if found is None:
+        parent = self._by_name.get(entry.parent) or self._by_uuid.get(entry.parent)
+        if parent is None:
             hint = _hint(entry.parent, self._in_file)
-            self._report(entry, f"{entry.name}: there is no provider {entry.parent} to be its parent{hint}.")
-        return found
+            self._report(entry, f"{entry.name}: the parent {entry.parent} does not exist{hint}.")
+        return parent
 
     def _differences(
         self, entry: ProviderEntry, record: ResourceProvider, parent: ResourceProvider | None
@@ -174,7 +174,7 @@ def _place(parent: str | None) -> str:
 
 def _hint(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, 1, 0.8)
-    return f"; {near[0]} is spelled nearly the same" if near else ""
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def inventory_differences(wanted: Mapping[str, Inventory], present: Mapping[str, Inventory]) -> Iterator[str]:
@@ -202,7 +202,7 @@ def _shown(amount: float) -> str:
     return f"{amount:g}" if isinstance(amount, float) else str(amount)
 
 
-def member_differences(what: str, wanted: Collection[str], present: Collection[str]) -> Iterator[str]:
-    """Yield a text for each trait or aggregate (``what``) that is added or removed."""
-    yield from (f"{what} {name}: added" for name in sorted(set(wanted) - set(present)))
-    yield from (f"{what} {name}: removed" for name in sorted(set(present) - set(wanted)))
+def member_differences(kind: str, wanted: Collection[str], present: Collection[str]) -> Iterator[str]:
+    """Yield a text for each trait or aggregate (``kind``) that is added or removed."""
+    yield from (f"{kind} {name}: added" for name in sorted(set(wanted) - set(present)))
+    yield from (f"{kind} {name}: removed" for name in sorted(set(present) - set(wanted)))

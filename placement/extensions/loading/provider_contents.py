@@ -1,4 +1,4 @@
-"""What many providers have, read in a few statements."""
+"""Inventories, traits and aggregates of many providers, read in a few statements."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class ProviderContents:
 
     @classmethod
     def of_ids(cls, db: Reading, ids: Iterable[int]) -> dict[int, Self]:
-        """The contents of each of these providers, by its id."""
+        """Return the contents of these providers, by id."""
         ordered = sorted(ids)
-        found = {provider_id: cls() for provider_id in ordered}
+        contents = {provider_id: cls() for provider_id in ordered}
         for *columns, provider_id in batches.rows(db, _INVENTORIES, "ids", ordered):
             record = Inventory(*columns)
-            found[provider_id].inventories[record.resource_class] = record
+            contents[provider_id].inventories[record.resource_class] = record
         for name, provider_id in batches.rows(db, _TRAITS, "ids", ordered):
-            found[provider_id].traits.add(name)
+            contents[provider_id].traits.add(name)
         for uuid, provider_id in batches.rows(db, _AGGREGATES, "ids", ordered):
-            found[provider_id].aggregates.add(uuid)
-        return found
+            contents[provider_id].aggregates.add(uuid)
+        return contents
 
 
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)

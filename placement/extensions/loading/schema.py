@@ -1,4 +1,4 @@
-"""The JSON schema of the format, and what in a file does not conform to it."""
+"""The JSON schema of the format, and findings for values that do not conform to it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PROVIDER: JSONSchema = {
         ),
         "uuid": _described(
             {"type": "string", "pattern": _UUID},
-            "Identifies the provider, which then can be renamed. Without it the name does, and a new provider gets a "
+            "Identifies the provider, so that it can be renamed. Without it the name does, and a new provider gets a "
             "random uuid.",
         ),
         "parent": _described(
@@ -49,13 +49,15 @@ _PROVIDER: JSONSchema = {
                 "patternProperties": {RESOURCE_CLASS_NAME: {"anyOf": [_TOTAL, {"$ref": "#/$defs/inventory"}]}},
                 "additionalProperties": False,
             },
-            "What the provider has, by resource class: the total, or an object. Classes that begin with CUSTOM_ are "
+            "The inventories by resource class: the total, or an object. Missing classes that begin with CUSTOM_ are "
             "created.",
         ),
-        "traits": _described(_NAMES, "All traits of the provider. Those that begin with CUSTOM_ are created."),
-        "aggregates": _described(_NAMES, "All aggregates of the provider: uuids, or names from the top of the file."),
+        "traits": _described(_NAMES, "All traits of the provider. Missing traits that begin with CUSTOM_ are created."),
+        "aggregates": _described(
+            _NAMES, "All aggregates of the provider: uuids, or names defined at the top of the file."
+        ),
         "children": _described(
-            {"type": "array", "items": {"$ref": "#/$defs/provider"}}, "Providers below this one, in the same form."
+            {"type": "array", "items": {"$ref": "#/$defs/provider"}}, "Child providers, in the same form."
         ),
     },
 }
@@ -73,29 +75,30 @@ SCHEMA: JSONSchema = {
                 "propertyNames": {"minLength": 1},
                 "additionalProperties": {"type": "string", "pattern": _UUID},
             },
-            "Names for aggregates, for use in this file: uuids by name.",
+            "Aggregate uuids by name, for use in this file.",
         ),
         "providers": {"type": "array", "items": {"$ref": "#/$defs/provider"}},
     },
     "$defs": {"provider": _PROVIDER, "inventory": Object(*RECORD).render(mv.HISTORY.latest)},
 }
 
-#: Sentences in place of those of the library, which shows the whole value.
+#: Sentences that replace the library's, which contain the whole value.
 _SENTENCES = {
-    "uniqueItems": "There are equal items in this list.",
+    "uniqueItems": "This list contains equal items.",
 }
-#: Types of JSON, as those who write YAML know them.
+#: JSON types in the terms of YAML authors.
 _TYPES = {
-    "object": "an object, of keys with values",
+    "object": "a mapping of keys to values",
     "array": "a list",
-    "string": "a text, in quotes if it could be read as something else",
-    "integer": "a whole number",
+    "string": "a string (in quotes if it could be read as another type)",
+    "integer": "an integer",
     "number": "a number",
     "null": "null",
 }
 _IS_VALID = jsonschema_rs.Draft202012Validator(SCHEMA).is_valid
 _EXPLAIN = jsonschema.Draft202012Validator(SCHEMA)
-_LONGEST = 200
+#: Characters of a sentence of the library.
+_MAX_LENGTH = 200
 
 
 def is_uuid(text: str) -> bool:
@@ -104,7 +107,7 @@ def is_uuid(text: str) -> bool:
 
 
 def check(source: YamlSource) -> None:
-    """Raise InvalidFile, with a finding for each value that does not conform to the schema."""
+    """Raise InvalidFile unless the file conforms to the schema, with a finding for each mistake."""
     if not _IS_VALID(source.value):
         raise InvalidFile(
             finding for error in _EXPLAIN.iter_errors(source.value) for finding in _findings(source, error)
@@ -112,8 +115,8 @@ def check(source: YamlSource) -> None:
 
 
 def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator[FileFinding]:
-    """Yield what an error of the library says: of properties that the schema does not have, one for each."""
-    while error.context:  # of the forms of an inventory
+    """Yield the findings for an error of the library: one, or one for each unknown property."""
+    while error.context:  # the errors of the two forms of an inventory
         error = max(error.context, key=_preference)
     path: list[str | int] = list(error.absolute_path)
     where = ".".join(step for step in path if isinstance(step, str))
@@ -126,12 +129,12 @@ def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator
 
 
 def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
-    """Order errors of the forms that a value can have: what is wrong inside, before that it has another form."""
+    """Return the rank of an error among the errors of several forms: errors inside a value above its type."""
     return error.validator != "type" or len(error.path) > 0, error.validator == "additionalProperties"
 
 
 def _additional(error: jsonschema.ValidationError) -> list[str]:
-    """Return the properties that the schema does not have."""
+    """Return the properties that the schema does not define."""
     schema: Any = error.schema
     patterns = [pattern(expression) for expression in schema.get("patternProperties", {})]
     known = schema.get("properties", {})
@@ -142,18 +145,18 @@ def _additional(error: jsonschema.ValidationError) -> list[str]:
 def _unknown(error: jsonschema.ValidationError, name: str) -> str:
     schema: Any = error.schema
     if "patternProperties" in schema:
-        return f"{name!r} is no name of a resource class: it has other characters than A-Z, 0-9 and _."
-    return f"{name!r} is not known here; possible are {', '.join(sorted(schema['properties']))}."
+        return f"{name!r} is not a resource class: names consist of A-Z, 0-9 and _."
+    return f"{name!r} is unknown here; use one of {', '.join(sorted(schema['properties']))}."
 
 
 def _sentence(error: jsonschema.ValidationError) -> str:
     schema: Any = error.schema
     if error.validator == "type":
         types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-        return f"This has to be {' or '.join(_TYPES[name] for name in types)}."
+        return f"This must be {' or '.join(_TYPES[name] for name in types)}."
     if error.validator == "pattern" and error.validator_value == _UUID:
-        return f"{error.instance!r} is no uuid."
+        return f"{error.instance!r} is not a uuid."
     text = _SENTENCES.get(str(error.validator)) or error.message
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]}..."
+    if len(text) > _MAX_LENGTH:
+        text = f"{text[:_MAX_LENGTH]}..."
     return text if text.endswith(".") else f"{text}."

@@ -1,4 +1,4 @@
-"""One transaction that makes the database what a file says, or that changes nothing."""
+"""The transaction that makes the database match a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from placement.objects.locked_provider import LockedProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: A load locks many providers, so others collide with it more often than with a request.
+#: Attempts of the transaction: it locks many providers, so it collides more often than a request.
 _ATTEMPTS = 50
 
 
 class _RolledBack(Exception):
-    """Ends the transaction of a dry run."""
+    """Rolls the transaction of a dry run back."""
 
 
 def load(
@@ -32,14 +32,14 @@ def load(
     dry_run: bool = False,
     advance: Callable[[int], object] = lambda _: None,
 ) -> LoadPlan:
-    """Make the database what the entries say, and return what was changed.
+    """Make the database match the entries in one transaction, and return the changes.
 
     Args:
-        dry_run: Whether everything is done and checked, and then rolled back.
-        advance: Called with the number of providers that were written, as they are.
+        dry_run: Whether to check everything and then roll back.
+        advance: Called with the number of providers written since the last call; negative after a rollback.
 
     Raises:
-        InvalidFile: Entries cannot be as the file says; nothing is changed.
+        InvalidFile: The changes are not possible; nothing is changed.
     """
     plan = database.read(lambda db: compare(db, entries))
     if not plan.needed:
@@ -47,10 +47,10 @@ def load(
 
     written = 0
 
-    def count(by: int) -> None:
+    def count(number: int) -> None:
         nonlocal written
-        written += by
-        advance(by)
+        written += number
+        advance(number)
 
     def work(db: Transaction) -> None:
         nonlocal plan
@@ -65,7 +65,7 @@ def load(
 
 
 class _Load:
-    """One attempt to write a plan."""
+    """One attempt to apply a plan."""
 
     def __init__(
         self, db: Transaction, entries: Sequence[ProviderEntry], plan: LoadPlan, advance: Callable[[int], object]
@@ -74,13 +74,13 @@ class _Load:
         self._entries = entries
         self._plan = plan
         self._advance = advance
-        #: Uuids of the providers of the file that exist, by name.
+        #: Uuids of the existing providers of the file, by name.
         self._uuids: dict[str, str] = {}
         self._findings: list[FileFinding] = []
 
     def apply(self) -> LoadPlan:
-        """Write what differs under the locks, and return it; raises InvalidFile, with every failure."""
-        # In the order of their ids, like all transactions; what was read before may differ now.
+        """Lock the providers, compare again, and write the differences; raises InvalidFile with all failures."""
+        # Locked in the order of ids, like in all transactions.  The rows may have changed since the first comparison.
         LockedProvider.lock_all(self._db, {change.record.id for change in self._plan.changes if change.record})
         plan = compare(self._db, self._entries)
         for name in plan.resource_classes:
@@ -100,7 +100,7 @@ class _Load:
             self._uuids[entry.name] = change.record.uuid
             return
         if entry.parent is not None and change.parent_uuid is None and entry.parent not in self._uuids:
-            return  # the failure of the parent is reported
+            return  # the failure of the parent has been reported
         try:
             provider = self._placed(change)
             self._uuids[entry.name] = provider.record.uuid
@@ -110,7 +110,7 @@ class _Load:
         self._advance(1)
 
     def _placed(self, change: ProviderChange) -> LockedProvider:
-        """Return the provider, created or moved to the parent and renamed as the file says."""
+        """Return the locked provider: created, or moved and renamed, as described in the file."""
         entry = change.entry
         parent_uuid = change.parent_uuid
         if entry.parent is not None and parent_uuid is None:
@@ -127,17 +127,17 @@ class _Load:
         return provider
 
     def _fill(self, provider: LockedProvider, change: ProviderChange) -> None:
-        """Write what differs; the generation moves only for that."""
-        entry, has = change.entry, change.contents
-        if entry.inventories is not None and any(inventory_differences(entry.inventories, has.inventories)):
+        """Write the contents that differ, so that the generation changes only for these."""
+        entry, present = change.entry, change.contents
+        if entry.inventories is not None and any(inventory_differences(entry.inventories, present.inventories)):
             provider.replace_inventories(entry.inventories.values())
-        if entry.traits is not None and entry.traits != has.traits:
+        if entry.traits is not None and entry.traits != present.traits:
             provider.replace_traits(entry.traits)
-        if entry.aggregates is not None and entry.aggregates != has.aggregates:
+        if entry.aggregates is not None and entry.aggregates != present.aggregates:
             provider.replace_aggregates(entry.aggregates)
 
     def _create_aggregates(self) -> None:
-        """Have the rows of new aggregates created, all at once, and this attempt run again."""
+        """Create missing aggregates, all at once: that ends this attempt, and the transaction is retried."""
         uuids = {uuid for entry in self._entries for uuid in entry.aggregates or ()}
-        named = [names.Name(names.AGGREGATE, uuid) for uuid in sorted(uuids)]
-        names.ensure(self._db, named, names.find(self._db, named))
+        aggregates = [names.Name(names.AGGREGATE, uuid) for uuid in sorted(uuids)]
+        names.ensure(self._db, aggregates, names.find(self._db, aggregates))

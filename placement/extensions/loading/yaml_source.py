@@ -1,4 +1,4 @@
-"""A YAML text with the line of each value.  Duplicate keys, which YAML parsers ignore, are mistakes here."""
+"""Parsed YAML with the line of each value.  Duplicate keys, which YAML parsers ignore, are mistakes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-#: Written in C where the library has it, which is ten times as fast.
+#: The loader in C if available, which is ten times as fast.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
 _MAPPING = "tag:yaml.org,2002:map"
@@ -19,15 +19,15 @@ _SEQUENCE = "tag:yaml.org,2002:seq"
 _INTEGER = "tag:yaml.org,2002:int"
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 
-#: Values in a file.  Aliases of aliases, which are short, can stand for more than there is memory.
-MOST_VALUES = 5_000_000
-#: Values inside of each other.  The parser in C has no limit, and its stack overflows.
-_DEEPEST = 100
+#: Values per file, with aliases expanded: a short file of nested aliases can expand beyond all memory.
+MAX_VALUES = 5_000_000
+#: Levels of nesting.  The parser in C has no limit, so that its stack could overflow.
+_MAX_DEPTH = 100
 _TOO_DEEP = "The values are nested too deeply."
 #: Characters of a value in a message.
-_LONGEST = 80
+_MAX_SHOWN = 80
 
-#: Keys and indexes that lead to a value from the top.
+#: Keys and indexes that lead from the top to a value.
 Path = Sequence[str | int]
 
 
@@ -40,30 +40,30 @@ class FileFinding:
 
 
 class InvalidFile(Exception):
-    """A file has mistakes.
+    """A file contains mistakes.
 
     Attributes:
-        findings: All of them, in the order of their lines.
+        findings: The mistakes in the order of their lines.
     """
 
     def __init__(self, findings: Iterable[FileFinding]) -> None:
         self.findings = tuple(sorted(set(findings)))
-        super().__init__("; ".join(f"line {found.line}: {found.text}" for found in self.findings))
+        super().__init__("; ".join(f"line {finding.line}: {finding.text}" for finding in self.findings))
 
 
 class YamlSource:
-    """A parsed text.
+    """Parsed YAML.
 
     Attributes:
-        value: What it says, as dictionaries, lists, strings, numbers, booleans and None.
+        value: The content as dictionaries, lists, strings, numbers, booleans and None.
     """
 
     def __init__(self, text: str) -> None:
         """Parse the text.
 
         Raises:
-            InvalidFile: It is not YAML, repeats a key, has values that JSON does not have, contains itself, or is too
-                large.
+            InvalidFile: The text is not YAML, repeats a key, contains values without a JSON equivalent, contains
+                itself, or is too large.
         """
         reader = _Reader()
         self.value: Any = None
@@ -75,13 +75,13 @@ class YamlSource:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise InvalidFile([FileFinding(1 if mark is None else mark.line + 1, _sentence(error))]) from error
-        except yaml.YAMLError as error:  # a character that no YAML text has
+        except yaml.YAMLError as error:  # a character that YAML does not allow
             raise InvalidFile([FileFinding(1, f"This is not YAML: {' '.join(str(error).split())}.")]) from error
         if reader.findings:
             raise InvalidFile(reader.findings)
 
     def line(self, path: Path) -> int:
-        """Return the line on which a value begins; for a value that is missing, that of the innermost one around it."""
+        """Return the line on which a value begins; if it is missing, the line of the innermost value around it."""
         node = self._top
         for step in path:
             inner = _member(node, step)
@@ -91,8 +91,8 @@ class YamlSource:
         return 1 if node is None else _line(node)
 
 
-class _Made(NamedTuple):
-    """The value of a node, with the number of values in it, aliases written out, and how deep they are."""
+class _Converted(NamedTuple):
+    """The value of a node, the number of values in it with aliases expanded, and its levels of nesting."""
 
     value: Any
     size: int = 1
@@ -100,17 +100,17 @@ class _Made(NamedTuple):
 
 
 class _Reader:
-    """Makes values of nodes; a node that several aliases refer to is made once."""
+    """A converter of nodes to values, which converts a node with several aliases once."""
 
     def __init__(self) -> None:
         self.findings: list[FileFinding] = []
-        self._made: dict[int, _Made] = {}
+        self._converted: dict[int, _Converted] = {}
         self._open: set[int] = set()
         self._merged: set[int] = set()
         self._merged_keys = 0
 
     def compose(self, text: str) -> yaml.Node | None:
-        """Return the tree of nodes, None for an empty text."""
+        """Return the root of the node tree; None for an empty text."""
         self._loader = _Loader(text)
         try:
             node: yaml.Node | None = self._loader.get_single_node()
@@ -119,41 +119,41 @@ class _Reader:
         return node
 
     def value(self, node: yaml.Node) -> Any:
-        """Return the value of a node, and add what is wrong in it to ``findings``.
+        """Return the value of a node, and add its mistakes to ``findings``.
 
         Raises:
-            InvalidFile: The value is too large or too deep once its aliases are written out.
+            InvalidFile: With its aliases expanded, the value is too large or nested too deeply.
         """
-        return self._of(node).value
+        return self._convert_once(node).value
 
-    def _of(self, node: yaml.Node) -> _Made:
+    def _convert_once(self, node: yaml.Node) -> _Converted:
         if id(node) in self._open:
             self._report(node, "This value contains itself.")
-            return _Made(None)
-        if id(node) not in self._made:
+            return _Converted(None)
+        if id(node) not in self._converted:
             self._open.add(id(node))
-            made = self._made[id(node)] = self._make(node)
+            converted = self._converted[id(node)] = self._convert(node)
             self._open.remove(id(node))
-            _check_size(node, made.size)
-            if made.height > _DEEPEST:
+            _check_size(node, converted.size)
+            if converted.height > _MAX_DEPTH:
                 raise InvalidFile([FileFinding(_line(node), _TOO_DEEP)])
-        return self._made[id(node)]
+        return self._converted[id(node)]
 
-    def _make(self, node: yaml.Node) -> _Made:
+    def _convert(self, node: yaml.Node) -> _Converted:
         if isinstance(node, yaml.MappingNode) and node.tag == _MAPPING:
             self._merge(node)
-            inner = {key.value: self._of(value) for key, value in node.value}
-            return _around({key: made.value for key, made in inner.items()}, inner.values())
+            inner = {key.value: self._convert_once(value) for key, value in node.value}
+            return _enclose({key: converted.value for key, converted in inner.items()}, inner.values())
         if isinstance(node, yaml.SequenceNode) and node.tag == _SEQUENCE:
-            items = [self._of(item) for item in node.value]
-            return _around([made.value for made in items], items)
+            items = [self._convert_once(item) for item in node.value]
+            return _enclose([converted.value for converted in items], items)
         if not isinstance(node, yaml.ScalarNode):
-            self._report(node, f"Values of the type {node.tag} are not possible here.")
-            return _Made(None)
-        return _Made(self._scalar(node))
+            self._report(node, f"Values of the type {node.tag} are not supported.")
+            return _Converted(None)
+        return _Converted(self._scalar(node))
 
     def _merge(self, node: yaml.MappingNode) -> None:
-        """Replace each "<<" by the keys that it refers to, before those that are stated, which count."""
+        """Replace each "<<" with the keys it refers to, before the stated keys, which take precedence."""
         if id(node) in self._merged:
             return
         self._merged.add(id(node))
@@ -172,12 +172,12 @@ class _Reader:
         node.value = [*merged.values(), *stated]
 
     def _objects(self, node: yaml.Node) -> Iterable[yaml.MappingNode]:
-        """Yield what a "<<" refers to: one object, or several, of which the first counts."""
+        """Yield the mappings that a "<<" refers to; the first takes precedence."""
         for each in node.value if isinstance(node, yaml.SequenceNode) else [node]:
             if isinstance(each, yaml.MappingNode) and id(each) not in self._open:
                 yield each
             else:
-                self._report(node, "The value of << has to be another object, or a list of such.")
+                self._report(node, "The value of << must be another mapping or a list of mappings.")
 
     def _check_keys(self, node: yaml.MappingNode) -> None:
         first: dict[str, int] = {}
@@ -185,24 +185,24 @@ class _Reader:
             if key.tag == _MERGE:
                 continue
             if not isinstance(key, yaml.ScalarNode):
-                self._report(key, "A key has to be a text.")
+                self._report(key, "A key must be a string.")
             elif key.value in first:
-                self._report(key, f"The key {key.value!r} is repeated; it is on line {first[key.value]}, too.")
+                self._report(key, f"The key {key.value!r} is repeated; it is also on line {first[key.value]}.")
             else:
                 first[key.value] = _line(key)
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag == _INTEGER and not _DECIMAL.fullmatch(node.value):
-            self._report(node, f"{_shown(node.value)} is no decimal number.")  # 010 would be 8, and 1:30 would be 90
+            self._report(node, f"{_shown(node.value)} is not a decimal number.")  # 010 would be 8, and 1:30 would be 90
             return None
         try:
             value = self._loader.construct_object(node)
-        except (ValueError, LookupError, AttributeError):  # of a tag that the text states
+        except (ValueError, LookupError, AttributeError):  # an explicit tag does not fit the value
             value = math.nan
         if value is not None and not isinstance(value, str | bool | int | float):
-            return node.value  # a date, for example: the text is what was meant
+            return node.value  # such as a date: the string is meant
         if isinstance(value, float) and not math.isfinite(value):
-            self._report(node, f"{_shown(node.value)} is no number that can be stored.")
+            self._report(node, f"{_shown(node.value)} is not a number that can be stored.")
             return None
         return value
 
@@ -210,18 +210,19 @@ class _Reader:
         self.findings.append(FileFinding(_line(node), text))
 
 
-def _around(value: Any, inner: Collection[_Made]) -> _Made:
-    """Return what contains these values."""
-    return _Made(value, 1 + sum(made.size for made in inner), 1 + max((made.height for made in inner), default=0))
+def _enclose(value: Any, inner: Collection[_Converted]) -> _Converted:
+    """Return a value with the size and height that follow from the values in it."""
+    height = max((converted.height for converted in inner), default=0)
+    return _Converted(value, 1 + sum(converted.size for converted in inner), 1 + height)
 
 
 def _check_size(node: yaml.Node, size: int) -> None:
-    if size > MOST_VALUES:
-        raise InvalidFile([FileFinding(_line(node), f"More than {MOST_VALUES:,} values, aliases written out.")])
+    if size > MAX_VALUES:
+        raise InvalidFile([FileFinding(_line(node), f"More than {MAX_VALUES:,} values with aliases expanded.")])
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
 
 
 def _check_depth(text: str) -> None:
@@ -229,7 +230,7 @@ def _check_depth(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, _Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             raise InvalidFile([FileFinding(event.start_mark.line + 1, _TOO_DEEP)])
 
 
@@ -242,12 +243,12 @@ def _member(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
         item: yaml.Node = node.value[step]
         return item
     if isinstance(node, yaml.MappingNode):
-        # Of a key that is merged and stated, the stated one comes last and counts.
-        found = [value for key, value in node.value if getattr(key, "value", None) == step]
-        return found[-1] if found else None
+        # If a key is both merged and stated, the stated one comes last and takes precedence.
+        values = [value for key, value in node.value if getattr(key, "value", None) == step]
+        return values[-1] if values else None
     return None
 
 
 def _sentence(error: yaml.MarkedYAMLError) -> str:
-    said = [text for text in (error.problem, error.context) if text]
-    return f"This is not YAML: {', '.join(said)}."
+    texts = [text for text in (error.problem, error.context) if text]
+    return f"This is not YAML: {', '.join(texts)}."

@@ -1,5 +1,5 @@
-"""Consumers against those that should exist: what nobody knows any more, and what differs from nova (docs: orphans).
+"""Comparison of consumers with nova, Ironic and lists, and release of orphans (docs: orphans).
 
-``expected`` says who should hold what, ``consumers`` reads who holds what, ``comparison`` finds what differs, and
-``releasing`` gives orphans back.
+``expected`` collects the consumers that should exist, ``consumers`` reads the consumers that hold resources,
+``comparison`` finds the discrepancies, and ``releasing`` releases orphans.
 """

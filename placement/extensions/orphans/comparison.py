@@ -1,4 +1,4 @@
-"""What differs between the consumers and those that should exist."""
+"""Discrepancies between the consumers that hold resources and the ones that should."""
 
 from __future__ import annotations
 
@@ -16,79 +16,79 @@ from placement.uuids import canonical
 
 
 class DiscrepancyKind(enum.StrEnum):
-    """What is wrong with a consumer."""
+    """The kind of a discrepancy."""
 
-    #: Nobody knows it.
+    #: Unknown to all sources.
     ORPHAN = "orphan"
-    #: Nobody knows it yet: it was claimed or changed a short time ago.
+    #: Unknown so far: claimed or changed a short time ago.
     YOUNG = "young"
-    #: It holds on several hosts.
+    #: Holds resources on several hosts.
     DOUBLE = "double"
-    #: It holds on another host than the one on which it runs.
+    #: Holds resources on a host other than the one it runs on.
     WRONG_HOST = "wrong-host"
-    #: It holds something and runs on no host.
+    #: Holds resources but runs on no host.
     NO_HOST = "no-host"
-    #: It holds other amounts than its flavor says.
+    #: Holds amounts that differ from its flavor's.
     AMOUNTS = "amounts"
-    #: It runs on a host and holds nothing.
+    #: Runs on a host but holds nothing.
     MISSING = "missing"
 
 
-#: Kinds that are only what the clock makes of them, and no reason to act.
+#: Kinds that time resolves: no reason to act.
 HARMLESS = frozenset({DiscrepancyKind.YOUNG})
 
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """One thing that is wrong with one consumer."""
+    """A discrepancy of one consumer."""
 
     kind: DiscrepancyKind
     uuid: str
     project: str | None
     #: A sentence.
     reason: str
-    #: The command that mends it; empty if nothing has to be done.
+    #: The command that fixes it; empty if nothing has to be done.
     hint: str
-    #: None if it holds nothing.
+    #: None if the consumer holds nothing.
     consumer: AgedHolder | None = None
 
 
 @dataclass(slots=True)
 class Review:
-    """All that was found."""
+    """The result of a comparison."""
 
-    found: list[Discrepancy] = field(default_factory=list)
-    #: How many consumers were compared, by their type.
+    discrepancies: list[Discrepancy] = field(default_factory=list)
+    #: Consumers compared, by type.
     compared: Counter[str] = field(default_factory=Counter)
-    #: How many were not, by their type.
+    #: Consumers not compared, by type.
     left_out: Counter[str] = field(default_factory=Counter)
-    #: How many are named by a file, and hold nothing.
+    #: Consumers named in a file that hold nothing.
     named_only: int = 0
-    #: How many servers were changed meanwhile, so that they are not judged.
+    #: Servers left out because they have changed since they were read.
     changed: int = 0
-    #: How many may be migrations of a cell of nova that did not answer, so that they are not judged.
+    #: Consumers left out because they may be migrations in a cell of nova that does not respond.
     doubtful: int = 0
 
     def of(self, kind: DiscrepancyKind) -> list[Discrepancy]:
-        """Return what was found of one kind."""
-        return [one for one in self.found if one.kind is kind]
+        """Return the discrepancies of one kind."""
+        return [discrepancy for discrepancy in self.discrepancies if discrepancy.kind is kind]
 
     @property
     def needs_work(self) -> bool:
-        """Whether there is anything to mend."""
-        return self.doubtful > 0 or any(one.kind not in HARMLESS for one in self.found)
+        """Whether there is anything to fix."""
+        return self.doubtful > 0 or any(discrepancy.kind not in HARMLESS for discrepancy in self.discrepancies)
 
 
 def compare(
-    consumers: Iterable[AgedHolder], expected: Expected, bound: datetime.timedelta, project: str | None = None
+    consumers: Iterable[AgedHolder], expected: Expected, age_limit: datetime.timedelta, project: str | None = None
 ) -> Review:
-    """Compare all consumers with those that should exist.
+    """Compare all consumers with the consumers that should exist.
 
     Args:
-        consumers: All of them, read after ``expected``.
-        expected: Those that should exist.
-        bound: Orphans younger than this are not reported as such: a server is claimed before nova shows it.
-        project: Report on consumers of this project only.
+        consumers: All consumers, read after ``expected``.
+        expected: The consumers that should exist.
+        age_limit: The age from which an unknown consumer is an orphan: a server is claimed before nova shows it.
+        project: A project to restrict the report to.
     """
     review, seen, known_types = Review(), set(), set()
     for consumer in consumers:
@@ -106,74 +106,80 @@ def compare(
         review.compared[holder.consumer_type] += 1
         if server := expected.servers.get(uuid):
             if not (server.in_motion or uuid in expected.migrating):
-                review.found += _judged(consumer, server)
+                review.discrepancies += _compare_with_nova(consumer, server)
         elif not is_known:
-            review.found.append(_unknown(consumer, bound))
-    if expected.types is None and known_types:  # a list that names none of all consumers is another one
+            review.discrepancies.append(_unknown(consumer, age_limit))
+    if expected.types is None and known_types:  # if a list names no consumer at all, all types are compared
         _leave_out_types(review, review.compared.keys() - known_types)
-    review.found += _missing(expected, seen, project)
+    review.discrepancies += _missing(expected, seen, project)
     review.named_only = len(expected.named - seen)
     return review
 
 
 def _leave_out_types(review: Review, types: Collection[str]) -> None:
-    """Take away what was found of types that are not compared after all: a list that names none is not about them."""
+    """Drop the discrepancies of types without a known consumer: the list is not about these types."""
     for name in types:
         review.left_out[name] += review.compared.pop(name)
-    review.found = [
-        one for one in review.found if one.consumer is None or one.consumer.holder.consumer_type not in types
+    review.discrepancies = [
+        discrepancy
+        for discrepancy in review.discrepancies
+        if discrepancy.consumer is None or discrepancy.consumer.holder.consumer_type not in types
     ]
 
 
 def confirm(review: Review, exists: Callable[[str], bool]) -> None:
-    """Take away the orphans that are servers after all.
+    """Drop the orphans that are servers after all.
 
     Args:
-        review: What was found.
-        exists: Whether there is a server of this uuid: pages leave some out, such as deleted ones that can be restored.
+        review: The result of ``compare``.
+        exists: Whether nova has a server with this uuid; its list omits some, such as deleted servers that can be
+            restored.
     """
-    review.found = [one for one in review.found if one.kind is not DiscrepancyKind.ORPHAN or not exists(one.uuid)]
+    review.discrepancies = [
+        discrepancy
+        for discrepancy in review.discrepancies
+        if discrepancy.kind is not DiscrepancyKind.ORPHAN or not exists(discrepancy.uuid)
+    ]
 
 
 def leave_out_changed(review: Review, expected: Expected, changed: Collection[str]) -> None:
-    """Take away what was found of servers that have changed since they were read.
+    """Drop the discrepancies of servers that have changed since they were read.
 
     Args:
-        review: What was found.
-        expected: What it was compared with.
-        changed: The uuids of the servers that have changed since.
+        review: The result of ``compare``.
+        expected: The consumers that it was compared with.
+        changed: The uuids of the changed servers.
     """
-    about_servers = {one.uuid for one in review.found if (canonical(one.uuid) or one.uuid) in expected.servers}
-    moved = {uuid for uuid in about_servers if (canonical(uuid) or uuid) in changed}
-    review.changed = len(moved)
-    review.found = [one for one in review.found if one.uuid not in moved]
+    uuids = {discrepancy.uuid: canonical(discrepancy.uuid) or discrepancy.uuid for discrepancy in review.discrepancies}
+    outdated = {uuid for uuid, spelled in uuids.items() if spelled in expected.servers and spelled in changed}
+    review.changed = len(outdated)
+    review.discrepancies = [each for each in review.discrepancies if each.uuid not in outdated]
 
 
 def hold_back_migrations(review: Review) -> None:
-    """Take away the orphans that may be migrations of a part of nova that did not answer."""
-    doubtful = [
-        one
-        for one in review.of(DiscrepancyKind.ORPHAN)
-        if one.consumer is None or one.consumer.holder.consumer_type != INSTANCE
-    ]
+    """Drop the orphans that may be migrations in a cell of nova that does not respond."""
+    doubtful = {
+        orphan.uuid
+        for orphan in review.of(DiscrepancyKind.ORPHAN)
+        if orphan.consumer is None or orphan.consumer.holder.consumer_type != INSTANCE
+    }
     review.doubtful = len(doubtful)
-    uuids = {one.uuid for one in doubtful}
-    review.found = [one for one in review.found if one.uuid not in uuids]
+    review.discrepancies = [each for each in review.discrepancies if each.uuid not in doubtful]
 
 
-def _unknown(consumer: AgedHolder, bound: datetime.timedelta) -> Discrepancy:
+def _unknown(consumer: AgedHolder, age_limit: datetime.timedelta) -> Discrepancy:
     holder = consumer.holder
-    if consumer.is_older_than(bound):
+    if consumer.is_older_than(age_limit):
         hint = f"placement-manage consumers --release, or openstack resource provider allocation delete {holder.uuid}"
-        return Discrepancy(DiscrepancyKind.ORPHAN, holder.uuid, holder.project, "nobody knows it", hint, consumer)
-    reason = "nobody knows it yet" if consumer.age is not None else "nobody knows it, and its age is unknown"
+        return Discrepancy(DiscrepancyKind.ORPHAN, holder.uuid, holder.project, "unknown", hint, consumer)
+    reason = "unknown so far" if consumer.age is not None else "unknown, and so is its age"
     return Discrepancy(DiscrepancyKind.YOUNG, holder.uuid, holder.project, reason, "", consumer)
 
 
-def _judged(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
-    """Yield what is wrong with the consumer of a server at rest."""
+def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
+    """Yield the discrepancies of a server that is not being changed."""
 
-    def found(kind: DiscrepancyKind, reason: str, hint: str) -> Discrepancy:
+    def discrepancy(kind: DiscrepancyKind, reason: str, hint: str) -> Discrepancy:
         return Discrepancy(kind, consumer.holder.uuid, consumer.holder.project, reason, hint, consumer)
 
     uuid, trees = consumer.holder.uuid, [*consumer.hosts.values()]
@@ -182,22 +188,23 @@ def _judged(consumer: AgedHolder, server: NovaServer) -> Iterator[Discrepancy]:
     if server.host is None:
         if any(consumer.amounts.values()):
             hint = f"openstack resource provider allocation delete {uuid}"
-            yield found(DiscrepancyKind.NO_HOST, f"nova has it on no host ({server.status})", hint)
+            yield discrepancy(DiscrepancyKind.NO_HOST, f"nova runs it on no host ({server.status})", hint)
     elif len(trees) > 1:
         on = " and ".join(sorted(_name(tree) for tree in trees))
-        reason = f"holds on {on}; nova has it on {server.host}, and it does not migrate"
-        # What it holds on its own host is kept, if there is any.
+        reason = f"holds resources on {on}; nova runs it on {server.host}, without a migration"
+        # The allocations on its own host are kept, if there are any.
         hint = _unset(consumer, others) if len(others) < len(trees) else heal
-        yield found(DiscrepancyKind.DOUBLE, reason, hint)
+        yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
     elif others or not trees:
         on = _name(others[0]) if others else "no host"
-        yield found(DiscrepancyKind.WRONG_HOST, f"holds on {on}; nova has it on {server.host}", heal)
+        reason = f"holds resources on {on}; nova runs it on {server.host}"
+        yield discrepancy(DiscrepancyKind.WRONG_HOST, reason, heal)
     elif server.demand is not None:
         differences = [*server.demand.differences(consumer.amounts)]
         if differences:
-            texts = (f"{name} {has} instead of {wants}" for name, wants, has in differences)
-            reason = "holds other amounts than its flavor says: " + ", ".join(texts)
-            yield found(DiscrepancyKind.AMOUNTS, reason, heal)
+            texts = (f"{name} {held} instead of {demanded}" for name, demanded, held in differences)
+            reason = "holds amounts that differ from its flavor's: " + ", ".join(texts)
+            yield discrepancy(DiscrepancyKind.AMOUNTS, reason, heal)
 
 
 def _missing(expected: Expected, seen: Collection[str], project: str | None) -> Iterator[Discrepancy]:
@@ -208,7 +215,7 @@ def _missing(expected: Expected, seen: Collection[str], project: str | None) -> 
         if server.uuid in seen or server.in_motion or not demanded or project not in (None, server.project):
             continue
         hint = f"nova-manage placement heal_allocations --instance {server.uuid}"
-        reason = f"holds nothing; nova has it on {server.host} ({server.status})"
+        reason = f"holds nothing; nova runs it on {server.host} ({server.status})"
         yield Discrepancy(DiscrepancyKind.MISSING, server.uuid, server.project, reason, hint)
 
 
@@ -217,7 +224,7 @@ def _name(tree: Tree) -> str:
 
 
 def _unset(consumer: AgedHolder, trees: Collection[Tree]) -> str:
-    """Return the command that takes away what a consumer holds on trees, on each of their providers."""
-    held = (uuid for tree in trees for uuid in consumer.providers_of(tree))
-    options = " ".join(f"--provider {uuid}" for uuid in held)
+    """Return the command that deletes the allocations of a consumer on trees."""
+    providers = (uuid for tree in trees for uuid in consumer.providers_of(tree))
+    options = " ".join(f"--provider {uuid}" for uuid in providers)
     return f"openstack resource provider allocation unset {options} {consumer.holder.uuid}"

@@ -1,4 +1,4 @@
-"""Who should hold something: uuids of a file, and the servers and migrations of nova."""
+"""Consumers that should hold resources: uuids from files, and the servers and migrations of nova."""
 
 from __future__ import annotations
 
@@ -13,63 +13,63 @@ from placement.uuids import canonical
 INSTANCE, MIGRATION, BAREMETAL = "INSTANCE", "MIGRATION", "BAREMETAL"
 _NODE = "OS-EXT-SRV-ATTR:hypervisor_hostname"
 _TASK = "OS-EXT-STS:task_state"
-#: Of a server in a cell that does not answer: nova shows little else of it.
+#: The status of a server in a cell that does not respond; nova omits most of its other fields.
 _UNKNOWN = "UNKNOWN"
 
 
 class InvalidNames(Exception):
-    """A list of consumers that cannot be meant; the text says where and why."""
+    """A list of consumers is invalid; the text says where and why."""
 
 
 def named(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[str]:
-    """Return the uuids that a file names, one in a line; empty lines, and what follows ``#``, are left out.
+    """Return the uuids in a file, one per line; empty lines and comments after ``#`` are skipped.
 
     Args:
-        lines: Of the file.
-        source: Its name, for messages.
-        may_be_empty: Whether it may name none.
+        lines: The lines of the file.
+        source: The name of the file, for messages.
+        may_be_empty: Whether to accept a file without uuids.
 
     Raises:
-        InvalidNames: A line is no uuid; or there is none: most likely the program that should write them has failed,
-            and every consumer would be an orphan.
+        InvalidNames: A line is not a uuid, or the file has none: most likely the command that should write it has
+            failed, and every consumer would be an orphan.
     """
-    found = set()
+    uuids = set()
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
         if not text:
             continue
         consumer = canonical(text.strip('"'))
         if consumer is None:
-            raise InvalidNames(f"{source}:{number}: {text[:60]!r} is no uuid")
-        found.add(consumer)
-    if not found and not may_be_empty:
-        raise InvalidNames(f"{source} names no consumer, so that all would be orphans; --allow-empty if that is so")
-    return found
+            raise InvalidNames(f"{source}:{number}: {text[:60]!r} is not a uuid")
+        uuids.add(consumer)
+    if not uuids and not may_be_empty:
+        raise InvalidNames(f"{source} names no consumers: all would be orphans; --allow-empty accepts that")
+    return uuids
 
 
 @dataclass(frozen=True, slots=True)
 class NovaServer:
-    """What is compared of a server of nova."""
+    """The fields of a server of nova that are compared."""
 
     uuid: str
     status: str
     project: str
     #: The name of the root provider on which it runs; None if it has no host.
     host: str | None
-    #: Whether it is being changed, or nova cannot say more about it, so that only its existence is known.
+    #: Whether it is being changed, or its cell does not respond, so that only its existence is known.
     in_motion: bool
-    #: None if that is not known.
+    #: The amounts it should hold; None if unknown.
     demand: FlavorDemand | None
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> NovaServer:
-        """Return the server of a document of the API; raises KeyError for what is none."""
+        """Return the server of a document of the API; raises KeyError if a field is missing."""
         unknown = cls.is_hidden(document)
         return cls(
             uuid=document["id"],
             status=document["status"],
             project=document["tenant_id"],
-            # Without the rights for this nova leaves it out.
+            # nova omits the field unless the caller is an administrator.
             host=None if unknown else document[_NODE],
             in_motion=unknown or document[_TASK] is not None,
             demand=None
@@ -79,25 +79,25 @@ class NovaServer:
 
     @staticmethod
     def is_hidden(document: Mapping[str, Any]) -> bool:
-        """Whether nova knows nothing of the server, because its cell does not answer."""
+        """Whether nova omits the fields of the server because its cell does not respond."""
         return document.get("status") == _UNKNOWN and _TASK not in document
 
 
 @dataclass(slots=True)
 class Expected:
-    """All that should hold something."""
+    """The consumers that should hold resources."""
 
-    #: Uuids that are only known to exist.
+    #: Uuids of consumers about which nothing else is known.
     named: set[str] = field(default_factory=set)
-    #: By uuid.
+    #: Servers by uuid.
     servers: dict[str, NovaServer] = field(default_factory=dict)
-    #: Uuids of the migrations in progress, which hold what the server had before.
+    #: Uuids of the migrations in progress, which hold the former allocations of their servers.
     migrations: set[str] = field(default_factory=set)
     #: Uuids of the servers that migrate.
     migrating: set[str] = field(default_factory=set)
-    #: The types of consumers that are compared; None for those of which files name some, but those that are left out.
+    #: The consumer types to compare; None for all types of which files name a consumer, except ``types_left_out``.
     types: frozenset[str] | None = None
-    #: Types of which the sources know nothing.
+    #: Consumer types that the sources do not cover.
     types_left_out: frozenset[str] = frozenset()
 
     def judges(self, consumer_type: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the search for orphans adds to the service."""
+"""Declaration of the extension ``orphans``: its command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On which trees what consumers hold is: those of hosts, and providers that are shared by them."""
+"""Trees on which consumers hold resources."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from placement.db.schema.tables import resource_provider_traits, resource_provid
 from placement.db.writes.transaction import Reading
 
 _SHARES = "MISC_SHARES_VIA_AGGREGATE"
-#: Providers in one statement; MariaDB makes a table of a list of a thousand or more.
-_MANY = 999
+#: Providers per statement; from 1,000 values on, MariaDB converts an IN list to a table.
+_BATCH_SIZE = 999
 
 
 class Tree(NamedTuple):
     """The tree of a provider."""
 
-    #: Uuid and name of its root.
+    #: Uuid and name of the root.
     uuid: str
     name: str | None
-    #: Whether the provider is one that trees share.
+    #: Whether the provider is a sharing provider.
     is_shared: bool
 
 
 def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:
-    """Return the trees of these providers by uuid, without those that do not exist."""
+    """Return the trees of the existing providers among these, by uuid."""
     return {
-        # A provider of an older database may have no root yet.
+        # A provider in an older database may have no root.
         row.uuid: Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))
-        for row in batches.rows(db, _TREES, "uuids", sorted(providers), _MANY)
+        for row in batches.rows(db, _TREES, "uuids", sorted(providers), _BATCH_SIZE)
     }
 
 

@@ -1,4 +1,4 @@
-"""Servers and migrations of a running nova, read by openstacksdk."""
+"""Servers and migrations of a running nova, read through openstacksdk."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from placement import package
 from placement.extensions.baremetal.ironic import Unreadable
 from placement.extensions.orphans.expected import Expected, NovaServer
 
-#: The version of nova's API of every request, of 2019: servers have their flavors (2.47), migrations their uuids
-#: (2.59), and servers in a cell that does not answer are shown, too (2.69).
+#: The microversion of nova, from 2019: servers include their flavors (2.47), migrations their uuids (2.59), and servers
+#: in a cell that does not respond are listed (2.69).
 VERSION = "2.69"
-#: The states of a migration that may still hold something.  They are asked for in the order in which a migration has
-#: them, so that none is missed which moves on meanwhile.
+#: The states of a migration that may hold resources.  They are requested in the order in which a migration passes
+#: through them, so that a migration that proceeds meanwhile is not missed.
 IN_PROGRESS = (
     *("accepted", "queued", "preparing", "pre-migrating", "running", "running (post-copy)"),
     *("migrating", "post-migrating", "finished", "confirming", "reverting"),
 )
-#: The states of a server that a migration in progress belongs to.
+#: The states of a server with a migration in progress.
 MOVING = frozenset({"RESIZE", "VERIFY_RESIZE", "REVERT_RESIZE", "MIGRATING"})
-#: Until nova-compute starts again on the host that was left, an evacuated server holds on both.
+#: An evacuated server holds resources on both hosts until nova-compute restarts on the old one.
 EVACUATED: Mapping[str, str] = {"migration_type": "evacuation", "status": "done"}
-#: The clocks of nova's hosts may differ by so much.
+#: The largest difference between the clocks of nova's hosts.
 _MARGIN = datetime.timedelta(minutes=5)
 
 
 class Nova:
-    """A running nova."""
+    """A client of a running nova."""
 
     def __init__(self, cloud: str) -> None:
         """Connect to a cloud of ``clouds.yaml``.
 
         Raises:
-            Unreadable: openstacksdk is missing, or there is no such cloud.
+            Unreadable: openstacksdk is missing, or the cloud is unknown.
         """
         try:
             import openstack
@@ -46,9 +46,9 @@ class Nova:
         self._cloud = cloud
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._raise_for: Callable[[Any], None] = exceptions.raise_from_response
-        #: The time of nova's clock at the first request.
+        #: The time of the first request, by nova's clock.
         self._began: datetime.datetime | None = None
-        #: Whether a server in a cell that does not answer was seen.
+        #: Whether a listed server is in a cell that does not respond.
         self._is_partial = False
         try:
             self._compute = openstack.connect(cloud=cloud, app_name="placement-manage").compute
@@ -56,16 +56,16 @@ class Nova:
             raise Unreadable(f"{cloud}: {error}") from error
 
     def read(self, expected: Expected, advance: Callable[[int], object]) -> None:
-        """Add all servers, and the migrations in progress.
+        """Add all servers and the migrations in progress.
 
-        Migrations come first: one that begins after that changes its server, which ``changed`` tells.
+        Migrations are read first: a migration that begins later changes its server, which ``changed`` then returns.
 
         Args:
-            expected: Takes them.
+            expected: Receives the servers and migrations.
             advance: Called with 1 for each server.
 
         Raises:
-            Unreadable: Not all could be read.
+            Unreadable: Not everything could be read.
         """
         for query in (*({"status": status} for status in IN_PROGRESS), EVACUATED):
             expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
@@ -74,41 +74,41 @@ class Nova:
                 server = NovaServer.of(document)
             except (KeyError, TypeError, ValueError) as error:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else error
-                raise self._unreadable(f"a server is not shown as to an administrator: {reason}") from error
+                raise self._unreadable(f"a server lacks fields that an administrator sees: {reason}") from error
             expected.servers[server.uuid] = server
             self._is_partial |= NovaServer.is_hidden(document)
             advance(1)
 
     def exists(self, uuid: str) -> bool:
-        """Whether there is a server of this uuid, also a deleted one that can be restored; raises Unreadable.
+        """Whether nova has a server with this uuid, even a deleted one that can be restored; raises Unreadable.
 
-        It may be in a cell that does not answer, which ``is_partial`` tells then.
+        If it is in a cell that does not respond, ``is_partial`` returns True from then on.
         """
         path = f"/servers/{uuid}"
         reply = self._send(path, {})
         if reply.status_code == 404:
-            # Only nova itself says this; a proxy in front of it has other words.
+            # A proxy in front of nova returns a 404 without this key.
             if "itemNotFound" not in self._document(reply, path):
-                raise self._unreadable(f"{path}: 404, and not of nova")
+                raise self._unreadable(f"{path}: a 404 that is not from nova")
             return False
         self._check(reply)
         self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
         return True
 
     def is_partial(self, expected: Expected, changed: Collection[str]) -> bool:
-        """Whether a cell did not answer, so that migrations are missing, which no reply tells.
+        """Whether a cell did not respond, so that migrations may be missing.
 
-        It is known by servers that nova knows nothing of, and by servers that migrate without a migration.
+        nova does not report that.  The signs are servers without fields, and servers that migrate without a migration.
 
         Args:
-            expected: What was read.
-            changed: Servers that have changed meanwhile: their migrations may have begun or ended.
+            expected: The servers and migrations read.
+            changed: Servers that have changed meanwhile, whose migrations may have begun or ended.
         """
         moving = {server.uuid for server in expected.servers.values() if server.status in MOVING}
         return self._is_partial or not moving - expected.migrating <= {*changed}
 
     def changed(self) -> set[str]:
-        """Return the uuids of the servers that have changed or ended since the first request; raises Unreadable."""
+        """Return the uuids of the servers changed or deleted since the first request; raises Unreadable."""
         since = (self._began or datetime.datetime.now(datetime.UTC)) - _MARGIN
         query = {"all_tenants": "1", "changes-since": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
         return {document["id"] for document in self._pages("/servers/detail", "servers", "id", query)}
@@ -121,14 +121,14 @@ class Nova:
             page = self._document(reply, path)
             documents = page.get(key)
             if not isinstance(documents, list) or not all(
-                isinstance(one, dict) and one.get(ident) for one in documents
+                isinstance(document, dict) and document.get(ident) for document in documents
             ):
-                raise self._unreadable(f"{path} does not answer as nova does")
+                raise self._unreadable(f"{path} did not return a document of nova")
             yield from documents
             if not any(link.get("rel") == "next" for link in page.get(f"{key}_links", ())):
                 return
             if not documents or documents[-1][ident] == marker:
-                raise self._unreadable(f"{path} has a next page that does not go on")
+                raise self._unreadable(f"{path} links to a next page that repeats the last one")
             marker = documents[-1][ident]
 
     def _send(self, path: str, query: Mapping[str, str]) -> Any:
@@ -153,7 +153,7 @@ class Nova:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise self._unreadable(f"{path} does not answer as nova does")
+            raise self._unreadable(f"{path} did not return a document of nova")
         return document
 
     def _unreadable(self, reason: object) -> Unreadable:

@@ -1,4 +1,4 @@
-"""Orphans are given back: what of them may be, what that makes free, and the transactions that do it."""
+"""Release of orphans: the limits, the amounts freed, and the transactions."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from placement.extensions.orphans.comparison import DiscrepancyKind, Review
 from placement.extensions.orphans.consumers import AgedHolder
 from placement.objects.claims import release
 
-#: Of so many of the consumers that were compared, at most, nobody may know: more are a sign of a wrong list.
+#: The largest share of orphans among all consumers, and among those of one type; more are a sign of an incomplete list.
 LARGEST_SHARE = 0.5
-#: The same of those of one type, which may be few beside others; so many of them are no sign of anything.
-_FEW = 10
+#: Orphans of one type that are never suspicious.
+_FEW_OF_TYPE = 10
 
 
 @dataclass(slots=True)
 class FreedAmounts:
-    """What the release of consumers makes free."""
+    """The amounts that a release of consumers frees."""
 
     #: Consumers by type and project.
     consumers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    #: By class.
+    #: Amounts by class.
     amounts: Counter[str] = field(default_factory=Counter)
-    #: Consumers by the provider on which they hold something.
+    #: Consumers by the provider on which they hold resources.
     providers: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, consumers: Iterable[AgedHolder]) -> FreedAmounts:
-        """Return what these consumers hold."""
+        """Return the amounts that these consumers hold."""
         freed = cls()
         for consumer in consumers:
             holder = consumer.holder
@@ -41,19 +41,19 @@ class FreedAmounts:
 
 
 def orphans(review: Review) -> list[AgedHolder]:
-    """Return the consumers that nobody knows."""
-    return [one.consumer for one in review.of(DiscrepancyKind.ORPHAN) if one.consumer is not None]
+    """Return the consumers unknown to all sources."""
+    return [orphan.consumer for orphan in review.of(DiscrepancyKind.ORPHAN) if orphan.consumer is not None]
 
 
-def is_most(review: Review, chosen: Sequence[AgedHolder]) -> bool:
-    """Whether these are so many of all consumers that the list is more likely wrong than the consumers."""
-    of_types = Counter(one.holder.consumer_type for one in chosen)
+def is_suspicious(review: Review, chosen: Sequence[AgedHolder]) -> bool:
+    """Whether the share of these orphans is so large that the list is more likely wrong than the consumers."""
+    numbers = Counter(consumer.holder.consumer_type for consumer in chosen)
     return len(chosen) > LARGEST_SHARE * review.compared.total() or any(
-        number > max(LARGEST_SHARE * review.compared[kind], _FEW) for kind, number in of_types.items()
+        number > max(LARGEST_SHARE * review.compared[name], _FEW_OF_TYPE) for name, number in numbers.items()
     )
 
 
-def give_back(
+def release_orphans(
     database: Database,
     consumers: Sequence[AgedHolder],
     released: list[str],
@@ -62,17 +62,17 @@ def give_back(
 ) -> None:
     """Release consumers, in transactions of bounded size.
 
-    A consumer that was changed since it was read keeps what it holds: somebody knows it.
+    A consumer that has changed since it was read is kept: a client still uses it.
 
     Args:
-        database: Where they are.
-        consumers: As they were read.
-        released: Takes the uuids of those that were released, after each transaction.
-        tried: Takes the uuids of those that the transaction was about.
+        database: The database with the consumers.
+        consumers: The consumers, in the state in which they were read.
+        released: Receives the uuids of the released consumers after each transaction.
+        tried: Receives the uuids of all consumers of each transaction.
         advance: Called with the number of consumers after each transaction.
     """
     for start in range(0, len(consumers), release.BATCH):
         batch = consumers[start : start + release.BATCH]
-        released += database.write(lambda db: release.release_unchanged(db, [one.holder for one in batch]))  # noqa: B023
-        tried.update(one.holder.uuid for one in batch)
+        released += database.write(lambda db: release.release_unchanged(db, [each.holder for each in batch]))  # noqa: B023
+        tried.update(consumer.holder.uuid for consumer in batch)
         advance(len(batch))

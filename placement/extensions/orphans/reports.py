@@ -1,4 +1,4 @@
-"""Consumers, what is wrong with them, and what became of a release, as text, JSON and comma-separated values."""
+"""Reports on consumers, discrepancies and releases, as text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from placement.extensions.orphans.consumers import AgedHolder
 from placement.extensions.orphans.releasing import FreedAmounts
 from placement.schemas.dates import date
 
-#: Columns that consumers have in every comma-separated form.
+#: Columns of a consumer in every CSV report.
 _COLUMNS = ("type", "project", "user", "created_at", "updated_at", "expires_at")
 _LINE = "{:<36}  {:<12}  {:<32}  {:<32}  {:>5}  {}"
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
-#: Rows that a table of a summary has at most.
-_MOST = 20
+#: Rows of a summary table.
+_MAX_ROWS = 20
 
 
 @dataclass(slots=True)
 class Release:
-    """A release, and what has become of it so far."""
+    """A release and its outcome so far."""
 
     chosen: Sequence[AgedHolder]
     #: Orphans that may be migrations in progress.
     held_back: Sequence[AgedHolder]
-    #: Whether there are more of them than there should be.
+    #: Whether the release is refused because its share of all consumers is too large.
     too_many: bool
     review: Review
     dry_run: bool
-    #: Uuids.
+    #: Uuids of the released consumers.
     released: list[str] = field(default_factory=list)
-    #: Those that a transaction was about: released, or kept because they have changed.
+    #: Uuids of the consumers of finished transactions: released, or kept because they have changed.
     tried: set[str] = field(default_factory=set)
 
 
@@ -46,44 +46,44 @@ class Release:
 
 
 def print_consumers(consumers: Iterable[AgedHolder], form: str) -> None:
-    """Print consumers, each as soon as it was read."""
+    """Print consumers, each as soon as it is read."""
     if form == "csv":
         write_row = _csv_writer()
         write_row(("consumer", *_COLUMNS, "provider", "provider_name", "resource_class", "used"))
-        for one in consumers:
-            facts = _facts(one)
-            for held in one.holder.held.values():
+        for consumer in consumers:
+            fields = _fields(consumer)
+            for held in consumer.holder.held.values():
                 for name, amount in held.resources.items():
-                    start = (one.holder.uuid, *(facts[column] for column in _COLUMNS))
+                    start = (consumer.holder.uuid, *(fields[column] for column in _COLUMNS))
                     write_row((*start, held.provider, held.name, name, amount))
     elif form == "json":
         print('{"consumers": [', end="")
-        for number, one in enumerate(consumers):
-            print(",\n" if number else "\n", json.dumps(_document(one)), sep="", end="")
+        for number, consumer in enumerate(consumers):
+            print(",\n" if number else "\n", json.dumps(_document(consumer)), sep="", end="")
         print("\n]}")
     else:
         print(_LINE.format("consumer", "type", "project", "user", "age", "holds"))
         number = 0
-        for one in consumers:
-            holder = one.holder
-            cells = (holder.uuid, holder.consumer_type, holder.project, holder.user, shown_age(one.age), shown(one))
+        for consumer in consumers:
+            holder, age = consumer.holder, age_text(consumer.age)
+            cells = (holder.uuid, holder.consumer_type, holder.project, holder.user, age, allocations_text(consumer))
             print(_LINE.format(*(plain("-" if cell is None else cell) for cell in cells)))
             number += 1
         print(f"{number:,} consumers")
 
 
-def shown(consumer: AgedHolder) -> str:
-    """Return what a consumer holds, in a line."""
+def allocations_text(consumer: AgedHolder) -> str:
+    """Return the allocations of a consumer in one line."""
     return "; ".join(
         f"{held.name or held.provider}: " + ", ".join(f"{amount} {name}" for name, amount in held.resources.items())
         for held in consumer.holder.held.values()
     )
 
 
-def shown_age(age: datetime.timedelta | None) -> str:
+def age_text(age: datetime.timedelta | None) -> str:
     """Return an age in its largest unit.
 
-    >>> shown_age(datetime.timedelta(hours=49))
+    >>> age_text(datetime.timedelta(hours=49))
     '2d'
     """
     if age is None:
@@ -95,7 +95,7 @@ def shown_age(age: datetime.timedelta | None) -> str:
     return f"{seconds // _MINUTE}m"
 
 
-def _facts(consumer: AgedHolder) -> dict[str, str | None]:
+def _fields(consumer: AgedHolder) -> dict[str, str | None]:
     holder = consumer.holder
     return {
         "type": holder.consumer_type,
@@ -111,9 +111,9 @@ def _document(consumer: AgedHolder) -> dict[str, Any]:
     held = consumer.holder.held.values()
     return {
         "consumer": consumer.holder.uuid,
-        **_facts(consumer),
+        **_fields(consumer),
         "age_seconds": None if consumer.age is None else int(consumer.age.total_seconds()),
-        "allocations": {one.provider: {"name": one.name, "resources": one.resources} for one in held},
+        "allocations": {each.provider: {"name": each.name, "resources": each.resources} for each in held},
     }
 
 
@@ -124,58 +124,58 @@ def _csv_writer() -> Callable[[Iterable[object]], object]:
 
 
 def _csv_cell(cell: object) -> str:
-    """Return a text that controls no terminal and is no formula of a spreadsheet: names are what clients like."""
+    """Return a text without control characters and spreadsheet formulas, since clients choose the names."""
     text = plain(cell)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
-# --- what was found --------------------------------------------------------------------------------------------------
+# --- discrepancies ---------------------------------------------------------------------------------------------------
 
 
 def print_review(review: Review, form: str) -> None:
-    """Print what was found, and how much of each kind."""
+    """Print the discrepancies and their number by kind."""
     if form == "json":
         print(json.dumps(_review_document(review), indent=1))
         return
     if form == "csv":
         _print_rows(review)
         return
-    for one in review.found:
-        print(_line(one))
-        if one.hint and one.kind is not DiscrepancyKind.ORPHAN:
-            print(f"    mend: {plain(one.hint)}")
+    for discrepancy in review.discrepancies:
+        print(_line(discrepancy))
+        if discrepancy.hint and discrepancy.kind is not DiscrepancyKind.ORPHAN:
+            print(f"    fix: {plain(discrepancy.hint)}")
     print(framed(("Consumers", "Number"), *_numbers(review).items()))
     if review.left_out:
-        kinds = ", ".join(f"{number:,} {plain(name)}" for name, number in sorted(review.left_out.items()))
-        print(f"Not compared, because of their type: {kinds}.  --type names those that are.")
+        types = ", ".join(f"{number:,} {plain(name)}" for name, number in sorted(review.left_out.items()))
+        print(f"Not compared, because of their type: {types}.  Choose types with --type.")
     if review.doubtful:
         print(
-            f"{review.doubtful:,} consumers that nova does not know are no orphans: a cell of nova does not answer, "
-            "and they may be migrations there."
+            f"{review.doubtful:,} consumers unknown to nova are not counted as orphans: a cell of nova does not "
+            "respond, and they may be migrations there."
         )
 
 
-def _line(one: Discrepancy) -> str:
-    consumer = one.consumer
-    facts = [f"project {one.project}"]
+def _line(discrepancy: Discrepancy) -> str:
+    consumer = discrepancy.consumer
+    facts = [f"project {discrepancy.project}"]
     if consumer is not None:
-        facts = [consumer.holder.consumer_type, *facts, f"age {shown_age(consumer.age)}"]
-    holds = f"; holds {shown(consumer)}" if consumer is not None else ""
-    return plain(f"{one.kind} {one.uuid} ({', '.join(facts)}): {one.reason}{holds}")
+        facts = [consumer.holder.consumer_type, *facts, f"age {age_text(consumer.age)}"]
+    holds = f"; holds {allocations_text(consumer)}" if consumer is not None else ""
+    return plain(f"{discrepancy.kind} {discrepancy.uuid} ({', '.join(facts)}): {discrepancy.reason}{holds}")
 
 
 def _numbers(review: Review) -> Mapping[str, int]:
     return {
         "compared": review.compared.total(),
         "orphans": len(review.of(DiscrepancyKind.ORPHAN)),
-        "unknown, but young": len(review.of(DiscrepancyKind.YOUNG)),
+        "unknown but young": len(review.of(DiscrepancyKind.YOUNG)),
         "on several hosts": len(review.of(DiscrepancyKind.DOUBLE)),
         "on another host": len(review.of(DiscrepancyKind.WRONG_HOST)),
         "on no host": len(review.of(DiscrepancyKind.NO_HOST)),
-        "of other amounts": len(review.of(DiscrepancyKind.AMOUNTS)),
+        "wrong amounts": len(review.of(DiscrepancyKind.AMOUNTS)),
         "missing": len(review.of(DiscrepancyKind.MISSING)),
         "changed meanwhile": review.changed,
-        "named, hold nothing": review.named_only,
+        "named but idle": review.named_only,
     }
 
 
@@ -191,14 +191,14 @@ def _review_document(review: Review) -> dict[str, Any]:
         },
         "found": [
             {
-                "kind": one.kind.value,
-                "consumer": one.uuid,
-                "project": one.project,
-                "reason": one.reason,
-                "hint": one.hint,
-                **({} if one.consumer is None else _document(one.consumer)),
+                "kind": discrepancy.kind.value,
+                "consumer": discrepancy.uuid,
+                "project": discrepancy.project,
+                "reason": discrepancy.reason,
+                "hint": discrepancy.hint,
+                **({} if discrepancy.consumer is None else _document(discrepancy.consumer)),
             }
-            for one in review.found
+            for discrepancy in review.discrepancies
         ],
     }
 
@@ -206,10 +206,10 @@ def _review_document(review: Review) -> dict[str, Any]:
 def _print_rows(review: Review) -> None:
     write_row = _csv_writer()
     write_row(("kind", "consumer", *_COLUMNS, "holds", "reason", "hint"))
-    for one in review.found:
-        facts = {"project": one.project} if one.consumer is None else _facts(one.consumer)
-        holds = "" if one.consumer is None else shown(one.consumer)
-        write_row((one.kind.value, one.uuid, *map(facts.get, _COLUMNS), holds, one.reason, one.hint))
+    for each in review.discrepancies:
+        fields = {"project": each.project} if each.consumer is None else _fields(each.consumer)
+        holds = "" if each.consumer is None else allocations_text(each.consumer)
+        write_row((each.kind.value, each.uuid, *map(fields.get, _COLUMNS), holds, each.reason, each.hint))
 
 
 # --- releases --------------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def _print_rows(review: Review) -> None:
 
 @contextlib.contextmanager
 def printed(release: Release, form: str) -> Iterator[None]:
-    """Print what a release is about before it begins, and what has become of it at its end, also after a failure."""
+    """Print the plan of a release before it begins, and its outcome at the end, even after a failure."""
     freed = FreedAmounts.of(release.chosen)
     if form != "json":
         print_review(release.review, form)
@@ -238,27 +238,27 @@ def printed(release: Release, form: str) -> Iterator[None]:
 
 def _print_freed(release: Release, freed: FreedAmounts) -> None:
     kinds = [(plain(kind), plain(project), number) for (kind, project), number in freed.consumers.most_common()]
-    print(framed(("Type", "Project", "Consumers"), *_few(kinds, 3)))
-    print(framed(("Class", "Amount"), *_few([*freed.amounts.most_common()], 2)))
+    print(framed(("Type", "Project", "Consumers"), *_first_rows(kinds, 3)))
+    print(framed(("Class", "Amount"), *_first_rows([*freed.amounts.most_common()], 2)))
     providers = [(plain(name), number) for name, number in freed.providers.most_common()]
-    print(framed(("Provider", "Consumers"), *_few(providers, 2)))
+    print(framed(("Provider", "Consumers"), *_first_rows(providers, 2)))
     if release.held_back:
         print(
-            f"{len(release.held_back):,} orphans of unknown type stay: they may be migrations in progress, which only "
-            "nova knows (--nova); --type unknown releases them all the same."
+            f"{len(release.held_back):,} orphans of unknown type are kept: they may be migrations in progress, which "
+            "only nova knows (--nova); --type unknown releases them anyway."
         )
 
 
-def _few(rows: list[tuple[Any, ...]], columns: int) -> list[tuple[Any, ...]]:
-    """Return the first rows, and one that counts the others."""
-    if len(rows) <= _MOST:
+def _first_rows(rows: list[tuple[Any, ...]], columns: int) -> list[tuple[Any, ...]]:
+    """Return the first rows, and a row with the number of the others."""
+    if len(rows) <= _MAX_ROWS:
         return rows
-    return [*rows[:_MOST], (f"and {len(rows) - _MOST:,} more", *[""] * (columns - 1))]
+    return [*rows[:_MAX_ROWS], (f"and {len(rows) - _MAX_ROWS:,} more", *[""] * (columns - 1))]
 
 
 def _print_outcome(release: Release) -> None:
     if release.too_many:
-        return  # which a line on stderr says
+        return  # the command reports the refusal on stderr
     if release.dry_run:
         print(f"Dry run: nothing was released.  --yes releases {len(release.chosen):,} consumers.")
         return
@@ -266,24 +266,24 @@ def _print_outcome(release: Release) -> None:
     for uuid in _kept(release):
         print(f"kept {uuid}: it has changed or ended since it was read")
     if not_reached := _not_reached(release):
-        print(f"{len(not_reached):,} consumers were not reached: the command ended before.")
+        print(f"{len(not_reached):,} consumers were not reached: the command ended early.")
 
 
 def _kept(release: Release) -> list[str]:
     kept = release.tried.difference(release.released)
-    return [one.holder.uuid for one in release.chosen if one.holder.uuid in kept]
+    return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid in kept]
 
 
 def _not_reached(release: Release) -> list[str]:
-    return [one.holder.uuid for one in release.chosen if one.holder.uuid not in release.tried]
+    return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid not in release.tried]
 
 
 def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
     return {
         "dry_run": release.dry_run,
         "refused": release.too_many,
-        "consumers": [one.holder.uuid for one in release.chosen],
-        "held_back": [one.holder.uuid for one in release.held_back],
+        "consumers": [consumer.holder.uuid for consumer in release.chosen],
+        "held_back": [consumer.holder.uuid for consumer in release.held_back],
         "by_type_and_project": [
             {"type": kind, "project": project, "consumers": number}
             for (kind, project), number in freed.consumers.most_common()

@@ -1,21 +1,21 @@
-"""placement-ask: questions of operators and claims, in a terminal, without the client of OpenStack (docs: ask).
+"""``placement-ask``, a command-line client of the v1 API for operators (docs: ask).
 
-    main                                       the program, and the exit codes of failures
-    commands                                   the command line, and what each command asks
-    answer, watching                           what a command shows, once or again and again
-    query                                      the arguments that a query is made of
-    address                                    where the service is, and who asks
-    client, paging                             requests to the API below /v1
-    failures                                   why there is no answer, in a sentence
-    filters                                    the options of overview and consumers
-    claiming, releasing                        the options of claim, extend and release, and what they send
-    explain, capacity, overview, consumers     the columns, rows and lines that show a document
-    usage, doctor, claims                      those of usage over time, of findings, of what was claimed and released
-    events, event_lines                        what has changed, and what comes
-    openstack                                  commands of ``openstack``, which show the same rows
-    extension                                  what the client adds to the service
-    completion                                 the scripts with which shells complete its words
-    tables, style                              tables as wide as the terminal, colours
+    main                                       the entry point, and the exit codes of failures
+    commands                                   the command line and its commands
+    answer, watching                           the output of a command, once or repeatedly
+    query                                      the arguments of a query for allocation candidates
+    address                                    the URL of the service and the credentials
+    client, paging                             requests to the v1 API
+    failures                                   sentences for requests that failed
+    filters                                    the options of ``overview`` and ``consumers``
+    claiming, releasing                        the options and request bodies of ``claim``, ``extend`` and ``release``
+    explain, capacity, overview, consumers     columns, rows and lines for a document
+    usage, doctor, claims                      the same for the usage history, findings, and claims
+    events, event_lines                        events, past and future
+    openstack                                  commands of ``openstack`` that show the same rows
+    extension                                  the declaration of the extension
+    completion                                 completion scripts for shells
+    tables, style                              tables that fit the terminal, and colours
 
-It needs the standard library alone, but for the scripts of shells, and uses the API below /v1 and no other.
+The package requires only the standard library, except for the completion scripts, and uses only the v1 API.
 """

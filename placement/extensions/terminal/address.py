@@ -1,4 +1,4 @@
-"""Where the service is and who asks: options, the environment, or the service that runs in this directory."""
+"""The URL of the service and the credentials: from options, the environment, or the service run in this directory."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from urllib.parse import urlsplit
 
 from placement.package import ADDRESS_FILE
 
-#: Seconds that the service may be silent.
+#: Seconds to wait for the service.
 _TIMEOUT = 60
 
 
 class UsageError(Exception):
-    """The arguments or the environment are wrong; the text says what."""
+    """The arguments or the environment are invalid; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """The URL of a service, and how to talk to it.
+    """The URL of a service, and the settings of connections to it.
 
     Attributes:
-        headers: Those that authenticate the caller; empty for a caller without credentials.
-        cacert: A file with the certificates to trust; None for those of the system.
-        verified: Whether the certificate of the service is verified.
-        timeout: Seconds that the service may be silent.
+        headers: The headers that authenticate the caller; empty without credentials.
+        cacert: A file with trusted certificates; None for the system's.
+        verified: Whether to verify the certificate of the service.
+        timeout: Seconds to wait for the service.
     """
 
     url: str
@@ -40,22 +40,22 @@ class ServiceAddress:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where the service is, and who asks."""
+    """Add the options for the URL of the service and the credentials."""
     group = parser.add_argument_group("the service")
     group.add_argument(
-        "--url", metavar="<url>", help=f"default: $OS_ENDPOINT, or the service of make serve ({ADDRESS_FILE})"
+        "--url", metavar="<url>", help=f"default: $OS_ENDPOINT, or the service started by make serve ({ADDRESS_FILE})"
     )
     group.add_argument("--token", metavar="<token>", help="default: $OS_TOKEN; a service with noauth2 needs none")
     group.add_argument(
         "--username",
         metavar="<name>",
-        help="for http_basic; the password is $OS_PASSWORD, or is asked for.  Default: $OS_USERNAME, if $OS_AUTH_TYPE "
+        help="for http_basic; the password is $OS_PASSWORD, or prompted for.  Default: $OS_USERNAME, if $OS_AUTH_TYPE "
         "is http_basic",
     )
     group.add_argument(
         "--cacert",
         metavar="<file>",
-        help="the certificates to trust, in PEM format; default: $OS_CACERT, or those of the system",
+        help="trusted certificates in PEM format; default: $OS_CACERT, or the system's",
     )
     group.add_argument("--insecure", action="store_true", help="do not verify the certificate of the service")
     group.add_argument(
@@ -63,25 +63,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_TIMEOUT,
         metavar="<seconds>",
-        help="how long the service may be silent (default: %(default)s)",
+        help="how long to wait for the service (default: %(default)s)",
     )
 
 
 def find(arguments: argparse.Namespace, environment: Mapping[str, str]) -> ServiceAddress:
-    """Return where to ask.
+    """Return the address of the service.
 
     Args:
-        arguments: Those of ``add_arguments``.
-        environment: The variables of the process.
+        arguments: The arguments of ``add_arguments``.
+        environment: Environment variables.
 
     Raises:
-        UsageError: No service is named, or no password; or what is named cannot be used.
+        UsageError: The URL or the password is missing, or one of the settings is invalid.
     """
     url = arguments.url or environment.get("OS_ENDPOINT") or _of_this_directory()
     if url is None:
         raise UsageError(
-            "No service is named: use --url or $OS_ENDPOINT, or start one in this directory with make serve, "
-            f"which writes its address to {ADDRESS_FILE}."
+            "The URL of the service is missing: use --url or $OS_ENDPOINT, or start a service in this directory with "
+            f"make serve, which writes its URL to {ADDRESS_FILE}."
         )
     _check_url(url)
     return ServiceAddress(
@@ -100,7 +100,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = 0
     if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to a day")
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: use a number of seconds above 0, up to 86400")
     return value
 
 
@@ -112,32 +112,32 @@ def _of_this_directory() -> str | None:
 
 
 def _check_url(url: str) -> None:
-    """Raise UsageError, without what may be a password, if this is no URL of a service."""
+    """Raise UsageError unless this is the URL of a service; messages omit what may be a password."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises ValueError if it is no number of a port
+        _ = parts.port  # raises ValueError for an invalid port
     except ValueError as error:
-        raise UsageError(f"The URL of the service is none: {error}.") from error
+        raise UsageError(f"The URL of the service is invalid: {error}.") from error
     if parts.username is not None:
-        raise UsageError("The URL of the service has a user name: use --username, and $OS_PASSWORD.")
+        raise UsageError("The URL of the service contains a user name: use --username and $OS_PASSWORD instead.")
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"{url} is no URL of a service: it begins with neither http:// nor https://.")
+        raise UsageError(f"{url} is not the URL of a service: it must begin with http:// or https://.")
     if not parts.hostname or parts.query or parts.fragment or not url.isprintable() or " " in url:
-        raise UsageError(f"{url} is no URL of a service: it has to be like https://placement.example.org/placement.")
+        raise UsageError(f"{url} is not the URL of a service: it must be like https://placement.example.org/placement.")
 
 
 def _credentials(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the header that says who asks; empty without credentials."""
+    """Return the header with the credentials; empty without any."""
     username = arguments.username
     if username is None and not arguments.token and environment.get("OS_AUTH_TYPE") == "http_basic":
         username = environment.get("OS_USERNAME")
     if username is not None:
         if arguments.token:
-            raise UsageError("--token does not go with --username.")
+            raise UsageError("--token and --username cannot be combined.")
         return {"Authorization": _basic(username, environment)}
     token = (arguments.token or environment.get("OS_TOKEN") or "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise UsageError("The token has characters that no token has.")
+        raise UsageError("The token contains characters that a token cannot contain.")
     return {"X-Auth-Token": token} if token else {}
 
 

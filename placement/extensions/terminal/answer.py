@@ -1,4 +1,4 @@
-"""What a command answers: its document as JSON, or lines, and the exit code."""
+"""The output of a command: a JSON document or lines, and the exit code."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import Style
 
 PROG = "placement-ask"
-#: Exit codes; the last are those of a program that SIGINT and SIGPIPE end.
+#: Exit codes; the last two are the ones of a process ended by SIGINT or SIGPIPE.
 DONE, REFUSED, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 Document = Mapping[str, Any]
 
 
 class Answer(NamedTuple):
-    """What a command shows.
+    """The output of a command.
 
     Attributes:
-        json: The lines of its document.
+        json: The lines of the JSON document.
         lines: Yields the lines for a person.
         code: The exit code.
     """
@@ -34,20 +34,20 @@ class Answer(NamedTuple):
 
     @classmethod
     def of(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
-        """Return the answer that one document is.
+        """Return the answer for one document.
 
         Args:
-            lines: Yields the lines that show it to a person.
+            lines: Yields the lines that show the document to a person.
         """
         return cls(_pretty(document), partial(lines, document), code)
 
 
 def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
-    """Print an answer; return the exit code.
+    """Print an answer, and return its exit code.
 
     Args:
-        as_json: Whether to print its document.
-        follows: Whether its lines come over time, and each is printed at once.
+        as_json: Whether to print the JSON document.
+        follows: Whether to flush each line, because lines arrive over time.
     """
     for line in answer.json if as_json else answer.lines(Style.of(sys.stdout, os.environ)):
         print(line, flush=follows)

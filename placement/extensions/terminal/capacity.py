@@ -1,4 +1,4 @@
-"""placement-ask capacity: how many times a query could be placed (docs: ask)."""
+"""``placement-ask capacity``: how many times a query could be placed (docs: ask)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ COLUMNS = ("of", "name", "count", "exact", "at_most", "detail")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that a search does not have."""
-    parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting there")
+    """Add the options that only a count has."""
+    parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting at this number")
     parser.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per job, in different trees")
 
 
 def parameters(arguments: argparse.Namespace) -> str:
-    """Return what the options add to a query string."""
-    own = [(name, getattr(arguments, name)) for name in ("until", "count")]
-    return "".join(f"&{name}={value}" for name, value in own if value is not None)
+    """Return the parameters that the options append to a query string."""
+    pairs = [(name, getattr(arguments, name)) for name in ("until", "count")]
+    return "".join(f"&{name}={value}" for name, value in pairs if value is not None)
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show a capacity."""
+    """Yield the lines for the document of a capacity."""
     count = document["count"]
     if count:
         bound = "exactly" if document["exact"] else "at least"
@@ -43,7 +43,7 @@ def lines(document: Document, style: Style) -> Iterator[str]:
 
 
 def rows(document: Document) -> Iterator[tuple[object, ...]]:
-    """Yield the counts: in total, by tree, by aggregate."""
+    """Yield a row for the total, each tree and each aggregate."""
     yield "total", "", document["count"], document["exact"], document["at_most"], document["why"]
     for root in document["roots"]:
         yield "tree", name_of(root["provider"]), root["count"], "", "", _limiting(root["limiting"])
@@ -52,7 +52,7 @@ def rows(document: Document) -> Iterator[tuple[object, ...]]:
 
 
 def fits(document: Document) -> bool:
-    """Whether the query fits once."""
+    """Whether the query fits at least once."""
     return bool(document["count"])
 
 

@@ -1,4 +1,4 @@
-"""placement-ask claim, extend and release: what was claimed where, what was refused and why (docs: ask)."""
+"""Output of ``placement-ask claim``, ``extend`` and ``release`` (docs: ask)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DRY = "Dry run: nothing was written."
 
 
 def results(document: Document) -> list[Document]:
-    """Return the results of a reply to POST /v1/claims, or of that of a dry run."""
-    found: list[Document] = body_of(document)["results"]
-    return found
+    """Return the results in a response to POST /v1/claims, or in the one that a dry run shows."""
+    listed: list[Document] = body_of(document)["results"]
+    return listed
 
 
 def granted(document: Document) -> bool:
@@ -27,59 +27,60 @@ def granted(document: Document) -> bool:
     return all(result["outcome"] != _REFUSED for result in results(document))
 
 
-def rows(found: Sequence[Document], *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each provider that a consumer holds something of, and one for each refusal.
+def rows(claims: Sequence[Document], *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each allocation of a consumer, and a row for each refusal.
 
     Args:
-        everywhere: Whether every row says which consumer it is, and every refusal why, for programs; otherwise the
-            first of a consumer does, and the first for that reason.
+        claims: The results of a request, or documents of claims.
+        everywhere: Whether to repeat the consumer and the reason of a refusal in every row, for processing; otherwise
+            only the first row of each has them.
     """
-    said = {""}
-    for result in found:
-        known: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"))
-        known = (*known, seconds(result.get("expires_at")))
+    shown = {""}
+    for result in claims:
+        head: tuple[object, ...] = (result["consumer"], result.get("outcome", "held"))
+        head = (*head, seconds(result.get("expires_at")))
         why = str(result["error"]["detail"]).strip() if "error" in result else ""
         held = result.get("allocations", {})
         for provider, resources in holdings(held) if held else [(None, None)]:
-            yield *known, provider, resources, why if everywhere or why not in said else ""
-            said.add(why)
+            yield *head, provider, resources, why if everywhere or why not in shown else ""
+            shown.add(why)
             if not everywhere:
-                known = ("",) * len(known)
+                head = ("",) * len(head)
 
 
 def lines(document: Document, style: Style, before: Sequence[Document] = ()) -> Iterator[str]:
-    """Yield the lines that show a reply to POST /v1/claims.
+    """Yield the lines for a response to POST /v1/claims.
 
     Args:
-        document: The reply.
-        style: How they are shown.
-        before: The claims before the request; they have the names of the providers it would release.
+        document: The response.
+        style: The style of the lines.
+        before: The claims before the request, which contain the names of the providers that a move releases.
     """
-    found = results(document)
-    refused = [result for result in found if result["outcome"] == _REFUSED]
+    outcomes = results(document)
+    refused = [result for result in outcomes if result["outcome"] == _REFUSED]
     if "dry_run" in document:
         yield _DRY
-    if len(found) > 1:
-        summary = f"{len(found) - len(refused)} of {len(found)} requests are granted."
+    if len(outcomes) > 1:
+        summary = f"{len(outcomes) - len(refused)} of {len(outcomes)} requests are granted."
         yield style.bad(summary) if refused else style.good(summary)
-    yield from table(COLUMNS, list(rows(found)), style, bad=lambda row: row[1] == _REFUSED)
+    yield from table(COLUMNS, list(rows(outcomes)), style, bad=lambda row: row[1] == _REFUSED)
     yield from _relaxations(refused, style)
-    yield from _room(document.get("room", {}), _names([*before, *found]), style)
+    yield from _room(document.get("room", {}), _names([*before, *outcomes]), style)
 
 
 def claim_lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show the document of one claim."""
+    """Yield the lines for the document of one claim."""
     yield from table(COLUMNS, list(rows([document])), style)
 
 
 def released(document: Document) -> Iterator[tuple[str, str]]:
-    """Yield consumers that held something until now, and those that were named and held nothing."""
+    """Yield a row for each released consumer, and for each named consumer that held nothing."""
     yield from ((uuid, "released") for uuid in document["released"])
     yield from ((uuid, "missing") for uuid in document["missing"])
 
 
 def released_lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show which consumers hold nothing any more."""
+    """Yield the lines for the document of a release."""
     count = len(document["released"])
     subject, verb = ("consumer", "is") if count == 1 else ("consumers", "are")
     if document["dry_run"]:
@@ -92,34 +93,34 @@ def released_lines(document: Document, style: Style) -> Iterator[str]:
 
 
 def body_of(document: Document) -> Document:
-    """Return the document itself; of a dry run, that of the reply which it shows."""
+    """Return the document, or the document that a dry run shows."""
     body: Document = document["dry_run"]["body"] if "dry_run" in document else document
     return body
 
 
 def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
-    """Yield changes of the queries that would be enough."""
-    found = [each for result in refused for each in result.get("explanation", {}).get("relaxations", ())]
-    rows = [(each["text"], f"{each['found']}{'+' if each.get('limited') else ''}", each["query"]) for each in found]
+    """Yield the changes of refused queries that give candidates."""
+    changes = [each for result in refused for each in result.get("explanation", {}).get("relaxations", ())]
+    rows = [(each["text"], f"{each['found']}{'+' if each.get('limited') else ''}", each["query"]) for each in changes]
     if rows:
         yield ""
         yield style.dim("What would help:")
         yield from table(("change", "candidates", "query"), rows, style)
 
 
-def _names(found: Sequence[Document]) -> dict[str, str]:
-    """Return the names of the providers that results mention, by uuid."""
-    allocations = [result.get("allocations", {}) for result in found]
+def _names(claims: Sequence[Document]) -> dict[str, str]:
+    """Return the names of the providers in claims, by uuid."""
+    allocations = [result.get("allocations", {}) for result in claims]
     return {uuid: name for held in allocations for uuid, (name, _) in zip(held, holdings(held), strict=True)}
 
 
 def _room(rooms: Mapping[str, Document], names: Mapping[str, str], style: Style) -> Iterator[str]:
     rows = [
         (names.get(uuid, uuid), resource_class, room["used"], room["capacity"], room["free"])
-        for uuid, of in rooms.items()
-        for resource_class, room in of.items()
+        for uuid, by_class in rooms.items()
+        for resource_class, room in by_class.items()
     ]
     if rows:
         yield ""
-        yield style.dim("The room after it:")
+        yield style.dim("Free capacity afterwards:")
         yield from table(("provider", "class", "used", "capacity", "free"), rows, style)

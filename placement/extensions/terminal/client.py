@@ -1,4 +1,4 @@
-"""Requests to the API below /v1."""
+"""Requests to the v1 API."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from placement.extensions.terminal import failures, paging
 from placement.extensions.terminal.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
-#: Bytes of a reply; the overview of 100,000 hosts has a quarter of this.
-MOST = 2**28
-#: Bytes that are read at once.  A reply states sizes of its own, which are not believed.
-_PIECE = 2**20
-#: Statuses between these say that nothing was done; from the second on the service cannot answer.
+#: Bytes of a response; the overview of 100,000 hosts takes a quarter of this.
+MAX_BYTES = 2**28
+#: Bytes read at once; the sizes that a response states are not trusted.
+_CHUNK = 2**20
+#: The first status of a refusal, and the first one of a failure; a refused request has no effect.
 _REFUSALS, _FAILURES = 300, 500
-#: A field that the document at each path has.
+#: A field that identifies the document at each path.
 _FIELDS = {
     "/explain": "summary",
     "/capacity": "count",
@@ -36,10 +36,10 @@ _FIELDS = {
 
 
 class ServiceError(Exception):
-    """The service does not answer, or refuses.
+    """The service does not respond, or refuses the request.
 
     Attributes:
-        status: That of its reply; 0 without one.
+        status: The HTTP status; 0 without a response.
     """
 
     def __init__(self, text: str, status: int = 0) -> None:
@@ -48,17 +48,17 @@ class ServiceError(Exception):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether there is a reply that says that nothing was done."""
+        """Whether the service refused the request, which had no effect."""
         return _REFUSALS <= self.status < _FAILURES
 
     @property
     def is_away(self) -> bool:
-        """Whether there is no reply, or one of a service that cannot answer now."""
+        """Whether there is no response, or the service is unavailable."""
         return not self.status or self.status >= _FAILURES
 
 
-class _EveryReply(urllib.request.HTTPErrorProcessor):
-    """Returns replies of every status.  So no redirect is followed: the token would go along, to any host."""
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Returns responses of every status, so that no redirect is followed: it would send the token to any host."""
 
     def http_response(self, _request: Any, response: Any) -> Any:
         return response
@@ -68,39 +68,39 @@ class _EveryReply(urllib.request.HTTPErrorProcessor):
 
 
 class Client:
-    """Asks one service."""
+    """A client of one service."""
 
     def __init__(self, address: ServiceAddress) -> None:
-        """Prepare the connection; raises UsageError if the file with certificates cannot be used."""
+        """Prepare connections; raises UsageError if the file with certificates cannot be used."""
         self._address = address
-        handlers: list[urllib.request.BaseHandler] = [_EveryReply()]
+        handlers: list[urllib.request.BaseHandler] = [_AnyStatus()]
         if address.url.startswith("https://"):
             handlers.append(urllib.request.HTTPSHandler(context=_context(address)))
         if _is_loopback(urlsplit(address.url).hostname or ""):
-            handlers.append(urllib.request.ProxyHandler({}))  # a proxy of the environment cannot reach this machine
+            handlers.append(urllib.request.ProxyHandler({}))  # a proxy from the environment cannot reach this host
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str, query: str = "") -> dict[str, Any]:
-        """Return the document below /v1 at this path.
+        """Return the document at a path of the v1 API.
 
         Args:
             path: One of ``_FIELDS``.
-            query: The query string, as it is sent.
+            query: The encoded query string.
 
         Raises:
             ServiceError: There is no document; the text says why.
         """
-        return self.send("GET", path, query, has=_FIELDS[path])
+        return self.send("GET", path, query, field=_FIELDS[path])
 
-    def send(self, method: str, path: str, query: str = "", body: Any = None, *, has: str) -> dict[str, Any]:
-        """Return the document of the reply to a request.
+    def send(self, method: str, path: str, query: str = "", body: Any = None, *, field: str) -> dict[str, Any]:
+        """Send a request, and return the document of the response.
 
         Args:
-            method: The method of HTTP.
-            path: Below /v1.
-            query: The query string, as it is sent.
-            body: The JSON document to send; None for none.
-            has: A field that the document has.  A conflict is a reply, too, if its document has the field.
+            method: The HTTP method.
+            path: The path below ``/v1``.
+            query: The encoded query string.
+            body: The JSON document to send; None for no body.
+            field: A field that identifies the expected document, which a conflict may contain as well.
 
         Raises:
             ServiceError: There is no document; the text says why.
@@ -120,35 +120,40 @@ class Client:
         document: Any = None
         with contextlib.suppress(ValueError, RecursionError):
             document = json.loads(content)
-        is_one = isinstance(document, dict) and has in document
-        if reply.status >= HTTPStatus.MULTIPLE_CHOICES and not (is_one and reply.status == HTTPStatus.CONFLICT):
+        is_expected = isinstance(document, dict) and field in document
+        if reply.status >= HTTPStatus.MULTIPLE_CHOICES and not (is_expected and reply.status == HTTPStatus.CONFLICT):
             raise ServiceError(failures.refusal(address, reply, document), reply.status)
-        if not is_one:
-            raise ServiceError(f"{address.url} does not answer as this service does: it is the URL of another one.")
+        if not is_expected:
+            raise ServiceError(f"The response of {address.url} is not from this service: the URL is wrong.")
         return dict(document)
 
     def claim_of(self, consumer: str) -> dict[str, Any]:
-        """Return the document of what a consumer holds; raises ServiceError."""
-        return self.send("GET", f"/claims/{consumer}", has="consumer")
+        """Return the document of a claim; raises ServiceError."""
+        return self.send("GET", f"/claims/{consumer}", field="consumer")
 
-    def stories(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
-        """Return the documents of the story of one thing, page by page; raises ServiceError."""
-        return paging.pages(lambda path, text: self.send("GET", path, text, has="events"), path, query)
+    def history_pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
+        """Return the pages of the history of one object; raises ServiceError."""
+        return paging.pages(lambda path, text: self.send("GET", path, text, field="events"), path, query)
 
     def pages(self, path: str, query: Pairs) -> Iterator[dict[str, Any]]:
-        """Return the documents of a list, page by page; raises ServiceError."""
+        """Return the pages of a list; raises ServiceError."""
         return paging.pages(self.get, path, query)
 
 
 def _content(reply: http.client.HTTPResponse) -> bytes:
-    """Return the content of a reply; raises what ``urllib`` does, and ValueError for more than ``MOST`` bytes."""
+    """Return the content of a response.
+
+    Raises:
+        OSError, HTTPException: The connection failed.
+        ValueError: The content has more than ``MAX_BYTES``.
+    """
     content = bytearray()
-    while piece := reply.read1(_PIECE):
-        content += piece
-        if len(content) > MOST:
-            raise ValueError(f"the reply has more than {MOST} bytes")
-    if reply.length:  # which ``read1`` does not notice
-        raise http.client.IncompleteRead(bytes(content[-_PIECE:]), reply.length)
+    while chunk := reply.read1(_CHUNK):
+        content += chunk
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"the response has more than {MAX_BYTES} bytes")
+    if reply.length:  # ``read1`` does not notice missing bytes
+        raise http.client.IncompleteRead(bytes(content[-_CHUNK:]), reply.length)
     return bytes(content)
 
 
@@ -156,7 +161,7 @@ def _context(address: ServiceAddress) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=address.cacert)
     except OSError as error:
-        reason = "it has no certificate in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
+        reason = "the file contains no certificate in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
         raise UsageError(f"The certificates in {address.cacert} cannot be used: {reason}.") from error
     if not address.verified:
         context.check_hostname = False

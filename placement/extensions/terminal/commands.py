@@ -1,4 +1,4 @@
-"""The commands of placement-ask: their options, and what each asks and answers."""
+"""The commands of ``placement-ask``."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ from placement.extensions.terminal.answer import DONE, PROG, REFUSED, Answer, Do
 from placement.extensions.terminal.client import Client, Pairs, ServiceError
 from placement.extensions.terminal.style import Style
 
-#: Those for which there is a script.
+#: Shells with a completion script.
 SHELLS = ("bash", "zsh", "fish")
 Ask = Callable[[Client, argparse.Namespace], Answer]
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line; ``ask`` in its result returns the answer."""
-    found = argparse.ArgumentParser(
+    """Return the parser of the command line, which sets ``ask`` to the function of the command."""
+    root = argparse.ArgumentParser(
         prog=PROG,
-        description="Ask a Placement service why, how many, what and who; claim and release.",
+        description="Query a Placement service; claim and release resources.",
         allow_abbrev=False,
     )
-    found.add_argument("--version", action="version", version=package.version())
-    found.add_argument(
+    root.add_argument("--version", action="version", version=package.version())
+    root.add_argument(
         "--print-completion",
         action=_PrintCompletion,
         choices=SHELLS,
         metavar="<shell>",
-        help=f"print the script with which a shell completes commands and options: {', '.join(SHELLS)}",
+        help=f"print the completion script for a shell: {', '.join(SHELLS)}",
     )
-    commands = found.add_subparsers(title="commands", required=True, metavar="<command>")
+    commands = root.add_subparsers(title="commands", required=True, metavar="<command>")
 
     def add(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=does, description=does, allow_abbrev=False)
-        command.add_argument("--json", action="store_true", help="print the document of the service")
+        command.add_argument("--json", action="store_true", help="print the JSON document of the service")
         command.set_defaults(ask=ask)
         address.add_arguments(command)
         return command
 
     _add_questions(add)
-    claiming.add_claim(add("claim", _claim, "Find a place and take it; exit code 1 if a request is refused."))
-    claiming.add_extend(add("extend", _extend, "Set when a claim ends."))
-    releasing.add_release(add("release", _release, "Give back all that consumers hold."))
-    return found
+    claiming.add_claim(add("claim", _claim, "Find a place and claim it; exit code 1 if a request is refused."))
+    claiming.add_extend(add("extend", _extend, "Set or remove the expiry of a claim."))
+    releasing.add_release(add("release", _release, "Release consumers."))
+    return root
 
 
 class _PrintCompletion(argparse.Action):
-    """Prints the script of a shell, and ends the program."""
+    """Prints the completion script of a shell and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, _option: str | None = None) -> NoReturn:
         from placement.extensions.terminal import completion  # its library is slow to import
@@ -84,20 +84,20 @@ def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
         watching.add_option(command)
         return command
 
-    explaining = add_watched("explain", _explain, "Why a query finds candidates, or none; exit code 1 for none.")
+    explaining = add_watched("explain", _explain, "Explain why a query has candidates or none; exit code 1 for none.")
     query.add_arguments(explaining)
-    counting = add_watched("capacity", _capacity, "How many times a query could be placed; exit code 1 for none.")
+    counting = add_watched("capacity", _capacity, "Count how many times a query could be placed; exit code 1 for none.")
     query.add_arguments(counting)
     capacity.add_options(counting)
-    filters.add_overview(add_watched("overview", _overview, "All providers, with what they have and what is used."))
-    filters.add_consumers(add_watched("consumers", _consumers, "Who holds what."))
-    usage_history.add_options(add_watched("usage", _usage, "What was used of each resource class over time."))
-    events.add_events(add("events", _events, "What was changed, when and by whom; --follow for what comes."))
-    story = add("history", _history, "What has happened to one provider, node or consumer.")
-    events.add_history(story)
-    events.add_follow(story)
+    filters.add_overview(add_watched("overview", _overview, "Show all providers with their inventories and usage."))
+    filters.add_consumers(add_watched("consumers", _consumers, "Show consumers and their allocations."))
+    usage_history.add_options(add_watched("usage", _usage, "Show the usage of each resource class over time."))
+    events.add_events(add("events", _events, "Show who changed what and when; --follow for future events."))
+    history = add("history", _history, "Show the events of one provider, node or consumer.")
+    events.add_history(history)
+    events.add_follow(history)
     doctor.add_options(
-        add_watched("doctor", _doctor, "What is wrong with the service and its data; exit code 1 if anything is.")
+        add_watched("doctor", _doctor, "Find problems of the service and its data; exit code 1 for a problem.")
     )
 
 
@@ -133,10 +133,10 @@ def _events(client: Client, arguments: argparse.Namespace) -> Answer:
 
 def _history(client: Client, arguments: argparse.Namespace) -> Answer:
     if arguments.follow and arguments.newest:
-        raise UsageError("--follow and --newest do not go together.")
+        raise UsageError("--follow and --newest cannot be combined.")
     if arguments.follow:
         return events.answer(events.history_and_more(client, arguments, say))
-    return events.answer(events.history(client.stories, arguments))
+    return events.answer(events.history(client.history_pages, arguments))
 
 
 def _doctor(client: Client, arguments: argparse.Namespace) -> Answer:
@@ -147,7 +147,7 @@ def _doctor(client: Client, arguments: argparse.Namespace) -> Answer:
 def _query(arguments: argparse.Namespace) -> str:
     text = query.query_string(arguments.query, arguments.terms)
     if not text:
-        raise UsageError('There is no query: give one, such as "resources=VCPU:4", or use --resource.')
+        raise UsageError('The query is missing: give one, such as "resources=VCPU:4", or use --resource.')
     return text
 
 
@@ -163,9 +163,9 @@ def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
         return before[-1]
 
     body = claiming.claim(arguments, {name: value for name, value in owner.items() if value}, claim_of)
-    query, has = ("dry_run=true", "dry_run") if arguments.dry_run else ("", "results")
+    query, field = ("dry_run=true", "dry_run") if arguments.dry_run else ("", "results")
     try:
-        document = client.send("POST", "/claims", query, body, has=has)
+        document = client.send("POST", "/claims", query, body, field=field)
     except ServiceError as error:
         if arguments.dry_run or error.is_refusal:
             raise
@@ -175,15 +175,15 @@ def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
 
 def _extend(client: Client, arguments: argparse.Namespace) -> Answer:
     body = claiming.extend(arguments)
-    document = client.send("POST", f"/claims/{arguments.consumer}/extend", body=body, has="consumer")
+    document = client.send("POST", f"/claims/{arguments.consumer}/extend", body=body, field="consumer")
     return Answer.of(document, claims.claim_lines)
 
 
 def _release(client: Client, arguments: argparse.Namespace) -> Answer:
-    has = "dry_run" if arguments.dry_run else "released"
+    field = "dry_run" if arguments.dry_run else "released"
 
     def delete(query: Pairs) -> Document:
-        return client.send("DELETE", "/claims", urlencode(query), has=has)
+        return client.send("DELETE", "/claims", urlencode(query), field=field)
 
     document = releasing.release(delete, client.pages, arguments, Style.of(sys.stderr, os.environ))
     return Answer.of(document, claims.released_lines)

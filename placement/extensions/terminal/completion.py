@@ -1,4 +1,4 @@
-"""The completion of commands, options and their choices by a shell (docs: ask)."""
+"""Shell completion of commands, options and choices (docs: ask)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import shtab
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """Return the script with which a shell completes the words of a command line; it does not run the program.
+    """Return the completion script for a shell; the script does not run the command.
 
     Args:
-        parser: Of the command line.
-        shell: bash, zsh or fish.
+        parser: The parser of the command line.
+        shell: ``bash``, ``zsh`` or ``fish``.
     """
     for action in _actions(parser):
         if action.metavar == "<file>":
@@ -22,7 +22,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """Yield the actions of a parser and of those of its commands."""
+    """Yield the actions of a parser and of its commands."""
     for action in parser._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):

@@ -1,4 +1,4 @@
-"""placement-ask consumers: who holds what (docs: ask)."""
+"""Output of ``placement-ask consumers`` (docs: ask)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ COLUMNS = ("consumer", "type", "project", "user", "since", "until", "provider", 
 
 
 def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each provider that a consumer holds something of.
+    """Yield a row for each provider on which a consumer holds resources.
 
     Args:
-        everywhere: Whether every row says which consumer it is, for programs; otherwise the first of a consumer does.
+        everywhere: Whether to repeat the fields of the consumer in every row, for processing; otherwise only its first
+            row has them.
     """
     for consumer in consumers:
-        facts = tuple(consumer[name] for name in ("uuid", "type", "project", "user", "since"))
-        facts = (*facts, seconds(consumer.get("expires_at")))
+        head = tuple(consumer[name] for name in ("uuid", "type", "project", "user", "since"))
+        head = (*head, seconds(consumer.get("expires_at")))
         for held in holdings(consumer["allocations"]):
-            yield *facts, *held
+            yield *head, *held
             if not everywhere:
-                facts = ("",) * len(facts)
+                head = ("",) * len(head)
 
 
 def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
-    """Yield the providers of what is held, by node name, own name or uuid, each with the amounts."""
+    """Yield the name of each provider (of its node, its own, or its uuid) and the amounts held on it."""
     for uuid, held in allocations.items():
         yield (
             held.get("node") or held["name"] or uuid,
@@ -37,7 +38,7 @@ def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show consumers."""
+    """Yield the lines for a list of consumers."""
     if not document["consumers"]:
-        yield "No consumer."
+        yield "No consumers."
     yield from table(COLUMNS, list(rows(document["consumers"])), style)

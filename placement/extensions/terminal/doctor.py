@@ -1,4 +1,4 @@
-"""placement-ask doctor: what is wrong with the service, its database and its data (docs: ask)."""
+"""Options and output of ``placement-ask doctor`` (docs: ask)."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import Style
 
 Document = Mapping[str, Any]
-#: The most places of a finding that are shown.
-_SHOWN = 20
+#: Places shown of each finding.
+_MAX_PLACES = 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``doctor``."""
     parser.add_argument(
-        "--check", action="append", default=[], metavar="<name>", help="make this check only; may be repeated"
+        "--check", action="append", default=[], metavar="<name>", help="run this check only; repeatable"
     )
 
 
 def is_well(document: Document) -> bool:
-    """Return whether nothing was found that is a warning or an error."""
+    """Whether there is neither a warning nor an error."""
     return all(finding["severity"] == "info" for finding in document["findings"])
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show findings, the worst first, and which checks were not made."""
+    """Yield the lines for the findings, the worst first, and for the checks that were not made."""
     for finding in document["findings"]:
         heading = f"{finding['severity']}: {plain(finding['check'])}"
         yield style.dim(heading) if finding["severity"] == "info" else style.bad(heading)
         yield f"  {plain(finding['what'])}"
-        yield from (f"    {plain(place)}" for place in finding["where"][:_SHOWN])
-        if finding["count"] > _SHOWN:
-            yield f"    and {finding['count'] - _SHOWN} more: placement-manage doctor --json prints all"
-        yield f"  {style.bold('mend:')} {plain(finding['mend'])}"
+        yield from (f"    {plain(place)}" for place in finding["where"][:_MAX_PLACES])
+        if finding["count"] > _MAX_PLACES:
+            yield f"    and {finding['count'] - _MAX_PLACES} more: placement-manage doctor --json prints all"
+        yield f"  {style.bold('fix:')} {plain(finding['fix'])}"
         yield ""
     not_made = [check for check in document["checks"] if check["not_made"] is not None]
     made = len(document["checks"]) - len(not_made)
-    found = len(document["findings"])
-    yield f"{made} checks, {found} {'finding' if found == 1 else 'findings'}."
+    count = len(document["findings"])
+    yield f"{made} checks, {count} {'finding' if count == 1 else 'findings'}."
     for check in not_made:
         yield style.dim(f"not made: {plain(check['name'])}: {plain(check['not_made'])}")

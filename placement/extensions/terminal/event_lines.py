@@ -1,4 +1,4 @@
-"""Events in words: when, who, what, and how it was changed (docs: ask)."""
+"""Events as rows and lines: when, who, what, and the changes (docs: ask)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import folded, seconds, width
 
 Document = Mapping[str, Any]
-#: What ``rows`` and the lines say of an event, in this order.
+#: The columns of an event in rows and lines.
 COLUMNS = ("time", "who", "what", "changes", "request")
 _GAP, _INDENT = "  ", "    "
 #: Changes whose values are uuids of providers or nodes.
 _REFERENCES = ("parent", "root", "parent_node")
 
 
-def lines(found: Iterator[Document], style: Style) -> Iterator[str]:
-    """Yield a line for each event: when, who, what; in a terminal that is too narrow for it, several."""
+def lines(events: Iterator[Document], style: Style) -> Iterator[str]:
+    """Yield a line for each event, or several in a narrow terminal."""
     event = None
-    for event in found:
+    for event in events:
         yield from _lines(row(event), style)
     if event is None:
-        yield "No event."
+        yield "No events."
 
 
 def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
     at, who, what, changes, request = map(plain, cells)
     if changes:
         what += ":"
-    one = style.width is None or width(_GAP.join(filter(None, (at, who, what, changes, request)))) <= style.width
+    fits = style.width is None or width(_GAP.join(filter(None, (at, who, what, changes, request)))) <= style.width
     parts = [style.dim(at), style.bold(who), what]
-    if one:
+    if fits:
         yield _GAP.join(filter(None, (*parts, changes, style.dim(request))))
         return
     yield _GAP.join(parts)
@@ -40,9 +40,9 @@ def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
         yield from map(shown, folded(_INDENT + text, style.width or 0) if text else ())
 
 
-def rows(found: Iterator[Document]) -> Iterator[tuple[object, ...]]:
+def rows(events: Iterator[Document]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each event."""
-    return map(row, found)
+    return map(row, events)
 
 
 def row(event: Document) -> tuple[str, str, str, str, str]:
@@ -58,19 +58,19 @@ def row(event: Document) -> tuple[str, str, str, str, str]:
 
 
 def _what(event: Document) -> str:
-    """Return which object was created, deleted or changed."""
-    name = event["name"] if event["name"] != event["uuid"] else None  # that of a machine is its uuid
+    """Return the object of an event and whether it was created, deleted or changed."""
+    name = event["name"] if event["name"] != event["uuid"] else None  # the name of a machine's provider is its uuid
     return f"{event['kind'].replace('_', ' ')} {name or _named(event, event['uuid'])} {_verb(event)}"
 
 
 def _named(event: Document, uuid: str) -> str:
-    """Return the name of a provider or a node that an event mentions, or its uuid if the service knows none."""
+    """Return the name of a provider or node in an event, or its uuid if the name is unknown."""
     return str(event["names"].get(uuid, uuid))
 
 
 def _verb(event: Document) -> str:
     before, after = event["generation"]
-    # Nodes, resource classes and traits have no generation; what they always have is new or gone with them.
+    # Nodes, resource classes and traits have no generation: a required field appears and disappears with them.
     if before is None and after is None:
         before, after = event["changes"].get("driver" if event["kind"] == "node" else "name", (None, None))
     if before is None and after is not None:
@@ -79,7 +79,7 @@ def _verb(event: Document) -> str:
 
 
 def _changes(event: Document) -> Iterator[str]:
-    """Yield each value that was changed, in words."""
+    """Yield each changed value as text."""
     for name, value in event["changes"].items():
         if name == "allocations":
             side = "for" if event["kind"] == "provider" else "on"
@@ -92,13 +92,13 @@ def _changes(event: Document) -> Iterator[str]:
         elif name in _REFERENCES:
             yield f"{name} {_pair([uuid and _named(event, uuid) for uuid in value])}"
         elif name == "consumers":
-            pass  # those that came and went are in the allocations
+            pass  # the changes of the allocations show them
         elif name != "name" or None not in value or _verb(event) == "changed":
             yield from _pairs((name,), value)
 
 
 def _pairs(path: Sequence[str], value: Any) -> Iterator[str]:
-    """Yield the pairs below a path; inventories are named by their class."""
+    """Yield the changed values below a path; inventories are named by their class."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _pairs((*path, name), inner)

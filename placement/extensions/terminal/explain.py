@@ -1,4 +1,4 @@
-"""placement-ask explain: why a query finds what it finds, rule by rule (docs: ask)."""
+"""Output of ``placement-ask explain``: the rules of a query, and the candidates they leave (docs: ask)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ COLUMNS = ("about", "subject", "before", "after", "detail")
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show an explanation."""
+    """Yield the lines for an explanation."""
     shown = style.good if document["found"] else style.bad
     yield shown(plain(document["summary"]))
-    found = list(rows(document))
-    if found:
+    steps = list(rows(document))
+    if steps:
         yield ""
-    yield from table(COLUMNS, found, style)
+    yield from table(COLUMNS, steps, style)
 
 
 def rows(document: Document, *, everywhere: bool = False) -> Iterator[tuple[object, ...]]:
-    """Yield all that an explanation says.
+    """Yield the rows of an explanation.
 
-    ``before`` and ``after`` are numbers of trees; of a relaxation those of candidates; of an amount ``after`` is the
-    most that any provider has.
+    ``before`` and ``after`` are numbers of trees; for a relaxation, numbers of candidates; for an amount, ``after`` is
+    the largest amount of a provider.
 
     Args:
-        everywhere: Whether the summary is the last row, for programs; otherwise it is left out.
+        everywhere: Whether to add the summary as the last row, for processing.
     """
     for step in document["steps"]:
         yield "rule", _subject(step), step["before"]["trees"], step["after"]["trees"], _left(step)
@@ -56,12 +56,12 @@ def fits(document: Document) -> bool:
 
 
 def _subject(step: Document) -> str:
-    """Return the rule of a step; a step of a whole group leaves out trees, after its rules left out providers."""
+    """Return the rule of a step; the step of a whole group removes trees after its rules have removed providers."""
     return f"trees with {step['parameter']}" if step["rule"] == "group" else str(step["parameter"])
 
 
 def _left(step: Document) -> str:
-    """Return how many providers a step leaves, and which it removes."""
+    """Return the number of providers that a step leaves, and the names of those removed."""
     before, after = step["before"]["providers"], step["after"]["providers"]
     removed = f"; removed: {_names(step['removed'])}" if step["removed"] else ""
     return f"{after} of {before} providers left{removed}"

@@ -1,4 +1,4 @@
-"""What the terminal client adds to the service: a hint."""
+"""Declaration of the extension ``terminal``: a hint in the greeting of ``placement-serve``."""
 
 from __future__ import annotations
 

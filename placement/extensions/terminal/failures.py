@@ -1,4 +1,4 @@
-"""Why there is no answer, in a sentence."""
+"""Sentences for requests that failed or were refused."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from typing import Any
 
 from placement.extensions.terminal.address import ServiceAddress
 
-#: Codes of a 404 where it is not something that the path names which is missing, but the path.
+#: Codes of a 404 for an unknown path, rather than a missing object.
 _NO_ROUTE = (None, "placement.undefined_code")
 
 
 def no_reply(address: ServiceAddress, error: Exception) -> str:
-    """Return why there is no reply that could be read.
+    """Return a sentence for a request without a readable response.
 
     Args:
-        error: What ``urllib`` raised.
+        error: The exception of ``urllib``.
     """
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(reason, ssl.SSLCertVerificationError):
         return (
             f"The certificate of {address.url} is not trusted: {reason.verify_message}.  "
-            "--cacert names the certificates to trust."
+            "Use --cacert for the certificates to trust."
         )
     if isinstance(reason, ssl.SSLError):
-        return f"{address.url} cannot be reached by TLS: {reason.reason or reason}."
+        return f"{address.url} cannot be reached over TLS: {reason.reason or reason}."
     if isinstance(reason, TimeoutError):
-        return f"{address.url} did not answer within {address.timeout:g} seconds."
+        return f"{address.url} did not respond within {address.timeout:g} seconds."
     if isinstance(reason, socket.gaierror):
         return f"{address.url} cannot be reached: there is no such host ({reason.strerror})."
     if isinstance(reason, OSError) and not isinstance(reason, http.client.HTTPException):
         return f"{address.url} cannot be reached: {reason.strerror or reason}."
-    return f"{address.url} does not answer as a service with HTTP does: {reason}."
+    return f"{address.url} did not send a valid HTTP response: {reason}."
 
 
 def refusal(address: ServiceAddress, reply: http.client.HTTPResponse, document: Any) -> str:
-    """Return what a reply that refuses says, and what would help.
+    """Return a sentence for a refusal, with advice.
 
     Args:
-        reply: The reply, of a status from 300.
-        document: The JSON document that it has; None if there is none.
+        reply: The response, with a status of 300 or more.
+        document: Its JSON document; None without one.
     """
     sentence = _sentence(reply, document)
     if reply.status < 400:
-        return f"{sentence}  {address.url} redirects to {reply.headers['Location']}, where the token would go along."
+        return f"{sentence}  {address.url} redirects to {reply.headers['Location']}, which would receive the token."
     if reply.status == 401 and not address.headers:
         basic = reply.headers.get("WWW-Authenticate", "").lower().startswith("basic")
         return f"{sentence}  No credentials were sent: use {'--username' if basic else '--token'}."
     if reply.status == 404 and _code(document) in _NO_ROUTE:
-        return f"{sentence}  {address.url} has no API below /v1: it is the URL of another service, or of an older one."
+        return f"{sentence}  {address.url} does not serve the v1 API: it is another service or an older version."
     return sentence
 
 
 def message(detail: str) -> str:
-    """Return what the detail of an error says beside its first paragraph, which every error of its status has."""
+    """Return the detail of an error without its first paragraph, which is the same for every error of its status."""
     general, _, own = detail.partition("\n\n")
     return own.strip() or general.strip()
 

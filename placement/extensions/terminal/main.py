@@ -1,4 +1,4 @@
-"""placement-ask: the program, and the exit codes of its failures."""
+"""The entry point of ``placement-ask``."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from placement.extensions.terminal.client import Client, ServiceError
 from placement.extensions.terminal.releasing import Declined
 
 _BAD_REQUEST = 400
-#: What a document that is not of the form of this service makes of the functions that show it.
+#: Exceptions that a malformed document causes in the functions that show it.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Ask the service, print the answer; return the exit code."""
-    # No KeyboardInterrupt: Python ignores one that is raised in a callback, and the program would go on.
+    """Run a command, print its answer, and return the exit code."""
+    # Not by KeyboardInterrupt: Python ignores an exception in a callback, and the process would continue.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     arguments = commands.parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # names may have characters that the encoding of the terminal lacks
+        sys.stdout.reconfigure(errors="replace")  # names may contain characters that the terminal cannot show
     try:
         service = address.find(arguments, os.environ)
         ask = partial(arguments.ask, Client(service), arguments)
         if getattr(arguments, "watch", None):
             watching.check(arguments)
             watching.watch(ask, arguments.watch)
-        found = ask()
-        return answer.show(found, as_json=arguments.json, follows=getattr(arguments, "follow", False))
+        return answer.show(ask(), as_json=arguments.json, follows=getattr(arguments, "follow", False))
     except UsageError as error:
         return _failed(str(error), USAGE)
     except Declined as error:
@@ -43,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error), USAGE if error.status == _BAD_REQUEST else SERVICE)
     except _MALFORMED as error:
         reason = f"{type(error).__name__} {error}"
-        return _failed(f"{service.url} does not answer as this service does ({reason}).", SERVICE)
+        return _failed(f"The response of {service.url} is not from this service ({reason}).", SERVICE)
     except OSError as error:
-        # At exit Python would try to write the rest.
+        # Otherwise Python would try to write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has ended
             return UNREAD

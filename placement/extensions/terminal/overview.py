@@ -1,4 +1,4 @@
-"""placement-ask overview: all providers as trees, with what they have and what is used (docs: ask)."""
+"""Output of ``placement-ask overview``: providers as trees with inventories and usage (docs: ask)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from placement.extensions.terminal.tables import name_of, table
 
 Document = Mapping[str, Any]
 COLUMNS = ("provider", "class", "used", "capacity", "free", "state", "traits")
-#: The state of an inventory whose usage exceeds its capacity; that of others is empty.
+#: The state of an over-committed inventory; otherwise it is empty.
 _OVER = "over"
 
 
@@ -18,8 +18,9 @@ def rows(providers: Sequence[Document], *, everywhere: bool = False) -> Iterator
     """Yield a row for each inventory.
 
     Args:
-        providers: Those of the document; a tree begins with its root, and is not interrupted.
-        everywhere: Whether every row has the name and the traits, for programs; otherwise the first of a provider has.
+        providers: The providers of the document, tree by tree, each beginning with its root.
+        everywhere: Whether to repeat the name and the traits in every row, for processing; otherwise only the first row
+            of a provider has them.
     """
     depths: dict[str, int] = {}
     for provider in providers:
@@ -34,7 +35,7 @@ def rows(providers: Sequence[Document], *, everywhere: bool = False) -> Iterator
 
 
 def _depth(provider: Document, depths: Mapping[str, int]) -> int:
-    """Return how far below its root a provider is; of a part of a tree, how far below the topmost one."""
+    """Return the depth of a provider below the root, or below the topmost provider of a partial tree."""
     return 0 if provider["parent"] is None else depths.get(provider["parent"]["uuid"], -1) + 1
 
 
@@ -43,9 +44,9 @@ def _state(inventory: Document) -> str:
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines that show providers."""
+    """Yield the lines for a list of providers."""
     if not document["providers"]:
-        yield "No provider."
+        yield "No providers."
     yield from table(COLUMNS, list(rows(document["providers"])), style, bad=_is_over)
 
 

@@ -1,4 +1,4 @@
-"""The pages of a list."""
+"""Paging through lists of the v1 API."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import urlencode, urlsplit
 def pages(
     get: Callable[[str, str], dict[str, Any]], path: str, query: Sequence[tuple[str, str]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the documents of a list, page by page.
+    """Yield the pages of a list.
 
     Args:
-        get: Returns the document at a path below /v1, with this query string.  Its exceptions are raised.
+        get: Returns the document for a path of the v1 API and a query string; its exceptions are raised.
 
     Raises:
-        ValueError: A link to the next page leads to one that was read.
+        ValueError: A link to the next page leads to a page that was read before.
     """
-    text = urlencode(query, errors="surrogateescape")  # bytes that are no UTF-8, too
-    asked = {text}
+    text = urlencode(query, errors="surrogateescape")  # keeps bytes that are not UTF-8
+    requested = {text}
     while True:
         document = get(path, text)
         yield document
         if not document.get("next"):
             return
-        # Of the link only the query: another host would get the token.
+        # Only the query of the link is used: its host could be another one, which must not get the token.
         text = urlsplit(document["next"]).query
-        if text in asked:
-            raise ValueError("the link to the next page leads to one that was read")
-        asked.add(text)
+        if text in requested:
+            raise ValueError("the link to the next page leads to a page that was read before")
+        requested.add(text)

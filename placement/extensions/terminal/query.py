@@ -1,4 +1,4 @@
-"""A query for allocation candidates, from a query string or from options.
+"""Queries for allocation candidates, from a query string or options.
 
 Options after ``--group X`` belong to the group X, until the next ``--group``.
 """
@@ -13,16 +13,16 @@ from urllib.parse import quote, urlencode
 
 _RESOURCE = re.compile(r"[A-Z0-9_]+[:=][0-9]+")
 _GROUP = re.compile(r"[A-Za-z0-9_-]{1,63}")
-#: Parameters whose values, joined by commas, are one value.
+#: Parameters whose values are joined by commas into one value.
 _JOINED = ("resources", "required", "root_required")
-#: Bytes of an argument that are no UTF-8 are sent as they are; the service refuses them.
+#: The error handler that keeps bytes that are not UTF-8, which the service refuses.
 _BYTES = "surrogateescape"
-#: Characters of a query that are sent as they are typed.
-_AS_TYPED = "%=&:,!~*'()-._+?/@;$"
+#: Characters of a query that are not escaped.
+_UNESCAPED = "%=&:,!~*'()-._+?/@;$"
 
 
 class Term(NamedTuple):
-    """What one option adds to a query: the parameter with the suffix of its group, the parameter, the value."""
+    """A term that an option adds to a query: the parameter with the suffix of its group, without it, and the value."""
 
     name: str
     parameter: str
@@ -30,7 +30,7 @@ class Term(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that a query is made of."""
+    """Add the query argument and the options for its parts."""
     parser.add_argument(
         "query",
         metavar="<query>",
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that a query is made of."""
+    """Add the options for the parts of a query."""
     parser.set_defaults(terms=(), group="")
     options = parser.add_argument_group("the query, by options")
 
@@ -52,22 +52,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         )
 
     add("--resource", "resources", "<class>=<amount>", "an amount of a resource class; repeatable", kind=_resource)
-    add("--required", "required", "<trait>", "a required trait, !<trait> for a forbidden one; repeatable")
-    add("--member-of", "member_of", "<aggregate>", "an aggregate, in:<a>,<b> for any of several; repeatable")
-    add("--in-tree", "in_tree", "<provider>", "the tree that the providers are in: name or uuid of one of it")
+    add("--required", "required", "<trait>", "a required trait, or !<trait> for a forbidden one; repeatable")
+    add("--member-of", "member_of", "<aggregate>", "an aggregate, or in:<a>,<b> for any of several; repeatable")
+    add("--in-tree", "in_tree", "<provider>", "the tree of the providers, by name or uuid of a provider in it")
     options.add_argument(
         "--group",
         action=_Group,
         metavar="<group>",
-        help="the options after it describe one group, whose resources come from one provider",
+        help="the following options describe one group, whose resources come from one provider",
     )
     add("--group-policy", "group_policy", "none|isolate", "whether groups may share a provider", grouped=False)
-    add("--same-subtree", "same_subtree", "<group>,...", "groups below one provider", grouped=False, kind=_groups)
-    add("--root-required", "root_required", "<trait>", "a trait that the root has, or !<trait>", grouped=False)
+    add(
+        "--same-subtree",
+        "same_subtree",
+        "<group>,...",
+        "groups whose providers are in one subtree",
+        grouped=False,
+        kind=_groups,
+    )
+    add("--root-required", "root_required", "<trait>", "a trait required of the root, or !<trait>", grouped=False)
 
 
 class _Term(argparse.Action):
-    """Adds a parameter and its value to the terms."""
+    """Adds a term to the query."""
 
     def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, _option: str | None = None) -> None:
         parameter, grouped = self.const
@@ -76,7 +83,7 @@ class _Term(argparse.Action):
 
 
 class _Group(argparse.Action):
-    """Begins a group."""
+    """Begins a group of options."""
 
     def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, _option: str | None = None) -> None:
         try:
@@ -86,28 +93,28 @@ class _Group(argparse.Action):
 
 
 def query_string(query: str, terms: Iterable[Term] = ()) -> str:
-    """Return the query string of a query as a person types it, and of what options add to it.
+    """Return the encoded query string for a query as typed by a person and the terms of options.
 
     >>> query_string("resources=VCPU:4&limit=1", [Term("resources", "resources", "DISK_GB:1")])
     'resources=VCPU:4,DISK_GB:1&limit=1'
     """
-    pairs = [part for part in quote(query.lstrip("?"), _AS_TYPED, errors=_BYTES).split("&") if part]
-    places = {part.partition("=")[0]: at for at, part in enumerate(pairs) if "=in:" not in part}
+    pairs = [part for part in quote(query.lstrip("?"), _UNESCAPED, errors=_BYTES).split("&") if part]
+    positions = {part.partition("=")[0]: at for at, part in enumerate(pairs) if "=in:" not in part}
     for name, parameter, value in terms:
         pair = urlencode({name: value}, safe=":,!", errors=_BYTES)
         joined = parameter in _JOINED and not value.startswith("in:")
-        if joined and name in places:
-            pairs[places[name]] += f",{pair.partition('=')[2]}"
+        if joined and name in positions:
+            pairs[positions[name]] += f",{pair.partition('=')[2]}"
             continue
         if joined:
-            places[name] = len(pairs)
+            positions[name] = len(pairs)
         pairs.append(pair)
     return "&".join(pairs)
 
 
 def _resource(text: str) -> str:
     if not _RESOURCE.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not <class>=<amount>, such as VCPU=4")
+        raise argparse.ArgumentTypeError(f"{text!r} is invalid: use <class>=<amount>, such as VCPU=4")
     return text.replace("=", ":")
 
 
@@ -118,5 +125,5 @@ def _groups(text: str) -> str:
 def _suffix(group: str) -> str:
     """Return the suffix of the parameters of a group: a number, or a name after an underscore."""
     if not _GROUP.fullmatch(group):
-        raise argparse.ArgumentTypeError(f"{group!r} is no name of a group: 1 to 63 letters, digits, _ and -")
+        raise argparse.ArgumentTypeError(f"{group!r} is not a valid group: use 1 to 63 letters, digits, _ and -")
     return group if group.isdecimal() or group.startswith(("_", "-")) else f"_{group}"

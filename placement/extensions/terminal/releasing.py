@@ -1,4 +1,4 @@
-"""placement-ask release: consumers by name, or by what they are, after a question (docs: ask)."""
+"""``placement-ask release``: the release of named consumers or, after confirmation, of selected ones (docs: ask)."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ from placement.extensions.terminal.style import Style
 
 Document = Mapping[str, Any]
 
-#: Consumers in one request: its line stays below 8,000 bytes, the most that some web servers take.
-_MOST = 150
+#: Consumers per request: some web servers limit the request line to 8,000 bytes.
+_BATCH_SIZE = 150
 
 
 class Declined(Exception):
-    """The answer to the question is no; the text says that nothing was done."""
+    """The user did not confirm; the text says that nothing was done."""
 
 
 def add_release(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``release``."""
     parser.add_argument("named", type=consumer_uuid, nargs="*", metavar="<consumer>", help="the uuid of a consumer")
     filters.add_consumers(parser)
-    parser.add_argument("--yes", action="store_true", help="ask no question")
+    parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--dry-run", action="store_true", help="show what would be released, and write nothing")
 
 
 def release(
     delete: Callable[[Pairs], Document], pages: filters.Pages, arguments: argparse.Namespace, style: Style
 ) -> dict[str, Any]:
-    """Release the consumers that the arguments name, or, after a question, those that they choose.
+    """Release the named consumers or, after confirmation, the consumers that meet the conditions.
 
-    After the question those are released that it has shown, and no others.
+    After confirmation, exactly the consumers shown are released.
 
     Args:
-        delete: Sends DELETE /v1/claims with these parameters; raises what it raises.
-        pages: Asks the service for consumers; raises what it raises.
-        arguments: Those of ``add_release``.
-        style: That of stderr, where the question is.
+        delete: Sends DELETE /v1/claims with these parameters; its exceptions are raised.
+        pages: Reads pages from the service; its exceptions are raised.
+        arguments: The arguments of ``add_release``.
+        style: The style of stderr, to which the question is written.
 
     Returns:
-        ``released``, ``missing`` and ``complete`` of all replies, and whether it was a ``dry_run``.
+        The fields ``released``, ``missing`` and ``complete`` of all responses together, and ``dry_run``.
 
     Raises:
-        Declined: The answer is no.
-        UsageError: Nothing says which consumers, or there is no terminal for the question.
+        Declined: The user did not confirm.
+        UsageError: No consumers are selected, or there is no terminal for the question.
     """
     named, conditions = arguments.named, filters.conditions(arguments)
     if bool(named) == bool(conditions):
-        raise UsageError("Name the consumers, or choose them by options such as --project and --older-than.")
+        raise UsageError("Select consumers either by uuid or by options such as --project and --older-than.")
     if conditions and not (arguments.yes or arguments.dry_run):
         if not sys.stdin.isatty():
-            raise UsageError("There is no terminal for the question whether to release: use --yes, or --dry-run.")
-        found = filters.consumers(pages, arguments)
-        if found and not _agreed(found, style):
+            raise UsageError("There is no terminal to ask for confirmation: use --yes or --dry-run.")
+        matches = filters.consumers(pages, arguments)
+        if matches and not _confirmed(matches, style):
             raise Declined("Nothing was released.")
-        named, conditions = [consumer["uuid"] for consumer in found], []
-    queries = [conditions] if conditions else [_by_name(named[at : at + _MOST]) for at in range(0, len(named), _MOST)]
+        named, conditions = [consumer["uuid"] for consumer in matches], []
+    starts = range(0, len(named), _BATCH_SIZE)
+    queries = [conditions] if conditions else [_by_name(named[at : at + _BATCH_SIZE]) for at in starts]
     document: dict[str, Any] = {"released": [], "missing": [], "complete": True, "dry_run": arguments.dry_run}
     for query in queries:
         for reply in _replies(delete, query, arguments):
@@ -77,9 +78,9 @@ def _by_name(uuids: Iterable[str]) -> Pairs:
 
 
 def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argparse.Namespace) -> Iterator[Document]:
-    """Yield the replies to a request that is repeated until it is complete; with a limit, or dry, it is sent once.
+    """Repeat a request until it is complete, and yield the responses; with a limit or as a dry run, send it once.
 
-    It is not repeated if it has released nothing new: the consumers are changed faster than they can be released.
+    Stop if a response releases nothing new: the consumers change faster than they can be released.
     """
     once = arguments.dry_run or arguments.limit is not None
     limit = [] if arguments.limit is None else [("limit", str(arguments.limit))]
@@ -95,10 +96,10 @@ def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argpa
         query = [pair for pair in query if pair not in done]
 
 
-def _agreed(found: Sequence[Document], style: Style) -> bool:
-    """Show consumers with what they hold, and return whether the answer to the question is yes."""
-    sys.stderr.writelines(f"{line}\n" for line in consumers.lines({"consumers": found}, style))
-    count = len(found)
+def _confirmed(matches: Sequence[Document], style: Style) -> bool:
+    """Show the consumers with their allocations, ask for confirmation, and return whether the user confirms."""
+    sys.stderr.writelines(f"{line}\n" for line in consumers.lines({"consumers": matches}, style))
+    count = len(matches)
     sys.stderr.write(f"Release {'this consumer' if count == 1 else f'these {count} consumers'}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,4 +1,4 @@
-"""How lines are shown: the width of the terminal, and colours, which only a terminal gets."""
+"""The style of lines: width, colours and block characters."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, TextIO
 
-#: From the lowest to the full one.
+#: Block characters from the lowest to the full block.
 BLOCKS = "▁▂▃▄▅▆▇█"
-#: Stands among blocks where nothing is known.
+#: The character among blocks for an unknown value.
 UNKNOWN = " "
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How lines are shown.
+    """The style of lines.
 
     Attributes:
-        width: The width of lines in characters; None for any.
-        colour: Whether there are colours.
-        blocks: Whether there are the characters of BLOCKS.
+        width: Characters per line; None for no limit.
+        colour: Whether to use colours.
+        blocks: Whether to use the characters of ``BLOCKS``.
     """
 
     width: int | None = None
@@ -29,7 +29,7 @@ class Style:
 
     @classmethod
     def of(cls, stream: TextIO, environment: Mapping[str, str]) -> Self:
-        """Return what suits a stream: colours unless $NO_COLOR is set, and a width, if it is a terminal."""
+        """Return the style for a stream: for a terminal, its width, and colours unless $NO_COLOR is set."""
         blocks = _encodes(stream, BLOCKS)
         if not stream.isatty():
             return cls(blocks=blocks)

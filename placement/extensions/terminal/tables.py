@@ -1,4 +1,4 @@
-"""Tables of text: columns as wide as needed, folded where the terminal is narrower."""
+"""Text tables, folded to the width of the terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import BLOCKS, UNKNOWN, Style
 
 _GAP = "  "
-#: Texts are not folded below this; in a terminal that is too narrow for it, there is a line for each cell.
-_NARROWEST = 8
-#: A text is folded between these, and elsewhere only if one is too long.
+#: The narrowest folded column; in a terminal too narrow for that, each cell gets a line.
+_MIN_WIDTH = 8
+#: Pieces between which a text is folded; a piece that is too long is split.
 _PIECES = re.compile(r"[^ ,&=/_-]*[ ,&=/_-]+|[^ ,&=/_-]+")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -25,12 +25,12 @@ def table(
     style: Style,
     bad: Callable[[Sequence[Any]], bool] = lambda _: False,
 ) -> Iterator[str]:
-    """Yield the lines of a table.  Numbers are at the right of their column; without rows there are no lines.
+    """Yield the lines of a table, with numbers aligned right; no lines without rows.
 
     Args:
         header: The names of the columns.
-        rows: A cell for each column; None is an empty one.
-        bad: Whether a row has a problem, and is shown in that colour.
+        rows: Rows with a cell for each column; None for an empty cell.
+        bad: Whether to show a row in the colour of problems.
     """
     if not rows:
         return
@@ -55,17 +55,17 @@ def table(
 
 
 def name_of(provider: Mapping[str, Any]) -> str:
-    """Return the name of the node of a provider in a document, or else its own name, or else its uuid."""
+    """Return the name of a provider's node, or else its own name, or else its uuid."""
     return str(provider.get("node") or provider["name"] or provider["uuid"])
 
 
 def seconds(date: str | None) -> str | None:
-    """Return a date of a document in whole seconds; None for none."""
+    """Return a date of a document in whole seconds."""
     return None if date is None else f"{date[:19]}Z"
 
 
 def width(text: str) -> int:
-    """Return the columns that a text takes in a terminal."""
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     return sum(
@@ -75,68 +75,68 @@ def width(text: str) -> int:
 
 
 def _is_whole(cell: object) -> bool:
-    """Return whether a cell stays on one line: a number, a uuid or blocks, which make no sense in parts."""
+    """Whether a cell must not be folded: a number, a uuid, or blocks."""
     text = "" if cell is None else str(cell)
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 
 
 def _fitted(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
-    """Return the widths with the widest ones reduced until the line fits; None if it cannot.
+    """Return the widths, with the widest columns reduced until the line fits; None if that is impossible.
 
     Args:
-        whole: Which columns keep their width.
+        whole: Whether each column must keep its width.
     """
     fitted = list(widths)
     if available is None:
         return fitted
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - available
     while excess > 0:
-        foldable = [at for at, wide in enumerate(fitted) if not whole[at] and wide > _NARROWEST]
+        foldable = [at for at, wide in enumerate(fitted) if not whole[at] and wide > _MIN_WIDTH]
         if not foldable:
             return None
         widest = max(foldable, key=fitted.__getitem__)
-        second = max((fitted[at] for at in foldable if at != widest), default=_NARROWEST)
-        by = min(excess, max(1, fitted[widest] - second), fitted[widest] - _NARROWEST)
+        second = max((fitted[at] for at in foldable if at != widest), default=_MIN_WIDTH)
+        by = min(excess, max(1, fitted[widest] - second), fitted[widest] - _MIN_WIDTH)
         fitted[widest] -= by
         excess -= by
     return fitted
 
 
 def _records(header: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
-    """Yield a line for each cell that is not empty, with the name of its column, and an empty line between rows."""
+    """Yield a line with the column name for each non-empty cell, and an empty line between rows."""
     for number, row in enumerate(rows):
         if number:
             yield ""
         for name, text in zip(header, row, strict=True):
             if text:
-                yield from folded(f"{name}: {text.strip()}", max(style.width or 0, _NARROWEST))
+                yield from folded(f"{name}: {text.strip()}", max(style.width or 0, _MIN_WIDTH))
 
 
-def folded(text: str, most: int) -> list[str]:
-    """Return the text in lines of at most this width; each has the indentation of the first."""
-    if width(text) <= most:
+def folded(text: str, max_width: int) -> list[str]:
+    """Return the text in lines of at most this width, each with the indentation of the first."""
+    if width(text) <= max_width:
         return [text]
     bare = text.lstrip(" ")
-    indentation = " " * min(len(text) - len(bare), most // 2)
+    indentation = " " * min(len(text) - len(bare), max_width // 2)
     lines = []
     line = indentation
     for piece in _PIECES.findall(bare):
-        if line != indentation and width(line + piece.rstrip()) > most:
+        if line != indentation and width(line + piece.rstrip()) > max_width:
             lines.append(line.rstrip())
             line = indentation
         line += piece
-        while width(line.rstrip()) > most:
-            kept = _beginning(line, most)
+        while width(line.rstrip()) > max_width:
+            kept = _prefix(line, max_width)
             lines.append(kept)
             line = indentation + line[len(kept) :]
     return [*lines, line.rstrip()]
 
 
-def _beginning(text: str, most: int) -> str:
-    """Return as much of the text as has this width."""
+def _prefix(text: str, max_width: int) -> str:
+    """Return the longest prefix of the text of at most this width."""
     kept = ""
     for character in text:
-        if width(kept + character) > most:
+        if width(kept + character) > max_width:
             break
         kept += character
     return kept

@@ -1,4 +1,4 @@
-"""--watch: the answer to a question, again and again (docs: ask)."""
+"""The option ``--watch``, which repeats a command (docs: ask)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from placement.extensions.terminal.answer import Answer, say
 from placement.extensions.terminal.client import ServiceError
 from placement.extensions.terminal.style import Style
 
-#: Seconds from an answer to the next request.
-_USUAL = 2.0
-#: Options, by the names of their values, that do not go with it: a document would have a line with the time, and the
-#: past stays as it was.
+#: Default number of seconds between an answer and the next request.
+_DEFAULT = 2.0
+#: Options that cannot be combined with it, by the name of their value: the heading is not JSON, and the past does not
+#: change.
 _EXCLUDED = {"json": "--json", "at": "--at", "end": "--to"}
-#: Clears a terminal.
+#: The escape sequence that clears a terminal.
 _CLEAR = "\x1b[H\x1b[2J"
 
 
@@ -31,30 +31,30 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         "--watch",
         nargs="?",
         type=address.seconds,
-        const=_USUAL,
+        const=_DEFAULT,
         metavar="<seconds>",
-        help=f"show the answer again this many seconds later (default: {_USUAL:g}), until Ctrl-C",
+        help=f"repeat the command this many seconds after each answer (default: {_DEFAULT:g}), until Ctrl-C",
     )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Raise UsageError if there are options that do not go with ``--watch``."""
+    """Raise UsageError if there are options that cannot be combined with ``--watch``."""
     for name, option in _EXCLUDED.items():
         if getattr(arguments, name, None):
-            raise UsageError(f"--watch and {option} do not go together.")
+            raise UsageError(f"--watch and {option} cannot be combined.")
 
 
 def watch(ask: Callable[[], Answer], seconds: float) -> NoReturn:
-    """Print answers with the time, each on a screen of its own in a terminal, until the process is interrupted.
+    """Print answers with the time, in a terminal each on a new screen, until the process is interrupted.
 
-    A service that is away after the first answer is asked again, and the last answer stays; it is said once.
+    If the service is away after the first answer, keep the last answer, say so once, and retry.
 
     Args:
-        ask: Asks for the next answer.
-        seconds: From an answer to the next request.
+        ask: Returns the next answer.
+        seconds: Seconds between an answer and the next request.
 
     Raises:
-        ServiceError: The service refuses, or there is no first answer.
+        ServiceError: The service refuses the request, or does not respond to the first one.
     """
     has_answer = is_away = False
     while True:
@@ -65,7 +65,7 @@ def watch(ask: Callable[[], Answer], seconds: float) -> NoReturn:
             if not (has_answer and error.is_away):
                 raise
             if not is_away:
-                say(f"{error}  It is asked again.")
+                say(f"{error}  Retrying.")
             is_away = True
         else:
             _print(lines, style, seconds)
@@ -77,6 +77,6 @@ def _print(lines: list[str], style: Style, seconds: float) -> None:
     now = datetime.datetime.now(datetime.UTC)
     heading = style.dim(f"{now:%Y-%m-%dT%H:%M:%SZ}  every {seconds:g} seconds, until Ctrl-C")
     begin = _CLEAR if sys.stdout.isatty() and os.environ.get("TERM") != "dumb" else ""
-    # In one piece, so that a terminal does not flicker.
+    # In one write, so that the terminal does not flicker.
     sys.stdout.write(begin + "\n".join([heading, "", *lines, "", ""]))
     sys.stdout.flush()

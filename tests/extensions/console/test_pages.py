@@ -667,8 +667,8 @@ def test_the_doctor_shows_what_the_api_finds(app, uuids):
     ]
     assert "over_commitment" in {each["check"] for each in found["findings"]}
     for each in found["findings"]:
-        assert each["mend"] in words(text)
-        assert ("What to do: " + each["mend"] in words(text)) is each["mend"].endswith(".")
+        assert each["fix"] in words(text)
+        assert ("What to do: " + each["fix"] in words(text)) is each["fix"].endswith(".")
     over = text.partition("Over-commitment</h2>")[2].partition("</section>")[0]
     assert f'<li><a href="/console/providers/{uuids[HOSTILE]}">{ESCAPED}</a>: VCPU, 16 of 12</li>' in over
     for check in found["checks"]:

@@ -121,19 +121,19 @@ def test_what_fits_nowhere_ends_with_1(ask):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["capacity"], "placement-ask: There is no query"),
-        (["capacity", "--resource", "VCPU"], "'VCPU' is not <class>=<amount>"),
+        (["capacity"], "placement-ask: The query is missing"),
+        (["capacity", "--resource", "VCPU"], "'VCPU' is invalid: use <class>=<amount>"),
         (
             ["capacity", "resources=VCPU:x"],
             'placement-ask: 400 Bad Request: resources has "x" as the amount of VCPU',
         ),
-        (["capacity", "resources=VCPU:1", "--until", "0"], "'0' is not a number of at least 1"),
+        (["capacity", "resources=VCPU:1", "--until", "0"], "'0' is invalid: use an integer of at least 1"),
         (["overview", "--root", "nothing"], "placement-ask: 400 Bad Request"),
         (["overview", "--root", "\udcff"], "placement-ask: 400 Bad Request"),
         (["consumers", "--older-than", "x"], "placement-ask: 400 Bad Request"),
         (["nonsense"], "invalid choice: 'nonsense'"),
         ([], "the following arguments are required"),
-        (["overview", "--url", "x"], "placement-ask: x is no URL of a service"),
+        (["overview", "--url", "x"], "placement-ask: x is not the URL of a service"),
     ],
 )
 def test_wrong_arguments_end_with_2(ask, words, sentence):
@@ -146,7 +146,7 @@ def test_wrong_arguments_end_with_2(ask, words, sentence):
 def test_without_a_service_it_ends_with_2(service, environment, tmp_path):
     done = preloaded.service().run([*ASK, "overview"], environment, tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "No service is named" in done.stderr
+    assert "The URL of the service is missing" in done.stderr
 
 
 def test_noauth2_needs_no_token(ask):
@@ -170,7 +170,7 @@ def test_an_overview_is_trees(ask):
     assert ask("overview").stdout.splitlines()[2].startswith("  host1-numa0 ")
     assert [row[0] for row in rows(ask("overview", "--root", "host2"))[1:]] == ["host2", "host2-numa0", "host2-numa1"]
     assert [row[0] for row in rows(ask("overview", "--sort", "used:VCPU", "--limit", "1"))[1:2]] == ["host1"]
-    assert ask("overview", "--over-committed").stdout == "No provider.\n"
+    assert ask("overview", "--over-committed").stdout == "No providers.\n"
     assert "410 Gone" in ask("overview", "--at", "1980-01-01").stderr
 
 
@@ -200,7 +200,7 @@ def test_consumers_and_what_they_hold(ask):
     _, (uuid, kind, project, user, _since, provider, *resources) = rows(ask("consumers"))
     assert (uuid, kind, project, user, provider) == (SERVER, "INSTANCE", "red", "ada", "host1-numa0")
     assert resources == ["4", "VCPU"]
-    assert ask("consumers", "--project", "blue").stdout == "No consumer.\n"
+    assert ask("consumers", "--project", "blue").stdout == "No consumers.\n"
     assert len(rows(ask("consumers", "--provider", "host1-numa0", "--class", "VCPU", "--newer-than", "1d"))) == 2
 
 
@@ -295,7 +295,7 @@ class TestOpenStack:
         ]
         assert openstack("allocation candidate count --resource VCPU=400")[0] == 1
         openstack("allocation candidate count resources=VCPU:x", refused="as the amount of VCPU")
-        openstack("allocation candidate count", refused="There is no query")
+        openstack("allocation candidate count", refused="The query is missing")
 
     def test_explain(self, openstack):
         code, found = openstack("allocation candidate explain --resource VCPU=400")
@@ -330,7 +330,7 @@ def test_a_user_of_http_basic(backend, environment, tmp_path):
     with running.embedded(url, options) as service:
         words = [*ASK, "overview", "--url", service.url, "--username", "ada"]
         done = preloaded.service().run(words, {**environment, "OS_PASSWORD": "s3cret"})
-        assert (done.returncode, done.stdout) == (0, "No provider.\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "No providers.\n"), done.stderr
         wrong = preloaded.service().run(words, {**environment, "OS_PASSWORD": "wrong"})
         assert (wrong.returncode, wrong.stdout) == (3, "")
         assert wrong.stderr.startswith("placement-ask: 401 Unauthorized")

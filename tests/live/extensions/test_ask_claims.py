@@ -131,7 +131,7 @@ def test_a_move_takes_a_new_place_and_gives_back_the_first(ask):
 
 
 def test_the_owner_is_that_of_the_environment(ask):
-    assert "Nothing says who owns" in ask("claim", "resources=VCPU:1").stderr
+    assert "The owner of the consumer is missing" in ask("claim", "resources=VCPU:1").stderr
     done = ask("claim", "resources=VCPU:1", OS_PROJECT_ID="blue", OS_USER_ID="bob")
     assert done.returncode == 0
     assert len(rows(ask("consumers", "--project", "blue", "--user", "bob"))) == 2
@@ -140,7 +140,7 @@ def test_the_owner_is_that_of_the_environment(ask):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["claim", *OWNER], "placement-ask: There is no query"),
+        (["claim", *OWNER], "placement-ask: The query is missing"),
         (["claim", "resources=VCPU:x", *OWNER], "placement-ask: 400 Bad Request: requests[0].query: "),
         (["claim", "resources=VCPU:1", "--file", "/nowhere", *OWNER], "placement-ask: /nowhere cannot be read: "),
     ],
@@ -160,7 +160,7 @@ def test_the_client_of_openstack_claims(openstack, ask):
     assert (code, found["outcome"]) == (1, "refused")
     assert found["why"].startswith("Nothing fits: ")
     code, _, stderr = openstack("allocation", "claim", "resources=VCPU:1")
-    assert (code, stderr) == (1, "Nothing says who owns the consumer: use --project and --user.\n")
+    assert (code, stderr) == (1, "The owner of the consumer is missing: use --project and --user.\n")
 
 
 def claimed(ask, *words):
@@ -208,7 +208,9 @@ def test_what_meets_conditions_is_released(ask):
     red, _ = claimed(ask)
     blue, _ = claimed(ask, "--project", "blue", "--type", "VM")
     assert ask("release", "--project", "green", "--yes").stdout == "0 consumers are released.\n"
-    assert ask("release", "--project", "red").stderr.startswith("placement-ask: There is no terminal for the question")
+    assert ask("release", "--project", "red").stderr.startswith(
+        "placement-ask: There is no terminal to ask for confirmation"
+    )
     assert ask("release", "--type", "VM", "--newer-than", "1h", "--yes").returncode == 0
     assert {each for each, *_ in held(ask)} == {red}
     assert blue != red

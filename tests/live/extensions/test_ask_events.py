@@ -39,7 +39,7 @@ def test_a_follower_prints_each_event_once_although_the_service_is_restarted(ser
     with following(service, "events", "--kind", "provider", "--since", "1h") as follower:
         assert json.loads(follower.stdout.readline())["uuid"] == first
         service.kill()
-        assert "asked again" in follower.stderr.readline()
+        assert "Retrying" in follower.stderr.readline()
         service.start()
         created = [create(service, name) for name in ("second", "third")]
         assert [json.loads(follower.stdout.readline())["uuid"] for _ in created] == created
@@ -78,7 +78,7 @@ def test_the_history_of_one_thing_goes_on(service):
         assert follower.stdout.read() == ""
     done = ask(service, "history", "host4", "--follow", "--newest")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--follow and --newest do not go together." in done.stderr
+    assert "--follow and --newest cannot be combined." in done.stderr
 
 
 def test_the_history_of_a_provider_that_is_gone_is_printed(service):

@@ -90,16 +90,20 @@ def failed(done, sentence):
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (200, b"<html>", "{url} does not answer as this service does"),
-        (200, b'{"versions": []}', "{url} does not answer as this service does"),
-        (200, b"[1, 2]", "{url} does not answer as this service does"),
-        (204, b"", "{url} does not answer as this service does"),
-        (200, b'{"consumers": ' + b"[" * 10**6, "{url} does not answer as this service does"),
-        (200, b'{"consumers": 5, "next": null}', "{url} does not answer as this service does (TypeError"),
-        (200, b'{"consumers": [[]], "next": null}', "{url} does not answer as this service does (TypeError"),
-        (200, b'{"consumers": [{}], "next": null}', "{url} does not answer as this service does (KeyError"),
-        (200, b'{"consumers": [], "next": 5}', "{url} does not answer as this service does (AttributeError"),
-        (200, b'{"consumers": [], "next": "/v1/consumers?limit=1000"}', "{url} does not answer as this service does ("),
+        (200, b"<html>", "The response of {url} is not from this service"),
+        (200, b'{"versions": []}', "The response of {url} is not from this service"),
+        (200, b"[1, 2]", "The response of {url} is not from this service"),
+        (204, b"", "The response of {url} is not from this service"),
+        (200, b'{"consumers": ' + b"[" * 10**6, "The response of {url} is not from this service"),
+        (200, b'{"consumers": 5, "next": null}', "The response of {url} is not from this service (TypeError"),
+        (200, b'{"consumers": [[]], "next": null}', "The response of {url} is not from this service (TypeError"),
+        (200, b'{"consumers": [{}], "next": null}', "The response of {url} is not from this service (KeyError"),
+        (200, b'{"consumers": [], "next": 5}', "The response of {url} is not from this service (AttributeError"),
+        (
+            200,
+            b'{"consumers": [], "next": "/v1/consumers?limit=1000"}',
+            "The response of {url} is not from this service (",
+        ),
         (500, b"{}", "500 Internal Server Error."),
         (502, b'{"errors": []}', "502 Bad Gateway."),
         (
@@ -107,7 +111,7 @@ def failed(done, sentence):
             b'{"errors": [{"title": "Away", "detail": "In\\na \\u001b[2J while."}]}',
             "503 Away: In a \ufffd[2J while.",
         ),
-        (404, b"<html>", "404 Not Found. {url} has no API below /v1"),
+        (404, b"<html>", "404 Not Found. {url} does not serve the v1 API"),
         (401, b"", "401 Unauthorized. No credentials were sent: use --token."),
         (403, b"", "403 Forbidden."),
     ],
@@ -120,7 +124,7 @@ def test_a_reply_that_is_no_document(ask, status, body, sentence):
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (200, b"<html>", "{url}/v1/consumers?limit=1000 does not answer with JSON."),
+        (200, b"<html>", "The response of {url}/v1/consumers?limit=1000 is not JSON."),
         (502, b"<html>", "Bad Gateway (HTTP 502)"),
     ],
 )
@@ -150,7 +154,7 @@ def test_the_next_page_is_asked_of_the_same_service(ask):
     page = b'{"consumers": [], "next": "http://127.0.0.1:1/v1/consumers?after=1"}'
     with answering(200, page, NOBODY) as (url, asked):
         done = ask(url, "--token", "admin")
-    assert (done.returncode, done.stdout) == (0, "No consumer.\n")
+    assert (done.returncode, done.stdout) == (0, "No consumers.\n")
     assert [path for path, _ in asked] == ["/v1/consumers?limit=1000", "/v1/consumers?after=1"]
     assert [headers["X-Auth-Token"] for _, headers in asked] == ["admin", "admin"]
 
@@ -161,11 +165,11 @@ def test_events_that_do_not_go_on(environment):
         words = [*ASK, "events", "--json", "--after", "1-1", "--url", url]
         done = preloaded.service().run(words, environment)
     assert (done.returncode, done.stdout) == (3, "{}\n")
-    assert "does not answer as this service does" in done.stderr
+    assert "is not from this service" in done.stderr
 
 
 def test_a_reply_without_an_end_is_not_read_to_it(monkeypatch):
-    monkeypatch.setattr(client, "MOST", 50)
+    monkeypatch.setattr(client, "MAX_BYTES", 50)
     for length, fits in ((50, True), (51, False)):
         with answering(200, NOBODY.ljust(length)) as (url, _):
             asked = client.Client(ServiceAddress(url, {}))
@@ -178,7 +182,9 @@ def test_a_reply_without_an_end_is_not_read_to_it(monkeypatch):
 
 CONSUMER = "7c1f0a52-0b5e-4a0f-8f6b-2d3e4f5a6b7c"
 CLAIM = ["claim", "resources=VCPU:1", "--consumer", CONSUMER, "--project", "p", "--user", "u"]
-UNKNOWN = f"Whether it was done is not known: the same command with --consumer {CONSUMER} does it if it is not.\n"
+UNKNOWN = (
+    f"The claim may or may not have been made: repeat the command with --consumer {CONSUMER}, which claims once.\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +214,7 @@ def test_a_claim_of_which_the_service_is_out_of_reach(environment):
     ("code", "sentence"),
     [
         ("placement.v1.nothing_held", "404 Not Found: Nothing is held.\n"),
-        ("placement.undefined_code", "404 Not Found: Nothing is held. {url} has no API below /v1"),
+        ("placement.undefined_code", "404 Not Found: Nothing is held. {url} does not serve the v1 API"),
     ],
 )
 def test_what_is_not_held_is_told_from_a_service_of_another_kind(environment, code, sentence):
@@ -229,21 +235,21 @@ def test_a_service_that_is_out_of_reach(ask):
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
-        (None, "did not answer within 0.3 seconds."),
-        (b"", "does not answer as a service with HTTP does: Remote end closed connection without response."),
-        (b"SSH-2.0-server\r\n", "does not answer as a service with HTTP does: SSH-2.0-server"),
+        (None, "did not respond within 0.3 seconds."),
+        (b"", "did not send a valid HTTP response: Remote end closed connection without response."),
+        (b"SSH-2.0-server\r\n", "did not send a valid HTTP response: SSH-2.0-server"),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
-            "does not answer as a service with HTTP does: IncompleteRead",
+            "did not send a valid HTTP response: IncompleteRead",
         ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
-            "does not answer as a service with HTTP does: IncompleteRead",
+            "did not send a valid HTTP response: IncompleteRead",
         ),
         *(
             (
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}",
-                "does not answer as a service with HTTP does: IncompleteRead",
+                "did not send a valid HTTP response: IncompleteRead",
             )
             for size in (b"40000000", b"F" * 20)
         ),
@@ -384,7 +390,7 @@ def test_insecure_trusts_any_certificate(ask, private):
 def test_a_service_without_tls(ask):
     with answering(200) as (url, _):
         url = url.replace("http://", "https://")
-        failed(ask(url, "--timeout", "300"), f"{url} cannot be reached by TLS: ")
+        failed(ask(url, "--timeout", "300"), f"{url} cannot be reached over TLS: ")
 
 
 @pytest.mark.parametrize("content", [None, "no certificate"])

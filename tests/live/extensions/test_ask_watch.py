@@ -40,17 +40,17 @@ def test_answers_are_printed_below_each_other_also_after_the_service_was_away(se
     with watching(environment, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         heading, empty, answer = (process.stdout.readline() for _ in range(3))
         assert HEADING.match(heading)[1] == "0.1"
-        assert (empty, answer) == ("\n", "No provider.\n")
+        assert (empty, answer) == ("\n", "No providers.\n")
         create(service, "host1")
         shown = until(process.stdout, "host1")
         assert HEADING.match(shown[-4])
         service.kill()
-        assert "It is asked again." in process.stderr.readline()
+        assert "Retrying." in process.stderr.readline()
         service.start()
         create(service, "host2")
         shown += until(process.stdout, "host2")
         service.kill()
-        assert "It is asked again." in process.stderr.readline(), "each time that it is away is said"
+        assert "Retrying." in process.stderr.readline(), "each time that it is away is said"
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
         assert "\x1b" not in "".join(shown)
@@ -82,11 +82,11 @@ def test_a_terminal_is_cleared_for_each_answer(service, environment):
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["overview", "--watch", "--json"], 2, "--watch and --json do not go together."),
-        (["overview", "--watch", "--at", "1h"], 2, "--watch and --at do not go together."),
-        (["usage", "--watch", "--to", "1h"], 2, "--watch and --to do not go together."),
-        (["capacity", "--watch", "0", "resources=VCPU:1"], 2, "'0' is not a number of seconds above 0"),
-        (["capacity", "--watch"], 2, "There is no query"),
+        (["overview", "--watch", "--json"], 2, "--watch and --json cannot be combined."),
+        (["overview", "--watch", "--at", "1h"], 2, "--watch and --at cannot be combined."),
+        (["usage", "--watch", "--to", "1h"], 2, "--watch and --to cannot be combined."),
+        (["capacity", "--watch", "0", "resources=VCPU:1"], 2, "'0' is invalid: use a number of seconds above 0"),
+        (["capacity", "--watch"], 2, "The query is missing"),
         (["overview", "--watch", "--root", "nothing"], 2, "400 Bad Request"),
         (["overview", "--watch", "--url", closed.URL], 3, "cannot be reached"),
     ],

@@ -436,7 +436,7 @@ def test_a_service_that_is_away_at_the_end_is_left_alone(client, afar, proxy, mo
     caplog.set_level(logging.WARNING)
     with contextlib.ExitStack() as stack, afar.lease(consumer, GPU, **OWNER, expires_in=3600) as held:
         stack.enter_context(proxy.silent())
-    assert f"{consumer} is not released, and ends at {held.expires_at}" in caplog.text
+    assert f"{consumer} was not released; its lease expires at {held.expires_at}" in caplog.text
     assert client.show(consumer).expires_at == held.expires_at
 
 

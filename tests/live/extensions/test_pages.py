@@ -133,7 +133,7 @@ def test_a_file_of_providers_and_its_mistakes(operator, url):
 def test_the_doctor_prints_what_is_shown_and_mends_it(operator, url):
     (block,) = blocks_of(__file__, "docs/extensions/doctor.rst")
     ((_, shown), *_) = transcripts.steps(block.text)
-    consumer, provider = re.search(r"consumer (\S+): provider with the id (\d+)", shown).groups()
+    consumer, provider = re.search(r"consumer (\S+): provider id (\d+)", shown).groups()
     with opened(url) as database:
         deploy.loadapp(web.configuration(), database)
         with database.engine.begin() as connection:

@@ -158,5 +158,5 @@ def test_a_client_that_waits_at_the_deadline_ends(scripted: Scripted) -> None:
 @pytest.mark.parametrize("scripted", [((SHORT, REFUSED), False)], indirect=True)
 def test_call_raises_for_an_error_reply(scripted: Scripted) -> None:
     server = load.Server(scripted.url)
-    with pytest.raises(RuntimeError, match="answered 409"):
+    with pytest.raises(RuntimeError, match="returned 409"):
         server.call("POST", "/things", {})

@@ -126,7 +126,7 @@ def test_usage_without_an_inventory_is_found(module: Any, stored: Stored) -> Non
 def test_a_consumer_that_holds_other_than_it_was_told_is_found(module: Any, stored: Stored, told: Any) -> None:
     stored.use(FIRST, 2, 1)
     (sentence,) = module("placing_checks").failures(stored.url, {FIRST: told}, together=False)
-    assert sentence == f"consumer {FIRST} was told {told}, and holds {{'p2': {{'VCPU': 1}}}}"
+    assert sentence == f"consumer {FIRST} holds {{'p2': {{'VCPU': 1}}}}, but the response said {told}"
 
 
 def test_a_consumer_of_two_nodes_is_found(module: Any, stored: Stored) -> None:

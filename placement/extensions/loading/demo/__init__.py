@@ -1,12 +1,12 @@
-"""A small believable cloud to click through, for ``placement-serve --demo``: ``make demo`` (docs: commands).
+"""A small, realistic cloud to explore, for ``placement-serve --demo`` and ``make demo`` (docs: commands).
 
-The providers are those of ``cloud.yaml``; consumers and machines are made by requests, as clients make them.  They have
-a day behind them, with events and samples of the usage.  It is the same at each start, but for the date and the uuids.
+``cloud.yaml`` describes the providers; requests create the consumers and machines.  The cloud has a past day of events
+and usage history.  It is the same at each start, except for the dates and uuids.
 
     service   requests to the application
     tenants   consumers that come, move and go
-    day       what happens when
-    past      moves the dates of what was written into the past day
+    day       the schedule of the past day
+    past      moves the dates of new rows into the past day
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from placement.extensions.loading.yaml_source import YamlSource
 
 
 def fill(database: Database, application: WSGIApplication) -> None:
-    """Make the cloud in an empty database, of which the application is the service, with noauth2."""
+    """Create the cloud in an empty database through the application that serves it with ``noauth2``."""
     past = PastDay(database)
     load(database, described(YamlSource(resources.files(__name__).joinpath("cloud.yaml").read_text(encoding="utf-8"))))
-    logging.disable(logging.INFO)  # a line for each of a thousand requests
+    logging.disable(logging.INFO)  # a line for each of about a thousand requests
     try:
         for hour, act in day.plan(DemoClient(application)):
             past.advance(hour)

@@ -1,7 +1,7 @@
-"""The day that the demonstration has behind it: what happens when.
+"""The schedule of the demonstration's past day.
 
-Hours count from the beginning of the day, which is in the afternoon: servers of the evening go, jobs run at night, the
-load rises in the morning, and the day ends in the afternoon with the servers that stay.
+Hours count from the beginning of the day, which is in the afternoon: servers of the evening are deleted, jobs run at
+night, the load rises in the morning, and the day ends in the afternoon with the servers that stay.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from placement.extensions.loading.demo.service import DemoClient
 from placement.extensions.loading.demo.tenants import Tenants
 
 HOURS = 24
-#: How many of each kind stay, and how many of them are there before the day begins.
+#: Consumers that stay: kind, number, and the number created before the day begins.
 _STAYING = (("small", 130, 40), ("medium", 70, 25), ("large", 25, 10), ("training", 9, 3))
-#: Those that go: kind, number, the hours in which they come, the hours for which they stay, and their project.
+#: Consumers that go: kind, number, range of the hour of creation, range of the lifetime in hours, project.
 _PASSING = (
     ("small", 45, (-1.0, -0.1), (1.5, 7.5), None),
     ("medium", 22, (-1.0, -0.1), (1.5, 7.5), None),
@@ -26,34 +26,34 @@ _PASSING = (
     ("medium", 12, (15.0, 22.0), (0.5, 3.0), "games"),
 )
 _MACHINES = tuple(f"rack-c-u{number:02}" for number in range(1, 11))
-#: When machines are allocated.
-_TAKEN = (-0.5, -0.4, 15.4, 20.1)
-#: The host that is taken out of service, and how many of its servers are moved at most.
-_DISABLED, _MOVED = "compute-16", 30
+#: Hours at which machines are allocated.
+_MACHINE_ALLOCATIONS = (-0.5, -0.4, 15.4, 20.1)
+#: The host that is disabled, and the largest number of servers moved from it.
+_DISABLED, _MAX_MOVES = "compute-16", 30
 
-#: An hour, and what happens then.
-Deed = tuple[float, Callable[[], object]]
+#: An hour, and the action at that hour.
+Action = tuple[float, Callable[[], object]]
 
 
-def plan(service: DemoClient) -> list[Deed]:
-    """Return what happens, in order.  What stands at the end is the cloud that the documents show."""
+def plan(service: DemoClient) -> list[Action]:
+    """Return the actions of the day, in order.  Their result is the cloud that the documentation shows."""
     chooser = random.Random(1)
     tenants = Tenants(service, chooser)
-    found = [*_staying(tenants, chooser), *_passing(tenants, chooser), *_out_of_service(service, tenants)]
-    found.append((23.3, functools.partial(_shrink, service, "compute-03-numa0")))
+    actions = [*_staying(tenants, chooser), *_passing(tenants, chooser), *_out_of_service(service, tenants)]
+    actions.append((23.3, functools.partial(_shrink, service, "compute-03-numa0")))
     if service.has("/baremetal/v1"):
-        found += _machines(service)
-    return sorted(found, key=lambda deed: deed[0])
+        actions += _machines(service)
+    return sorted(actions, key=lambda action: action[0])
 
 
-def _staying(tenants: Tenants, chooser: random.Random) -> Iterator[Deed]:
+def _staying(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, early in _STAYING:
         for place in range(number):
             hour = chooser.uniform(-1, -0.1) if place < early else chooser.triangular(13, HOURS - 0.1, 16)
             yield hour, functools.partial(tenants.claim, tenants.new(), kind, tenants.owner())
 
 
-def _passing(tenants: Tenants, chooser: random.Random) -> Iterator[Deed]:
+def _passing(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, hours, lengths, project in _PASSING:
         for _ in range(number):
             consumer, hour = tenants.new(), chooser.uniform(*hours)
@@ -62,30 +62,30 @@ def _passing(tenants: Tenants, chooser: random.Random) -> Iterator[Deed]:
             yield until, functools.partial(tenants.release, consumer)
 
 
-def _out_of_service(service: DemoClient, tenants: Tenants) -> Iterator[Deed]:
+def _out_of_service(service: DemoClient, tenants: Tenants) -> Iterator[Action]:
     yield 17.2, functools.partial(_disable, service, _DISABLED)
-    parts = {service.uuid(f"{_DISABLED}-numa{number}") for number in range(2)}
-    for number in range(_MOVED):
-        yield 17.3 + number * 0.03, functools.partial(tenants.move_one_from, parts)
+    providers = {service.uuid(f"{_DISABLED}-numa{number}") for number in range(2)}
+    for number in range(_MAX_MOVES):
+        yield 17.3 + number * 0.03, functools.partial(tenants.move_one_from, providers)
 
 
-def _machines(service: DemoClient) -> Iterator[Deed]:
+def _machines(service: DemoClient) -> Iterator[Action]:
     for number, name in enumerate(_MACHINES):
         yield -1.1 + number * 0.01, functools.partial(_offer, service, name)
-    for number, hour in enumerate(_TAKEN):
+    for number, hour in enumerate(_MACHINE_ALLOCATIONS):
         record = {"name": f"database-{number}", "resource_class": "large"}
         yield hour, functools.partial(service.send, "POST", "/baremetal/v1/allocations", record)
 
 
 def _disable(service: DemoClient, name: str) -> None:
-    """Take a host out of service, as nova does it."""
+    """Disable a host as nova does, by a trait."""
     path = f"/resource_providers/{service.uuid(name)}/traits"
-    found = service.send("GET", path)
-    service.send("PUT", path, {**found, "traits": [*found["traits"], "COMPUTE_STATUS_DISABLED"]})
+    document = service.send("GET", path)
+    service.send("PUT", path, {**document, "traits": [*document["traits"], "COMPUTE_STATUS_DISABLED"]})
 
 
 def _shrink(service: DemoClient, name: str) -> None:
-    """Take away memory that is in use, as if a module had failed."""
+    """Remove memory that is in use, as if a module had failed."""
     path = f"/resource_providers/{service.uuid(name)}"
     used = service.send("GET", f"{path}/usages")["usages"]["MEMORY_MB"]
     inventory = service.send("GET", f"{path}/inventories/MEMORY_MB")
@@ -93,7 +93,7 @@ def _shrink(service: DemoClient, name: str) -> None:
 
 
 def _offer(service: DemoClient, name: str) -> None:
-    """Record a machine and offer it."""
+    """Enroll a machine and make it available."""
     node = {"name": name, "driver": "ipmi", "resource_class": "large"}
     path = f"/baremetal/v1/nodes/{service.send('POST', '/baremetal/v1/nodes', node)['uuid']}"
     service.send("PUT", f"{path}/states/power", {"target": "power off"})

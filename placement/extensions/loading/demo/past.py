@@ -1,7 +1,7 @@
-"""Moves the dates of what is written now into the day that ends now.
+"""Moving the dates of new rows into the day that ends now.
 
-What is written at each moment of that day is written now, in the same order.  The dates of these rows are then those of
-the present, and all others are earlier.  So the rows of a moment are those with a later date than the day has.
+The rows of the day are written now, in the order of their timestamps.  New rows have present dates, later than the end
+of the day, and all other rows earlier ones: so an update of all dates after that end moves exactly the new rows.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from placement.db.database import Database
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import OURS, metadata
 
-#: The time between two samples of the usage.
+#: Time between two samples of the usage history.
 STEP = datetime.timedelta(minutes=10)
 _DAY = datetime.timedelta(days=1)
-#: Hours before the day, when the first providers are made.
-_BEFORE = -1.2
-#: What pages show with its second; the dates of the other tables are moved once for each sample.
+#: The hour at which the first providers are created, before the day begins.
+_FIRST_HOUR = -1.2
+#: Tables whose dates pages show to the second; the dates of the other tables are moved once per sample.
 _SHOWN = ("events", "consumers")
-#: The tables of the samples.
+#: The tables of the usage history.
 _SAMPLES = ("usage_samples", "usage_shares")
 
 
 class PastDay:
-    """Moves what is written from one moment of the day to the next, and has a sample taken at each ten minutes."""
+    """A clock for the past day, which dates new rows and takes a usage sample every ten minutes."""
 
     def __init__(self, database: Database) -> None:
-        """Begin with an empty database; the day ends at the last whole ten minutes."""
+        """Start before the day, with an empty database; the day ends at the last multiple of ten minutes."""
         self._database = database
         now: datetime.datetime = database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one())
         self._end = now - (now - datetime.datetime.min) % STEP
-        self._moment = self._at(_BEFORE)
+        self._time = self._at(_FIRST_HOUR)
         self._next_sample = self._at(0)
         self._all = {table.name: _update(table) for table in metadata.sorted_tables if table not in OURS}
         self._shown = [update for name, update in self._all.items() if name in _SHOWN]
@@ -42,34 +42,34 @@ class PastDay:
         self._stale = [sa.delete(table).where(table.c.at >= sa.bindparam("end")) for table in samples]
 
     def advance(self, hour: float) -> None:
-        """Give what was written since the last call the moment of that call, and go on to an hour of the day.
+        """Date the rows written since the last call with the time of that call, and advance to an hour of the day.
 
-        A sample is taken at each ten minutes between them, also at the hour itself.
+        Take the samples that are due until then, including one at that hour.
         """
-        self._move(self._shown, self._moment)
+        self._move(self._shown, self._time)
         while self._next_sample <= self._at(hour):
             if self._database.recorder is not None:
-                # A write of the application may have taken the sample of the present, which would be taken only once.
+                # A write may have triggered the present sample, and a second one for that time would not be taken.
                 self._execute(self._stale, {"end": self._end})
                 self._database.recorder.maintain()
             self._move(self._all.values(), self._next_sample)
             self._next_sample += STEP
-        self._moment = self._at(hour)
+        self._time = self._at(hour)
 
     def _at(self, hour: float) -> datetime.datetime:
         return self._end - _DAY + datetime.timedelta(hours=hour)
 
-    def _move(self, updates: Iterable[sa.Update], moment: datetime.datetime) -> None:
-        self._execute(updates, {"end": self._end, "moment": moment})
+    def _move(self, updates: Iterable[sa.Update], time: datetime.datetime) -> None:
+        self._execute(updates, {"end": self._end, "time": time})
 
     def _execute(self, statements: Iterable[sa.Update | sa.Delete], values: Mapping[str, datetime.datetime]) -> None:
         self._database.write(lambda db: [db.execute(statement, values) for statement in statements])
 
 
 def _update(table: sa.Table) -> sa.Update:
-    """Return a statement that gives the dates from ``end`` on in a table the value ``moment``."""
-    end, moment = (sa.bindparam(name, type_=sa.DateTime()) for name in ("end", "moment"))
+    """Return a statement that sets the dates of a table from ``end`` on to ``time``."""
+    end, time = (sa.bindparam(name, type_=sa.DateTime()) for name in ("end", "time"))
     dates = [column for column in table.columns if isinstance(column.type, sa.DateTime)]
-    # Also those that stay, or updated_at would be the present.
-    values = {column.name: sa.case((column >= end, moment), else_=column) for column in dates}
+    # Older dates are set to themselves: otherwise onupdate would set updated_at to the present.
+    values = {column.name: sa.case((column >= end, time), else_=column) for column in dates}
     return sa.update(table).where(sa.or_(*(column >= end for column in dates))).values(values)

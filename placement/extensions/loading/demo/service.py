@@ -1,4 +1,4 @@
-"""Requests to the application, with the roles of an administrator."""
+"""A client of the application for the demonstration."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ class DemoClient:
         self._application = application
 
     def has(self, path: str) -> bool:
-        """Return whether there is a route."""
+        """Whether the application serves a path."""
         request = webob.Request.blank(path, base_url="http://127.0.0.1", headers={"X-Auth-Token": "admin"})
         return bool(request.get_response(self._application).status_code != 404)
 
     def send(self, method: str, path: str, body: Any = None, caller: str = "admin") -> Any:
-        """Return the document of the reply, None without one; raises RuntimeError if the request is refused.
+        """Send a request, and return the document of the response; None without one.
 
         Args:
-            caller: In whose name, as noauth2 has it: ``user:project``.
+            caller: The token for ``noauth2``: ``user:project``, or ``admin``.
+
+        Raises:
+            RuntimeError: The request is refused.
         """
         request = webob.Request.blank(path, method=method, base_url="http://127.0.0.1")
         request.headers["X-Auth-Token"] = caller
@@ -40,7 +43,7 @@ class DemoClient:
         return reply.json if reply.body else None
 
     def uuid(self, name: str) -> str:
-        """Return the uuid of a provider."""
+        """Return the uuid of the provider with a name."""
         (provider,) = self.send("GET", f"/resource_providers?name={name}")["resource_providers"]
         uuid: str = provider["uuid"]
         return uuid

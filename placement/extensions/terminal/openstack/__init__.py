@@ -1,4 +1,4 @@
-"""Commands of ``openstack``, beside those of osc-placement, for the API below /v1 (docs: ask).
+"""Commands of ``openstack`` for the v1 API, in addition to osc-placement's (docs: ask).
 
-The module is imported by that client only; it needs the extra ``osc``.
+Only python-openstackclient imports this package, which requires the extra ``osc``.
 """

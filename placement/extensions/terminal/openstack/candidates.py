@@ -1,4 +1,4 @@
-"""openstack allocation candidate explain, openstack allocation candidate count"""
+"""``openstack allocation candidate explain`` and ``count``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from placement.extensions.terminal.openstack.commands import AskingForPlaces, Ro
 
 
 class ExplainCandidates(AskingForPlaces):
-    """Show why a query finds allocation candidates, or none: what each rule leaves, and what would help.
+    """Explain why a query has allocation candidates or none: what each rule leaves, and which changes would help.
 
-    Like "count" it ends with 1 if nothing fits.
+    The exit code is 1 if nothing fits.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:

@@ -1,4 +1,4 @@
-"""openstack allocation claim, openstack allocation extend, openstack allocation release"""
+"""``openstack allocation claim``, ``extend`` and ``release``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from placement.extensions.terminal.style import Style
 
 
 class ClaimAllocations(Asking):
-    """Find a place for a query and take it; several places in one call with --file.
+    """Find a place for a query and claim it; several requests at once with --file.
 
-    It ends with 1 if a request is refused.
+    The exit code is 1 if a request is refused.
     """
 
     granted = True
@@ -39,7 +39,7 @@ class ClaimAllocations(Asking):
 
 
 class ExtendClaim(Asking):
-    """Change when the claim of a consumer ends, counted from now."""
+    """Set or remove the expiry of a consumer's claim."""
 
     added_options = (claiming.add_extend,)
 
@@ -49,7 +49,7 @@ class ExtendClaim(Asking):
 
 
 class ReleaseAllocations(Asking):
-    """Give back all that consumers hold: of those that are named, or, after a question, of those that are chosen."""
+    """Release consumers, either named ones or, after confirmation, those that meet conditions."""
 
     added_options = (releasing.add_release,)
 

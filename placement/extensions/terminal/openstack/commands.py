@@ -1,4 +1,4 @@
-"""What the commands have in common: requests with the session of the client, and how failures are shown."""
+"""Base classes of the commands: requests with the session of ``openstack``, and failures."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Options = tuple[Callable[[argparse.ArgumentParser], object], ...]
 
 
 class NoAnswer(exceptions.CommandError):
-    """Whether a request was done is not known."""
+    """There is no response that says whether a request was done."""
 
 
 class Asking(command.Lister):
-    """A command that shows a list from the API below /v1, in any format of the client."""
+    """A command that shows a list from the v1 API."""
 
-    #: The functions that add the options of the command to a parser.
+    #: Functions that add the options of the command to a parser.
     added_options: ClassVar[Options] = ()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -36,16 +36,16 @@ class Asking(command.Lister):
         return parser
 
     def get(self, path: str, query_string: str = "") -> dict[str, Any]:
-        """Return the document below /v1 at this path; raises as ``send`` does."""
+        """Return the document at a path of the v1 API; raises as ``send``."""
         return self.send("GET", path, query_string)
 
     def send(self, method: str, path: str, query_string: str, body: Any = None) -> dict[str, Any]:
-        """Return the document of the reply to a request below /v1.
+        """Send a request to the v1 API, and return the document of the response.
 
         Raises:
-            CommandError: It is refused; the sentence is that of the service.  That of POST /v1/claims is no refusal,
-                but a document that says so of each request.
-            NoAnswer: There is no reply, or one that says nothing about what was done.
+            CommandError: The request is refused, with the service's sentence.  A response of POST /v1/claims with
+                results is returned even if requests in it are refused.
+            NoAnswer: There is no response, or a server error.
         """
         manager = self.app.client_manager
         service = adapter.Adapter(
@@ -64,23 +64,23 @@ class Asking(command.Lister):
             kind = NoAnswer if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
             raise kind(f"{_detail(reply, document)} (HTTP {reply.status_code})")
         if not document:
-            raise exceptions.CommandError(f"{reply.url} does not answer with JSON.")
+            raise exceptions.CommandError(f"The response of {reply.url} is not JSON.")
         return document
 
     @property
     def owner(self) -> dict[str, str]:
-        """The project and the user of who asks, as members of a claim; those that the authentication knows."""
+        """The project and the user of the caller as fields of a claim, as far as they are known."""
         access = self.app.client_manager.auth_ref
         known = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
         return {name: value for name, value in known.items() if value}
 
     def pages(self, path: str, pairs: Sequence[tuple[str, str]]) -> Iterator[Document]:
-        """Return the documents of a list, page by page; raises CommandError."""
+        """Return the pages of a list; raises CommandError."""
         return paging.pages(self.get, path, pairs)
 
 
 class AskingForPlaces(Asking):
-    """A command whose options are those of a query for allocation candidates; it ends with 1 if nothing fits."""
+    """A command with the options of a query for allocation candidates; its exit code is 1 if nothing fits."""
 
     added_options: ClassVar[Options] = (query.add_arguments,)
     fits = True
@@ -90,15 +90,15 @@ class AskingForPlaces(Asking):
 
     @staticmethod
     def query_of(parsed: argparse.Namespace) -> str:
-        """Return the query string; raises CommandError if there is none."""
+        """Return the query string; raises CommandError if it is empty."""
         text = query.query_string(parsed.query, parsed.terms)
         if not text:
-            raise exceptions.CommandError("There is no query: use --resource, or give a query string.")
+            raise exceptions.CommandError("The query is missing: use --resource, or give a query string.")
         return text
 
 
 def _document(reply: Any) -> dict[str, Any]:
-    """Return the document of a reply; empty if it has none."""
+    """Return the document of a response; empty without one."""
     try:
         document = reply.json()
     except (ValueError, RecursionError):

@@ -1,6 +1,4 @@
-"""openstack resource provider overview, openstack resource provider consumers, openstack resource provider history,
-openstack resource usage history
-"""
+"""``openstack resource provider overview``, ``consumers`` and ``history``, and ``openstack resource usage history``."""
 
 from __future__ import annotations
 
@@ -14,38 +12,38 @@ from placement.extensions.terminal.style import Style
 
 
 class ShowOverview(Asking):
-    """Show all resource providers as trees, with what they have and what is used."""
+    """Show all resource providers as trees, with their inventories and usage."""
 
     added_options = (filters.add_overview,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = filters.overview(self.pages, parsed_args)
-        return overview.COLUMNS, list(overview.rows(found, everywhere=True))
+        providers = filters.overview(self.pages, parsed_args)
+        return overview.COLUMNS, list(overview.rows(providers, everywhere=True))
 
 
 class ListConsumers(Asking):
-    """Show which consumers hold what of which resource providers."""
+    """Show consumers and their allocations."""
 
     added_options = (filters.add_consumers,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
-        found = filters.consumers(self.pages, parsed_args)
-        return consumers.COLUMNS, list(consumers.rows(found, everywhere=True))
+        matches = filters.consumers(self.pages, parsed_args)
+        return consumers.COLUMNS, list(consumers.rows(matches, everywhere=True))
 
 
 class ShowUsage(Asking):
-    """Show what was used of each resource class over time, of all resource providers together."""
+    """Show the usage of each resource class over time, for all resource providers together."""
 
     added_options = (usage_history.add_options,)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/usage", urlencode(usage_history.parameters(parsed_args)))
-        found = usage_history.rows(document, parsed_args.by, Style.of(self.app.stdout, os.environ))
-        return usage_history.columns(parsed_args.by), list(found)
+        style = Style.of(self.app.stdout, os.environ)
+        return usage_history.columns(parsed_args.by), list(usage_history.rows(document, parsed_args.by, style))
 
 
 class ShowHistory(Asking):
-    """Show what has happened to a resource provider, a node or a consumer, also to one that is gone."""
+    """Show the events of a resource provider, a node or a consumer, even a deleted one."""
 
     added_options = (events.add_history,)
 

@@ -30,7 +30,7 @@ _FINDING = Object(
     Field("what", string(), required=True),
     Field("count", integer(minimum=0), required=True),
     Field("where", Array(string()), required=True),
-    Field("mend", string(), required=True),
+    Field("fix", string(), required=True),
     Field("fixable", boolean(), required=True),
 )
 _CHECK = Object(

@@ -33,9 +33,9 @@ from placement.db.schema.tables import (
 )
 from placement.db.upkeep import standard
 from placement.db.writes import notes as event_rows
-from placement.extensions.doctor import checks, mending, server, signals
+from placement.extensions.doctor import checks, fixes, server, signals
 from placement.extensions.doctor import database as database_checks
-from placement.extensions.doctor.examination import OutOfTimeError, examine, lacking, until
+from placement.extensions.doctor.examination import OutOfTimeError, examine, reason_without_tables, until
 from placement.extensions.v1 import worker_examination
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
@@ -285,9 +285,9 @@ PLANTS = {
     for plant, check, severity, fixable, places in (
         (over_commitment, "over_commitment", Severity.WARNING, False, [f"{HOST} ({HOST}): VCPU, 3 of 2", GRANDCHILD]),
         (ownerless, "allocations_without_consumer", Severity.WARNING, True, [OWNERLESS]),
-        (lost_provider, "lost_allocations", Severity.WARNING, True, [f"{ONE}: provider with the id {NOWHERE}", LOST]),
-        (lost_class, "lost_allocations", Severity.WARNING, True, [f"{TWO}: class with the id {NO_CLASS}", LOST]),
-        (unknown_class, "lost_allocations", Severity.WARNING, False, [f"{ONE}: class with the id 9999"]),
+        (lost_provider, "lost_allocations", Severity.WARNING, True, [f"{ONE}: provider id {NOWHERE}", LOST]),
+        (lost_class, "lost_allocations", Severity.WARNING, True, [f"{TWO}: class id {NO_CLASS}", LOST]),
+        (unknown_class, "lost_allocations", Severity.WARNING, False, [f"{ONE}: class id 9999"]),
         (idle, "idle_consumers", Severity.INFO, True, [IDLE]),
         (
             without_project,
@@ -316,7 +316,7 @@ PLANTS = {
             "lost_inventories",
             Severity.WARNING,
             False,
-            [f"provider with the id {NOWHERE}", f"class with the id {NO_CLASS}"],
+            [f"provider id {NOWHERE}", f"class id {NO_CLASS}"],
         ),
         (
             repeated,
@@ -330,7 +330,7 @@ PLANTS = {
         (expired_writer, "expired_writers", Severity.INFO, True, [f"writer {WRITER}"]),
         (standard_names, "standard_rows", Severity.ERROR, True, ["VCPU", "PCPU", "HW_CPU_X86_AVX"]),
         (identity, "standard_rows", Severity.ERROR, True, ["feed_instance"]),
-        (taken_id, "standard_rows", Severity.ERROR, False, ["CUSTOM_TAKEN, and not PGPU"]),
+        (taken_id, "standard_rows", Severity.ERROR, False, ["CUSTOM_TAKEN instead of PGPU"]),
     )
 }
 PLANTED.update((check, severity) for _, check, severity, _, _ in PLANTS.values())
@@ -385,7 +385,7 @@ def test_what_is_planted_is_found(database, backend, plant, name):
     assert len(where) == len(places)
     for place in places:
         assert any(place in each for each in where), (place, where)
-    assert all(finding.mend for finding in of_check)
+    assert all(finding.fix for finding in of_check)
     violated = {"foreign_keys"} if backend.kind == "sqlite" and name in VIOLATED else set()
     assert set(names(found)) == {check, *BESIDE.get(name, ()), *violated}
 
@@ -441,12 +441,12 @@ def test_what_is_mended_leaves_no_finding_and_all_that_was_right(database, plant
     check = PLANTS[name][1]
     ran = doctor("--fix", "--json")
     assert ran.code == (4 if PLANTS[name][2] is Severity.ERROR else 3 if PLANTS[name][2] is Severity.WARNING else 0)
-    assert {fix["mended"] for fix in ran.document["fixes"]} == {None}
+    assert {fix["fixed"] for fix in ran.document["fixes"]} == {None}
     assert check in {fix["check"] for fix in ran.document["fixes"]}
     assert rows(database) == planted, "without --yes nothing changes"
     ran = doctor("--fix", "--yes", "--json")
     assert (ran.code, ran.document["findings"]) == (0, [])
-    assert all(fix["mended"] >= 1 for fix in ran.document["fixes"])
+    assert all(fix["fixed"] >= 1 for fix in ran.document["fixes"])
     after = rows(database)
     if name == "ownerless":
         assert after.pop("allocations") == planted["allocations"]
@@ -575,7 +575,7 @@ def test_leases_that_are_overdue_are_given_back(database, world, doctor):
     assert doctor("--fix").code == 3
     assert lease.count(database) == 1
     ran = doctor("--fix", "--yes", "--json")
-    assert (ran.code, ran.document["fixes"][0]["mended"]) == (0, 1)
+    assert (ran.code, ran.document["fixes"][0]["fixed"]) == (0, 1)
     assert lease.count(database) == 0
 
 
@@ -607,7 +607,7 @@ def test_an_idle_consumer_that_claims_meanwhile_keeps_what_it_got(database, worl
         return call("PUT", f"/allocations/{claimant}", 39, claim(OTHER, generation=0)).status
 
     with opened(database.url) as other, before_the_lock(other.engine, claimed) as statuses:
-        assert sum(mending._delete_idle(Subject(web.configuration(), other))) == 1
+        assert sum(fixes._delete_idle(Subject(web.configuration(), other))) == 1
     assert statuses == [204]
     assert {*call("GET", f"/allocations/{claimant}", 39).body["allocations"]} == {OTHER}
     assert examined(database, "idle_consumers", "allocations_without_consumer") == []
@@ -629,9 +629,9 @@ def test_consumers_that_claim_beside_the_deletion_of_idle_ones_keep_what_they_go
     thread.start()
     subject = Subject(web.configuration(), database)
     while thread.is_alive():
-        sum(mending._delete_idle(subject))
+        sum(fixes._delete_idle(subject))
     thread.join()
-    sum(mending._delete_idle(subject))
+    sum(fixes._delete_idle(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
         shown = call("GET", f"/allocations/{consumer}", 39)
@@ -657,9 +657,9 @@ def test_a_consumer_that_claims_meanwhile_loses_only_what_is_lost(database, worl
     thread.start()
     subject = Subject(web.configuration(), database)
     while thread.is_alive():
-        sum(mending._release_lost(subject))
+        sum(fixes._release_lost(subject))
     thread.join()
-    sum(mending._release_lost(subject))
+    sum(fixes._release_lost(subject))
     assert {answer.status for answer in answers.values()} <= {204, 409}
     for consumer, answer in answers.items():
         shown = call("GET", f"/allocations/{consumer}", 39).body["allocations"]
@@ -687,10 +687,10 @@ def test_roots_are_corrected_beside_moves(database, world, call):
             break
         with unchecked(database) as db:
             _set(db, GRANDCHILD, root_provider_id=None)
-        sum(mending._correct_roots(subject))
+        sum(fixes._correct_roots(subject))
     stop.set()
     thread.join()
-    sum(mending._correct_roots(subject))
+    sum(fixes._correct_roots(subject))
     assert examined(database, "roots", "parents") == []
     assert statuses <= {200, 409}
     assert 200 in statuses
@@ -706,7 +706,7 @@ def test_a_move_between_the_look_and_the_lock_counts(database, world, call):
         return call("PUT", f"/resource_providers/{CHILD}", 39, body).status
 
     with opened(database.url) as other, before_the_lock(other.engine, move) as statuses:
-        assert sum(mending._correct_roots(Subject(web.configuration(), other))) == 1
+        assert sum(fixes._correct_roots(Subject(web.configuration(), other))) == 1
     assert statuses == [200]
     assert examined(database, "roots", "parents") == []
 
@@ -762,7 +762,7 @@ def run(database, *statements):
 @pytest.mark.parametrize(
     "check",
     [
-        lacking,
+        reason_without_tables,
         lambda subject: [*database_checks.revision(subject)],
         # In foreign_keys another read comes before it.
         lambda subject: [*database_checks._unchecked(subject)],
@@ -812,9 +812,9 @@ def test_an_older_revision_is_found(fresh):
     schema.stamp(fresh.engine, "a082b8bb98d0")
     found = examine(Subject(web.configuration(), fresh), checks.CHECKS)
     [(check, finding)] = found.findings
-    assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
+    assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
     reasons = {result.not_made for result in found.results if result.check in ("roots", "standard_rows")}
-    assert reasons == {"The database does not have the tables of this program: see the check revision."}
+    assert reasons == {"The database does not have the tables that this version requires: see the check revision."}
 
 
 def test_a_check_that_could_not_be_made_is_not_good_news(fresh):
@@ -898,7 +898,7 @@ def test_a_newer_revision_is_a_warning(fresh):
 def test_an_empty_database_is_found(database_url):
     with opened(database_url) as empty:
         [(check, finding)] = examined(empty)
-    assert (check, finding.severity, finding.mend) == ("revision", Severity.ERROR, "placement-manage db sync")
+    assert (check, finding.severity, finding.fix) == ("revision", Severity.ERROR, "placement-manage db sync")
 
 
 @pytest.mark.every_database
@@ -915,7 +915,7 @@ def test_another_isolation_is_found(database, backend):
     sa.event.listen(database.engine, "checkout", serializable)
     [(check, finding)] = examined(database)
     assert (check, finding.severity) == ("isolation", Severity.ERROR)
-    assert finding.where == ("sessions for writes: SERIALIZABLE, and not READ COMMITTED",)
+    assert finding.where == ("sessions for writes: SERIALIZABLE instead of READ COMMITTED",)
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -924,7 +924,7 @@ def test_a_table_without_transactions_is_found(fresh):
     run(fresh, "ALTER TABLE feed_instance ENGINE=MyISAM")
     [(check, finding)] = examined(fresh)
     assert (check, finding.severity, finding.where) == ("engine", Severity.ERROR, ("feed_instance: MyISAM",))
-    run(fresh, finding.mend)
+    run(fresh, finding.fix)
     assert examined(fresh) == []
 
 
@@ -1003,7 +1003,7 @@ def test_another_clock_of_the_database_is_found(fresh, backend):
     sa.event.listen(fresh.reading_engine, "checkout", ahead)
     found = dict(examined(fresh, "clock"))
     assert found["clock"].severity is Severity.WARNING
-    assert " seconds behind that of the database" in found["clock"].what
+    assert " seconds behind the clock of the database" in found["clock"].what
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
@@ -1029,7 +1029,7 @@ def test_pools_that_are_larger_than_the_server_are_found(database):
     with opened(database.url, pool_size=5000) as greedy:
         [(check, finding)] = examined(greedy)
     assert (check, finding.severity) == ("connections", Severity.INFO)
-    assert "one process of this host may open 10021 connections" in finding.what
+    assert "one process on this host may open 10021 connections" in finding.what
 
 
 def test_a_node_of_a_cluster_is_examined(pair):
@@ -1054,7 +1054,7 @@ def test_an_index_that_differs_is_found(database, world):
     index.current()
     run(database, f"UPDATE resource_providers SET generation = generation + 5 WHERE uuid = '{HOST}'")
     [(check, finding)] = examined(database, index=index)
-    assert (check, finding.severity, finding.mend) == ("index", Severity.ERROR, "placement-manage db restored")
+    assert (check, finding.severity, finding.fix) == ("index", Severity.ERROR, "placement-manage db restored")
     assert len(finding.where) == 1
     standard.renew(database)
     assert examined(database, index=index) == []
@@ -1069,7 +1069,7 @@ def test_a_worker_shows_its_findings(database, plant, monkeypatch):
     plant("lost_provider")
     call("GET", "/allocation_candidates?resources=VCPU:1", 39)
     [finding] = call("GET", "/v1/doctor?check=lost_allocations&check=roots").body["findings"]
-    assert finding["where"] == [f"consumer {consumer}: provider with the id {NOWHERE}" for consumer in (ONE, LOST)]
+    assert finding["where"] == [f"consumer {consumer}: provider id {NOWHERE}" for consumer in (ONE, LOST)]
     assert (finding["count"], finding["fixable"], finding["severity"]) == (2, True, "warning")
 
 
@@ -1087,7 +1087,7 @@ def test_a_worker_ends_in_time(database, monkeypatch):
     monkeypatch.setattr(worker_examination, "MAX_SECONDS", 0.0)
     answer = placement(database)("GET", "/v1/doctor")
     reasons = {check["not_made"] for check in answer.body["checks"] if check["name"] != "keystone"}
-    assert reasons == {"The time of the request is over. placement-manage doctor has no limit."}
+    assert reasons == {"The time limit of the request was reached. placement-manage doctor has no limit."}
 
 
 def test_a_check_ends_between_two_statements(database, plant, monkeypatch):
@@ -1109,7 +1109,7 @@ class TestCommand:
     def test_nothing_found_is_0(self, doctor, world):
         ran = doctor()
         assert ran.code == 0
-        assert "| No finding. " in ran.out
+        assert "| No findings. " in ran.out
         assert "| Not made: index " in ran.out
 
     def test_the_table_has_each_finding(self, doctor, plant):

@@ -250,11 +250,11 @@ def test_a_parent_can_be_one_that_the_file_does_not_describe(database):
 @pytest.mark.parametrize(
     ("lines", "line", "words"),
     [
-        (["- {name: new, parent: hots1}"], 2, "there is no provider hots1 to be its parent"),
-        (["- name: new", "  inventories: {VCPUS: 1}"], 2, "no resource class VCPUS; VCPU is spelled nearly the same"),
-        (["- name: new", "  traits: [HW_NUMA_ROOTS]"], 2, "no trait HW_NUMA_ROOTS; HW_NUMA_ROOT is spelled nearly"),
-        (["- name: new", "  traits: [custom_x]"], 2, "There is no trait custom_x; names of your own are CUSTOM_"),
-        ([f"- {{name: host1, uuid: {HOST}}}"], 2, "The provider host1 exists, with the uuid"),
+        (["- {name: new, parent: hots1}"], 2, "the parent hots1 does not exist"),
+        (["- name: new", "  inventories: {VCPUS: 1}"], 2, "no resource class VCPUS (did you mean VCPU?)"),
+        (["- name: new", "  traits: [HW_NUMA_ROOTS]"], 2, "no trait HW_NUMA_ROOTS (did you mean HW_NUMA_ROOT?)"),
+        (["- name: new", "  traits: [custom_x]"], 2, "There is no trait custom_x; custom names consist of CUSTOM_"),
+        ([f"- {{name: host1, uuid: {HOST}}}"], 2, "The provider host1 already exists with the uuid"),
         (
             ["- {name: new}", "- {name: host1, inventories: {}}"],
             3,

@@ -156,12 +156,12 @@ def test_an_instance_on_two_hosts_is_a_double(cloud, nova):
     twice = server(cloud, nova, "host2", held={"host1": FLAVOR, "host2": FLAVOR})
     ran = compare(cloud)
     assert found(ran) == {
-        twice: ("double", "holds on host1 and host2; nova has it on host2, and it does not migrate"),
+        twice: ("double", "holds resources on host1 and host2; nova runs it on host2, without a migration"),
     }
     [one] = json.loads(ran.out)["found"]
     unset = f"openstack resource provider allocation unset --provider {cloud.providers['host1']} {twice}"
     assert one["hint"] == unset
-    assert f"    mend: {unset}\n" in cloud.run("--nova", "here").out
+    assert f"    fix: {unset}\n" in cloud.run("--nova", "here").out
 
 
 def test_of_a_double_everything_on_the_other_host_is_unset(cloud, nova):
@@ -192,15 +192,15 @@ def test_a_provider_without_a_root_is_its_own_host(cloud, nova):
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     rootless = sa.update(resource_providers).where(resource_providers.c.name == "host1").values(root_provider_id=None)
     cloud.database.write(lambda db: db.execute(rootless))
-    assert found(compare(cloud)) == {moved: ("wrong-host", "holds on host1; nova has it on host2")}
+    assert found(compare(cloud)) == {moved: ("wrong-host", "holds resources on host1; nova runs it on host2")}
 
 
 def test_another_host(cloud, nova):
     moved = server(cloud, nova, "host2", held={"host1": FLAVOR})
     homeless = server(cloud, nova, "host2", held={"pool": {"DISK_GB": 20}})
     assert found(compare(cloud)) == {
-        moved: ("wrong-host", "holds on host1; nova has it on host2"),
-        homeless: ("wrong-host", "holds on no host; nova has it on host2"),
+        moved: ("wrong-host", "holds resources on host1; nova runs it on host2"),
+        homeless: ("wrong-host", "holds resources on no host; nova runs it on host2"),
     }
 
 
@@ -223,7 +223,7 @@ def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
 def test_a_server_without_a_host_should_hold_nothing(cloud, nova):
     shelved = server(cloud, nova, None, held={"host1": FLAVOR}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={"host1": FLAVOR}, status="BUILD", **{fake.TASK: "scheduling"})
-    assert found(compare(cloud)) == {shelved: ("no-host", "nova has it on no host (SHELVED_OFFLOADED)")}
+    assert found(compare(cloud)) == {shelved: ("no-host", "nova runs it on no host (SHELVED_OFFLOADED)")}
     with cloud.database.engine.begin() as connection:  # another implementation may have such rows
         connection.execute(sa.update(allocations).where(allocations.c.consumer_id == shelved).values(used=0))
     assert found(compare(cloud)) == {}
@@ -252,7 +252,7 @@ SPECS = {"hw:cpu_policy": "dedicated"}
 )
 def test_amounts_that_differ_from_the_flavor(cloud, nova, flavor, held, said):
     one = server(cloud, nova, flavor=flavor, held={"host1": held})
-    expected = {} if said is None else {one: ("amounts", f"holds other amounts than its flavor says: {said}")}
+    expected = {} if said is None else {one: ("amounts", f"holds amounts that differ from its flavor's: {said}")}
     assert found(compare(cloud)) == expected
 
 
@@ -309,7 +309,7 @@ class TestCellsThatDoNotAnswer:
         ran = compare(cloud)
         assert (ran.code, kinds(ran)) == (command.FOUND, {orphan: "orphan"})
         assert json.loads(ran.out)["summary"]["perhaps_migrations"] == 2
-        assert "2 consumers that nova does not know are no orphans" in cloud.run("--nova", "here").out
+        assert "2 consumers unknown to nova are not counted as orphans" in cloud.run("--nova", "here").out
         assert compare(cloud, *RELEASE).code == command.FOUND
         assert cloud.held() == {known, *moves, *others}
 
@@ -338,13 +338,13 @@ def test_what_is_younger_than_the_reading_is_no_orphan(cloud, nova, monkeypatch)
     """A migration that begins while nova is read is in no page."""
     known, move = server(cloud, nova), cloud.claim(kind="MIGRATION", days=0.5)
     assert kinds(compare(cloud, "--older-than", "1h")) == {move: "orphan"}
-    ask, clock = command._ask, command.time.monotonic
+    ask, clock = command._read_sources, command.time.monotonic
 
     def slowly(*arguments):
         monkeypatch.setattr(command.time, "monotonic", lambda: clock() + 86400)
         return ask(*arguments)
 
-    monkeypatch.setattr(command, "_ask", slowly)
+    monkeypatch.setattr(command, "_read_sources", slowly)
     ran = compare(cloud, "--release", "--older-than", "1h", "--yes")
     monkeypatch.undo()
     assert (kinds(ran), cloud.held()) == ({move: "young"}, {known, move})
@@ -396,7 +396,7 @@ def test_a_nova_without_servers_is_refused(cloud, nova):
     held = {cloud.claim()}
     ran = compare(cloud, *RELEASE)
     assert (ran.code, ran.out, cloud.held()) == (1, "", held)
-    assert "nova of here shows no server" in ran.err
+    assert "nova of here shows no servers" in ran.err
     assert compare(cloud, "--allow-empty").code == command.FOUND
 
 
@@ -406,7 +406,7 @@ def test_without_the_rights_of_an_administrator_it_is_refused(cloud, nova):
     del nova.servers[one][fake.HOST]
     ran = compare(cloud)
     assert (ran.code, ran.out) == (1, "")
-    assert f"as to an administrator: '{fake.HOST}' is missing" in ran.err
+    assert f"that an administrator sees: '{fake.HOST}' is missing" in ran.err
 
 
 @SQLITE
@@ -439,7 +439,7 @@ def test_a_next_page_that_repeats_ends_the_command(cloud, nova, monkeypatch):
     monkeypatch.setattr(nova, "reply", _with(nova.reply, "/servers/detail", page))
     ran = compare(cloud)
     assert (ran.code, ran.out) == (1, "")
-    assert "a next page that does not go on" in ran.err
+    assert "a next page that repeats the last one" in ran.err
 
 
 @SQLITE

@@ -157,7 +157,7 @@ class TestLists:
         for words in ((), ("--release", "--older-than", "1h", "--yes", "--force")):
             ran = cloud.run("--not-in", cloud.file(*lines), *words)
             assert (ran.code, ran.out) == (1, "")
-            assert "names no consumer" in ran.err
+            assert "names no consumers" in ran.err
         assert cloud.held() == {made}
         assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.FOUND
 
@@ -165,7 +165,7 @@ class TestLists:
         made = cloud.claim()
         path = cloud.file(OTHER, "", "ID")
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1h", "--yes", "--force")
-        assert (ran.code, ran.out, ran.err) == (1, "", f"placement-manage: {path}:3: 'ID' is no uuid\n")
+        assert (ran.code, ran.out, ran.err) == (1, "", f"placement-manage: {path}:3: 'ID' is not a uuid\n")
         assert cloud.held() == {made}
 
     def test_a_file_that_cannot_be_read_is_one_line(self, cloud, tmp_path):
@@ -194,7 +194,7 @@ class TestLists:
         assert found(cloud.run("--not-in", cloud.file(known), "--type", "JOB", "--json")) == {"orphan": {*jobs}}
         assert found(cloud.run("--not-in", cloud.file(), "--allow-empty", "--json")) == {"orphan": cloud.held()}
         text = cloud.run("--not-in", cloud.file(known)).out
-        assert "Not compared, because of their type: 2 JOB.  --type names those that are." in text
+        assert "Not compared, because of their type: 2 JOB.  Choose types with --type." in text
 
     def test_a_list_that_names_no_consumer_at_all_is_of_another_cloud(self, cloud):
         made = {cloud.claim(), cloud.claim(kind="JOB")}
@@ -202,7 +202,7 @@ class TestLists:
         assert found(cloud.run("--not-in", path, "--json")) == {"orphan": made}
         ran = cloud.run("--not-in", path, "--release", "--older-than", "1d", "--yes")
         assert (ran.code, cloud.held()) == (1, made)
-        assert "not complete" in ran.err
+        assert "incomplete" in ran.err
 
     def test_the_time_in_which_a_list_is_read_is_no_age(self, cloud, monkeypatch):
         """A server that is created after its page of the list was sent is in none, and younger than the command."""
@@ -230,7 +230,7 @@ class TestLists:
         known, orphan = cloud.claim(), cloud.claim()
         path = cloud.file(known)
         text = cloud.run("--not-in", path).out
-        assert f"orphan {orphan} (INSTANCE, project red, age 2d): nobody knows it; holds host1: 2 VCPU" in text
+        assert f"orphan {orphan} (INSTANCE, project red, age 2d): unknown; holds host1: 2 VCPU" in text
         assert re.search(r"\| +orphans +\| +1 +\|", text)
         [row] = csv.DictReader(io.StringIO(cloud.run("--not-in", path, "--csv").out))
         assert (row["kind"], row["consumer"], row["project"]) == ("orphan", orphan, "red")
@@ -298,13 +298,13 @@ class TestRelease:
     def test_what_changed_since_it_was_read_is_kept(self, cloud, monkeypatch):
         known = [cloud.claim(), cloud.claim()]
         first, second = cloud.claim(), cloud.claim()
-        give_back = command.releasing.give_back
+        give_back = command.releasing.release_orphans
 
         def late(*arguments):
             cloud.claim(first, generation=1, host2={"VCPU": 1})
             give_back(*arguments)
 
-        monkeypatch.setattr(command.releasing, "give_back", late)
+        monkeypatch.setattr(command.releasing, "release_orphans", late)
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
         assert ran.code == command.FOUND
         assert f"kept {first}: it has changed or ended since it was read\n" in ran.out
@@ -323,7 +323,7 @@ class TestRelease:
         words = ("--not-in", cloud.file(known, other), *self.WORDS, "--yes", "--force")
         ran = cloud.run(*words)
         assert ran.code == command.FOUND
-        assert "1 orphans of unknown type stay" in ran.out
+        assert "1 orphans of unknown type are kept" in ran.out
         assert cloud.held() == {known, other, move, untyped}
         assert cloud.run(*words, "--type", "unknown").code == 0
         assert cloud.held() == {known, other, move}
@@ -351,14 +351,14 @@ class TestRelease:
     def test_one_that_ended_and_came_back_is_another_one(self, cloud, monkeypatch):
         """It has the generation that was read, holds what it held, and on SQLite it has the same id."""
         known, orphan = cloud.claim(), cloud.claim()
-        give_back = command.releasing.give_back
+        give_back = command.releasing.release_orphans
 
         def late(*arguments):
             cloud.database.write(lambda db: release.end_consumer(db, orphan))
             cloud.claim(orphan, days=0)
             give_back(*arguments)
 
-        monkeypatch.setattr(command.releasing, "give_back", late)
+        monkeypatch.setattr(command.releasing, "release_orphans", late)
         assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.FOUND
         assert cloud.held() == {known, orphan}
 
@@ -388,11 +388,11 @@ class TestArguments:
         [
             (["--release", "--older-than", "1d"], "--release requires --not-in, --nova or --ironic"),
             (["--release", "--not-in", "x"], "--release requires --older-than"),
-            (["--yes"], "--yes and --force are for --release"),
-            (["--not-in", "-", "--not-in", "-"], "stdin can be read once"),
+            (["--yes"], "--yes and --force require --release"),
+            (["--not-in", "-", "--not-in", "-"], "stdin can be read only once"),
             (["--json", "--csv"], "not allowed with"),
-            (["--older-than", "30"], "'30' is no age"),
-            (["--older-than", "0d"], "'0d' is no age"),
+            (["--older-than", "30"], "'30' is not an age"),
+            (["--older-than", "0d"], "'0d' is not an age"),
             (["--older-than", "99999999w"], "out of range"),
             (
                 ["--release", "--older-than", "1d", "--not-in", "x", "--type", "MIGRATION"],

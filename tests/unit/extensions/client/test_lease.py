@@ -181,7 +181,7 @@ def test_what_on_lost_does_wrong_is_logged(clock, caplog):
     made = lease.lease(Operations(60), JOB, "resources=VCPU:1", **OWNER, expires_in=HOUR, on_lost=fail)
     performed(made.begin(), [placed("claimed")], clock)
     performed(made.renew(), [GONE], clock)
-    assert f"on_lost has failed for the lease of {JOB}" in caplog.text
+    assert f"on_lost failed for the lease of {JOB}" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 

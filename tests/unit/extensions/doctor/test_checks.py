@@ -13,7 +13,7 @@ import pytest
 
 from placement.checks import finding
 from placement.checks.finding import Severity
-from placement.extensions.doctor import checks, mending
+from placement.extensions.doctor import checks, fixes
 from tests.db.extensions.doctor import test_doctor
 from tests.db.extensions.doctor.findings import PLANTED
 from tests.unit.extensions.doctor import test_configuration, test_galera
@@ -74,4 +74,4 @@ def test_only_what_exists_is_documented_and_planted():
 
 
 def test_what_is_mended_is_documented():
-    assert {name for name, _, text in rows() if "``--fix``" in text} == {fix.check for fix in mending.FIXES}
+    assert {name for name, _, text in rows() if "``--fix``" in text} == {fix.check for fix in fixes.FIXES}

@@ -126,7 +126,7 @@ def test_a_service_that_nothing_configures_needs_no_middleware(configured, monke
     subject = configured(OPEN + "[api]\nauth_strategy = keystone\n")
     assert "[keystone_authtoken] is not configured" in examined("keystone", subject).not_made
     [finding] = found("keystone", configured(OPEN + "[keystone_authtoken]\nauth_type = password\n"))
-    assert finding.mend == package.install("keystone")
+    assert finding.fix == package.install("keystone")
 
 
 class TestMetrics:
@@ -143,7 +143,7 @@ class TestMetrics:
         [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
         assert (finding.severity, finding.where) == (Severity.ERROR, (f"{tmp_path}/metrics",))
         [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics/below\n"))
-        assert finding.what == "The directory of metrics does not exist, and cannot be created there."
+        assert finding.what == "The metrics directory does not exist and cannot be created."
 
     @pytest.mark.parametrize("below", ["", "/below"])
     def test_one_that_cannot_be_written_to_is_found(self, configured, tmp_path_factory, below):
@@ -172,7 +172,7 @@ class TestMetrics:
         (tmp_path / "metrics").mkdir()
         (tmp_path / "metrics").chmod(0o777)
         [finding] = found("metrics_directory", configured(OPEN + f"[metrics]\ndirectory = {tmp_path}/metrics\n"))
-        assert (finding.severity, finding.mend) == (Severity.WARNING, f"chmod o-w {tmp_path}/metrics")
+        assert (finding.severity, finding.fix) == (Severity.WARNING, f"chmod o-w {tmp_path}/metrics")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_secrets_that_others_may_read_are_found(configured, tmp_path, text):
     assert found("secrets", configured(text, 0o640)) == [], "the group is that of the service"
     [finding] = found("secrets", configured(text, 0o644))
     path = f"{tmp_path}/placement.conf"
-    assert (finding.severity, finding.where, finding.mend) == (Severity.ERROR, (path,), f"chmod o-rwx {path}")
+    assert (finding.severity, finding.where, finding.fix) == (Severity.ERROR, (path,), f"chmod o-rwx {path}")
     assert "secret" not in finding.what
 
 

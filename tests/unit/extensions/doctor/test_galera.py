@@ -47,7 +47,7 @@ def test_what_is_wrong_is_found(status, severity, words):
     [finding] = found(NODE, SOUND | status)
     assert finding.severity is severity
     assert words in finding.what
-    assert finding.mend
+    assert finding.fix
 
 
 @plants("galera", Severity.INFO)

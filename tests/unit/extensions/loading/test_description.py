@@ -117,36 +117,36 @@ def test_each_key_that_is_not_known_is_a_finding():
 
 
 def test_an_empty_file_is_a_mistake():
-    assert findings("") == [(1, "This has to be an object, of keys with values.")]
+    assert findings("") == [(1, "This must be a mapping of keys to values.")]
 
 
 @pytest.mark.parametrize(
     ("lines", "line", "words"),
     [
         (["- {}"], 2, "'name' is a required property"),
-        (["- name: a", "  inventory: {}"], 3, "'inventory' is not known here; possible are aggregates, children"),
-        (["- name: 17"], 2, "name: This has to be a text, in quotes"),
-        (["- name: a", "  uuid: b"], 3, "'b' is no uuid"),
+        (["- name: a", "  inventory: {}"], 3, "'inventory' is unknown here; use one of aggregates, children"),
+        (["- name: 17"], 2, "name: This must be a string (in quotes"),
+        (["- name: a", "  uuid: b"], 3, "'b' is not a uuid"),
         (["- name: a", "  inventories:", "    VCPU: 0"], 4, "VCPU: 0 is less than the minimum of 1"),
-        (["- name: a", "  inventories:", "    VCPU: yes"], 4, "VCPU: This has to be a whole number."),
-        (["- name: a", "  inventories:", "    vcpu: 1"], 4, "'vcpu' is no name of a resource class"),
-        (["- name: a", "  inventories:", "    VCPU:", "      totl: 1"], 5, "'totl' is not known here; possible are"),
+        (["- name: a", "  inventories:", "    VCPU: yes"], 4, "VCPU: This must be an integer."),
+        (["- name: a", "  inventories:", "    vcpu: 1"], 4, "'vcpu' is not a resource class"),
+        (["- name: a", "  inventories:", "    VCPU:", "      totl: 1"], 5, "'totl' is unknown here; use one of"),
         (["- name: a", "  inventories:", "    VCPU: {reserved: 1}"], 4, "'total' is a required property"),
         (["- name: a", "  inventories: {VCPU: {total: 1, reserved: 2}}"], 3, "reserved value is greater than total"),
         (["- name: a", "  traits: [B, B]"], 3, "equal items"),
-        (["- name: a", "  aggregates:", "    - rack"], 4, "'rack' is no uuid, and no name in aggregates"),
-        (["- name: a", "- name: a"], 3, "Another provider of the file has the name a, on line 2"),
-        (["- name: a[1-2]", "- name: a2"], 3, "Another provider of the file has the name a2, on line 2"),
-        ([f"- {{name: a, uuid: {UUID}}}", f"- {{name: b, uuid: {UUID}}}"], 3, f"has the uuid {UUID}, on line 2"),
-        (["- name: a", "  children:", "  - {name: b, parent: c}"], 4, "b is among the children of a, and states a"),
-        (["- name: '{parent}-a'"], 2, "{parent} is for the names of children"),
-        (["- name: a[3-1]"], 2, "have to rise"),
+        (["- name: a", "  aggregates:", "    - rack"], 4, "'rack' is neither a uuid nor a name in aggregates"),
+        (["- name: a", "- name: a"], 3, "Line 2 already describes a provider with the name a."),
+        (["- name: a[1-2]", "- name: a2"], 3, "Line 2 already describes a provider with the name a2."),
+        ([f"- {{name: a, uuid: {UUID}}}", f"- {{name: b, uuid: {UUID}}}"], 3, f"with the uuid {UUID}"),
+        (["- name: a", "  children:", "  - {name: b, parent: c}"], 4, "b is a child of a and must not state a"),
+        (["- name: '{parent}-a'"], 2, "{parent} can only be used in the names of children"),
+        (["- name: a[3-1]"], 2, "must ascend"),
         ([f"- name: a[1-{'9' * 5000}]"], 2, "more than 200 characters"),
-        (["- name: a[1-99999,100000-199999]"], 2, "A file can describe 100,000 providers at most"),
-        (["- {name: a, parent: 1}"], 2, "parent: This has to be a text, in quotes"),
-        (["- name: a[1-999999999]"], 2, "A file can describe 100,000 providers at most"),
+        (["- name: a[1-99999,100000-199999]"], 2, "A file can describe at most 100,000 providers"),
+        (["- {name: a, parent: 1}"], 2, "parent: This must be a string (in quotes"),
+        (["- name: a[1-999999999]"], 2, "A file can describe at most 100,000 providers"),
         ([f"- name: {'a' * 201}"], 2, "more than 200 characters"),
-        (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a would be above itself: a < b"),
+        (["- {name: a, parent: b}", "- {name: b, parent: a}"], 2, "a is its own ancestor: a < b"),
     ],
 )
 def test_a_mistake_has_its_line(lines, line, words):

@@ -84,7 +84,7 @@ def test_keys_that_are_merged_many_times_are_merged_once():
 
 def test_merged_keys_are_counted(monkeypatch):
     """Each object that they are merged into is an object of its own."""
-    monkeypatch.setattr(yaml_source, "MOST_VALUES", 1000)
+    monkeypatch.setattr(yaml_source, "MAX_VALUES", 1000)
     keys = ", ".join(f"k{n}: 1" for n in range(100))
     text = "\n".join([f"- &all {{{keys}}}", *["- {<<: *all}"] * 100])
     ((line, sentence),) = findings(text)
@@ -94,29 +94,29 @@ def test_merged_keys_are_counted(monkeypatch):
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "The key 'a' is repeated; it is on line 1"),
+        ("a: 1\nb: 2\na: 3\n", 3, "The key 'a' is repeated; it is also on line 1"),
         ("a: [1\nb: 2\n", 2, "not YAML"),
         ("a: 1\n\tb: 2\n", 2, "not YAML"),
         ("a: 1\nb: *c\n", 2, "undefined alias"),
         ("a: &a\n  - 1\n  - *a\n", 1, "contains itself"),
-        ("a: 1\n[1, 2]: 3\n", 2, "A key has to be a text"),
-        ("a: .inf\n", 1, "no number that can be stored"),
-        ("a: 010\n", 1, "'010' is no decimal number"),
-        ("a: 1:30\n", 1, "'1:30' is no decimal number"),
-        ("a: 0x10\n", 1, "'0x10' is no decimal number"),
-        ("a: !!int ''\n", 1, "'' is no decimal number"),
-        ("a: !!bool maybe\n", 1, "no number that can be stored"),
-        ("a: !!timestamp never\n", 1, "no number that can be stored"),
-        ("a: &a {<<: *a}\n", 1, "The value of << has to be another object"),
-        ("a: {<<: 1}\n", 1, "The value of << has to be another object"),
-        ("a: {<<: [{}, [{}]]}\n", 1, "The value of << has to be another object"),
-        ("a: .nan\n", 1, "no number that can be stored"),
+        ("a: 1\n[1, 2]: 3\n", 2, "A key must be a string"),
+        ("a: .inf\n", 1, "not a number that can be stored"),
+        ("a: 010\n", 1, "'010' is not a decimal number"),
+        ("a: 1:30\n", 1, "'1:30' is not a decimal number"),
+        ("a: 0x10\n", 1, "'0x10' is not a decimal number"),
+        ("a: !!int ''\n", 1, "'' is not a decimal number"),
+        ("a: !!bool maybe\n", 1, "not a number that can be stored"),
+        ("a: !!timestamp never\n", 1, "not a number that can be stored"),
+        ("a: &a {<<: *a}\n", 1, "The value of << must be another mapping"),
+        ("a: {<<: 1}\n", 1, "The value of << must be another mapping"),
+        ("a: {<<: [{}, [{}]]}\n", 1, "The value of << must be another mapping"),
+        ("a: .nan\n", 1, "not a number that can be stored"),
         ("a: 1\nb: !!set {x}\n", 2, "Values of the type"),
         ("a: 1\nb: !!python/name:os.system x\n", 2, "could not determine a constructor"),
         ("a: \x00\n", 1, "not YAML"),
         ("--- 1\n--- 2\n", 2, "not YAML"),
         ("[" * 100_000, 1, "nest"),  # PyYAML may refuse it first: "exceeded maximum nesting depth"
-        (f"a: {'9' * 10_000}\n", 1, f"'{'9' * 80}...' is no number that can be stored"),
+        (f"a: {'9' * 10_000}\n", 1, f"'{'9' * 80}...' is not a number that can be stored"),
     ],
 )
 def test_a_mistake_has_its_line(text, line, words):

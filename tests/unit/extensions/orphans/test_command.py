@@ -38,8 +38,8 @@ def test_what_is_no_age(text):
     ("seconds", "text"), [(0, "0m"), (59, "0m"), (60, "1m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (86400, "1d")]
 )
 def test_ages_as_they_are_shown(seconds, text):
-    assert consumer_reports.shown_age(datetime.timedelta(seconds=seconds)) == text
+    assert consumer_reports.age_text(datetime.timedelta(seconds=seconds)) == text
 
 
 def test_an_unknown_age():
-    assert consumer_reports.shown_age(None) == "?"
+    assert consumer_reports.age_text(None) == "?"

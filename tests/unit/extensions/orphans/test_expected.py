@@ -35,13 +35,13 @@ def test_spellings_of_a_uuid(line):
 
 @pytest.mark.parametrize("line", ["ID", UUID[:-1], f"{UUID},{UUID}", f"{UUID} web1", "| ID |", "\ufeff" + UUID, "\0"])
 def test_what_is_no_uuid(line):
-    with pytest.raises(InvalidNames, match=r"file:3: .* is no uuid"):
+    with pytest.raises(InvalidNames, match=r"file:3: .* is not a uuid"):
         named([UUID, "", line], "file", may_be_empty=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  \n"], ["# none"]])
 def test_no_uuid_at_all(lines):
-    with pytest.raises(InvalidNames, match="file names no consumer"):
+    with pytest.raises(InvalidNames, match="file names no consumers"):
         named(lines, "file", may_be_empty=False)
     assert named(lines, "file", may_be_empty=True) == set()
 

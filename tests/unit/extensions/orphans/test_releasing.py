@@ -9,7 +9,7 @@ import pytest
 
 from placement.extensions.orphans.comparison import Review
 from placement.extensions.orphans.consumers import AgedHolder
-from placement.extensions.orphans.releasing import is_most
+from placement.extensions.orphans.releasing import is_suspicious
 from placement.objects.claims.holding import Holding
 
 
@@ -41,4 +41,4 @@ def test_a_consumer_as_old_as_the_bound_is_old_enough():
     ],
 )
 def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, most):
-    assert is_most(Review(compared=Counter(compared)), orphans(**chosen)) is most
+    assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is most

@@ -62,23 +62,23 @@ def test_a_user_name_is_for_http_basic():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "No service is named"),
-        (["--url", "placement.example.com"], "is no URL of a service"),
-        (["--url", "file:///etc/passwd"], "is no URL of a service"),
-        (["--url", "http://"], "is no URL of a service"),
-        (["--url", f"{URL}?a=b"], "is no URL of a service"),
-        (["--url", f"{URL}#a"], "is no URL of a service"),
-        (["--url", f"{URL}/a b"], "is no URL of a service"),
-        (["--url", "http://host:99999"], "The URL of the service is none: Port out of range"),
-        (["--url", "http://[::1"], "The URL of the service is none: Invalid IPv6 URL"),
+        ([], "The URL of the service is missing"),
+        (["--url", "placement.example.com"], "is not the URL of a service"),
+        (["--url", "file:///etc/passwd"], "is not the URL of a service"),
+        (["--url", "http://"], "is not the URL of a service"),
+        (["--url", f"{URL}?a=b"], "is not the URL of a service"),
+        (["--url", f"{URL}#a"], "is not the URL of a service"),
+        (["--url", f"{URL}/a b"], "is not the URL of a service"),
+        (["--url", "http://host:99999"], "The URL of the service is invalid: Port out of range"),
+        (["--url", "http://[::1"], "The URL of the service is invalid: Invalid IPv6 URL"),
         (
             ["--url", "http://me:s3cret@host"],
-            "^The URL of the service has a user name: use --username, and .OS_PASSWORD.$",
+            "^The URL of the service contains a user name: use --username and .OS_PASSWORD instead.$",
         ),
-        (["--url", URL, "--token", "a\nb"], "^The token has characters that no token has.$"),
-        (["--url", URL, "--token", "\u00e9"], "^The token has characters that no token has.$"),
+        (["--url", URL, "--token", "a\nb"], "^The token contains characters that a token cannot contain.$"),
+        (["--url", URL, "--token", "\u00e9"], "^The token contains characters that a token cannot contain.$"),
         (["--url", URL, "--username", "me"], "The password of me is missing"),
-        (["--url", URL, "--username", "me", "--token", "t"], "--token does not go with --username"),
+        (["--url", URL, "--username", "me", "--token", "t"], "--token and --username cannot be combined"),
     ],
 )
 def test_what_is_missing_is_named(words, sentence):
@@ -105,4 +105,4 @@ def test_the_options_of_the_client_of_openstack():
 def test_a_timeout_is_a_number_of_seconds(seconds, capsys):
     with pytest.raises(SystemExit):
         found("--url", URL, "--timeout", seconds)
-    assert "is not a number of seconds" in capsys.readouterr().err
+    assert "use a number of seconds" in capsys.readouterr().err

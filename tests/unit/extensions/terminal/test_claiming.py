@@ -101,12 +101,12 @@ def test_a_request_of_a_file_goes_before_options_and_the_call_goes_after_them(tm
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"{", "is no JSON: "),
-        (b"\xff", "is no JSON: "),
-        (b"{}", "has no requests"),
-        (b"7", "has no requests"),
-        (b'{"requests": 7}', "has no requests"),
-        (b"[7]", "has no requests"),
+        (b"{", "is not JSON: "),
+        (b"\xff", "is not JSON: "),
+        (b"{}", "contains no requests"),
+        (b"7", "contains no requests"),
+        (b'{"requests": 7}', "contains no requests"),
+        (b"[7]", "contains no requests"),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path, content, sentence):
@@ -121,10 +121,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 def test_what_is_missing_is_said():
-    with pytest.raises(UsageError, match="There is no query"):
+    with pytest.raises(UsageError, match="The query is missing"):
         body("--consumer", CONSUMER)
     for owner in ({}, {"project_id": "red"}, {"user_id": "ada"}):
-        with pytest.raises(UsageError, match="who owns the consumer"):
+        with pytest.raises(UsageError, match="The owner of the consumer is missing"):
             body("resources=VCPU:1", owner=owner)
 
 
@@ -165,11 +165,11 @@ def test_an_extension():
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["--consumer", CONSUMER], f"the same command with --consumer {CONSUMER} "),
-        (["--move", CONSUMER], "the command consumers tells"),
-        (["--file", "-"], "the same command does what is not done yet."),
+        (["--consumer", CONSUMER], f"repeat the command with --consumer {CONSUMER},"),
+        (["--move", CONSUMER], "the command consumers shows"),
+        (["--file", "-"], "repeat the command, which claims only what is missing."),
     ],
 )
 def test_what_to_do_after_a_request_without_an_answer(words, what):
     repetition = claiming.repetition(parsed(claiming.add_claim, *words), {"requests": [ONE]})
-    assert repetition.startswith(f"Whether it was done is not known: {what}")
+    assert repetition.startswith(f"The claim may or may not have been made: {what}")

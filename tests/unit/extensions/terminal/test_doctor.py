@@ -13,7 +13,7 @@ FINDING = {
     "what": "Allocations of providers that do not exist.",
     "count": 25,
     "where": [f"consumer {number}" for number in range(25)],
-    "mend": "placement-manage doctor --fix --yes",
+    "fix": "placement-manage doctor --fix --yes",
     "fixable": True,
 }
 MADE = {"name": "roots", "seconds": 0.1, "not_made": None}
@@ -29,7 +29,7 @@ def test_a_finding_is_shown_with_what_mends_it():
     assert lines[:3] == ["warning: lost_allocations", f"  {FINDING['what']}", "    consumer 0"]
     assert lines[22:24] == [
         "    and 5 more: placement-manage doctor --json prints all",
-        "  mend: placement-manage doctor --fix --yes",
+        "  fix: placement-manage doctor --fix --yes",
     ]
     assert lines[-1] == "1 checks, 1 finding."
 

@@ -41,7 +41,7 @@ class Service:
             raise answer
         return answer
 
-    def stories(self, path, query):
+    def history_pages(self, path, query):
         yield self.get(path, "&".join("=".join(pair) for pair in query))
 
 

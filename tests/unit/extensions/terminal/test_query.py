@@ -57,7 +57,7 @@ def test_a_query(words, expected):
     "words", [["--resource", "VCPU"], ["--resource", "VCPU=x"], ["--group", "a b"], ["--same-subtree", "a,,b"]]
 )
 def test_an_option_of_another_form_is_refused(words):
-    with pytest.raises(argparse.ArgumentError, match=r"is not <class>=<amount>|is no name of a group"):
+    with pytest.raises(argparse.ArgumentError, match=r"is invalid: use <class>=<amount>|is not a valid group"):
         parsed(*words)
 
 

@@ -124,5 +124,5 @@ def test_without_a_terminal_there_is_no_question(monkeypatch):
 
 @pytest.mark.parametrize("words", [[], [CONSUMERS[0], "--project", "red"]])
 def test_consumers_are_named_or_chosen(words):
-    with pytest.raises(UsageError, match="Name the consumers, or choose them"):
+    with pytest.raises(UsageError, match="Select consumers either by uuid or by options"):
         release(Service(), *words)

@@ -1,7 +1,8 @@
-"""What ``--fix`` does about findings; what it changes is recorded in the feed and in the history.
+"""The fixes that ``placement-manage doctor --fix --yes`` applies.
 
-Only what takes nothing from anybody is mended: rows that are missing, and rows that mean nothing.  What decides about
-the use of resources is left to operators.  A fix finds its rows itself, after those before it are done.
+A fix inserts missing rows or removes rows without meaning; it takes nothing from a consumer.  Decisions about the use
+of resources, such as over-commitment, are left to operators.  Each fix searches for its rows when it runs, after the
+fixes before it.  Changes are recorded in the change feed and the history.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from placement.objects.claims import lease_sweep, release
 
 #: Rows in one transaction.
 _BATCH = release.BATCH
-#: Attempts of one transaction, each of which may meet claims and moves.
+#: Attempts of one transaction, which claims and moves can roll back.
 _ATTEMPTS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What is done about the findings of a check."""
+    """The fix for the findings of one check."""
 
     check: str
-    #: What it does, as a sentence.
+    #: What the fix does: an imperative sentence.
     does: str
-    #: Does it, and yields the number of rows that each transaction has mended.
+    #: Applies the fix; yields the number of rows fixed by each transaction.
     run: Callable[[Subject], Iterator[int]]
 
 
 def _insert_standard_rows(subject: Subject) -> Iterator[int]:
-    lacking = subject.database.read(lambda db: len(standard.missing(db)) + (not standard.has_identity(db)))
+    missing = subject.database.read(lambda db: len(standard.missing(db)) + (not standard.has_identity(db)))
     standard.insert(subject.database, noted=True)
-    yield lacking
+    yield missing
 
 
 def _correct_roots(subject: Subject) -> Iterator[int]:
@@ -61,26 +62,26 @@ def _create_consumers(subject: Subject) -> Iterator[int]:
 
 
 def _release_lost(subject: Subject) -> Iterator[int]:
-    found = dict.fromkeys(row.consumer_id for row in subject.batched(_LOST, allocations.c.id))
-    return _in_batches(subject, found, repairs.release_lost)
+    uuids = dict.fromkeys(row.consumer_id for row in subject.batched(_LOST, allocations.c.id))
+    return _in_batches(subject, uuids, repairs.release_lost)
 
 
 def _delete_idle(subject: Subject) -> Iterator[int]:
-    found = [row.uuid for row in subject.batched(data.HOLDS_NOTHING, consumers.c.id)]
-    return _in_batches(subject, found, repairs.delete_idle)
+    uuids = [row.uuid for row in subject.batched(data.HOLDS_NOTHING, consumers.c.id)]
+    return _in_batches(subject, uuids, repairs.delete_idle)
 
 
-def _give_back(subject: Subject) -> Iterator[int]:
+def _release_leases(subject: Subject) -> Iterator[int]:
     numbers: list[int] = []
     lease_sweep.sweep(subject.database, released=numbers.append)
     yield sum(numbers)
 
 
 def _end_writers(subject: Subject) -> Iterator[int]:
-    # Of a writer that is cleared no event could be found that is not in order yet.
+    # First put pending events in order: once a writer has been ended, its events can no longer be found.
     if subject.database.recorder is not None:
         subject.database.recorder.order()
-    limit = feed.since(subject)
+    limit = feed.expiry_limit(subject)
     number = len(subject.rows(EXPIRED, {"expired": limit}))
     subject.database.write(lambda db: expired_writers.end(db, limit))
     yield number
@@ -93,24 +94,28 @@ def _until_none(subject: Subject, work: Callable[[Transaction], int]) -> Iterato
 
 def _in_batches(subject: Subject, uuids: Iterable[str], work: Callable[[Transaction, list[str]], int]) -> Iterator[int]:
     remaining = iter(uuids)
-    while several := [*itertools.islice(remaining, _BATCH)]:
-        yield subject.database.write(lambda db: work(db, several), attempts=_ATTEMPTS)
+    while batch := [*itertools.islice(remaining, _BATCH)]:
+        yield subject.database.write(lambda db: work(db, batch), attempts=_ATTEMPTS)
 
 
 _LOST = sa.select(allocations.c.consumer_id).distinct().where(within(allocations.c.id), repairs.IS_LOST)
 
-#: In the order in which they are done: rows that are missing first, since others are right with them.
+#: All fixes, in the order in which they run: other findings may disappear once missing rows exist.
 FIXES = (
     Fix("standard_rows", "Insert the missing rows.", _insert_standard_rows),
-    Fix("parents", "Make the providers without a parent roots, as which searches take them.", _cut_orphans),
-    Fix("roots", "Give these providers the roots of their parents.", _correct_roots),
+    Fix(
+        "parents",
+        "Turn the providers whose parent does not exist into roots, as searches already treat them.",
+        _cut_orphans,
+    ),
+    Fix("roots", "Set the roots of these providers to the roots of their parents.", _correct_roots),
     Fix(
         "allocations_without_consumer",
-        "Create the consumers, of the project and the user of [placement]incomplete_consumer_project_id and _user_id.",
+        "Create the consumers, owned by [placement]incomplete_consumer_project_id and incomplete_consumer_user_id.",
         _create_consumers,
     ),
-    Fix("lost_allocations", "Delete these allocations, and consumers that hold nothing else.", _release_lost),
+    Fix("lost_allocations", "Delete these allocations, and the consumers that hold nothing else.", _release_lost),
     Fix("idle_consumers", "Delete the rows of these consumers.", _delete_idle),
-    Fix("leases", "Give back what these leases hold.", _give_back),
+    Fix("leases", "Release these leases.", _release_leases),
     Fix("expired_writers", "End these writers.", _end_writers),
 )
