@@ -154,10 +154,10 @@ class _Core:
         if status == 409:
             self._conflict(cause).inc()
 
-    def _searched(self, seconds: float, found: int, limited: bool, obstacle: str) -> None:
+    def _searched(self, seconds: float, candidates: int, limited: bool, obstacle: str) -> None:
         self._search("none" if obstacle else "limited" if limited else "all", obstacle).inc()
         self._search_seconds.observe(seconds)
-        self._candidates.observe(found)
+        self._candidates.observe(candidates)
 
     def _refreshed(self, seconds: float, missed: int, providers: int) -> None:
         self._refresh_seconds.observe(seconds)

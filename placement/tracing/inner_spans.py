@@ -140,8 +140,8 @@ def _refreshed(_seconds: float, missed: int, providers: int) -> None:
     _set("index", {"missed_transactions": missed, "providers": providers})
 
 
-def _searched(_seconds: float, found: int, limited: bool, obstacle: str) -> None:
-    _set("search", {"candidates": found, "limited": limited, **({"obstacle": obstacle} if obstacle else {})})
+def _searched(_seconds: float, candidates: int, limited: bool, obstacle: str) -> None:
+    _set("search", {"candidates": candidates, "limited": limited, **({"obstacle": obstacle} if obstacle else {})})
 
 
 def _written_jointly(number: int) -> None:

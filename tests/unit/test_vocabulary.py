@@ -26,7 +26,11 @@ PAGES = ("*.rst", "docs/**/*.rst", "jepsen/*.rst", "client/*.rst")
 #: Other projects' tests ask for this fixture by its name.
 FIXED = {"Database"}
 #: Names that were given to several things, or that do not tell what is meant.
-AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list", "one", "found"}
+AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list"}
+#: Names of variables that tell nothing about their values.
+EMPTY = {"one", "found", "thing", "things", "what"}
+#: Words after which a phrase is good English: "each of which", "if there is none".
+BEFORE = {"of which": ("each ", "all ", "some ", "behalf "), "is none": ("there ",), "are none": ("there ",)}
 
 
 def test_a_public_class_name_has_one_meaning():
@@ -43,6 +47,25 @@ def test_no_module_function_or_class_has_an_avoided_name():
     for path, module in modules().items():
         for node in ast.walk(module):
             if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.strip("_").lower() in AVOIDED:
+                named.append(f"{path}:{node.lineno}")
+    assert named == []
+
+
+def test_no_variable_has_a_name_that_tells_nothing():
+    named = []
+    for path, module in modules().items():
+        # Fields have the names of the fields of responses.
+        fields = {
+            part.target
+            for node in ast.walk(module)
+            if isinstance(node, ast.ClassDef)
+            for part in node.body
+            if isinstance(part, ast.AnnAssign)
+        }
+        for node in ast.walk(module):
+            name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else ""
+            stored = isinstance(node, ast.arg) or isinstance(getattr(node, "ctx", None), ast.Store)
+            if stored and name in EMPTY and node not in fields:
                 named.append(f"{path}:{node.lineno}")
     assert named == []
 
@@ -98,8 +121,10 @@ def texts() -> dict[str, str]:
 
 
 def pattern_of(words: str) -> re.Pattern[str]:
-    """Return a pattern that finds the words in a text, in the singular or plural."""
-    return re.compile(rf"\b{re.escape(words).replace(chr(92) + ' ', '[ -]')}(s|es)?\b", re.IGNORECASE)
+    """Return a pattern that finds the words, in the singular or plural, even at the beginning of a sentence."""
+    unless = "".join(f"(?<!{before})" for before in BEFORE.get(words, ()))
+    first, rest = words[0], re.escape(words[1:]).replace(r"\ ", "[ -]")
+    return re.compile(rf"\b{unless}[{first.lower()}{first.upper()}]{rest}(s|es)?\b")
 
 
 @pytest.mark.parametrize("term", terms())

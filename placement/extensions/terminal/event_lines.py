@@ -27,11 +27,11 @@ def lines(events: Iterator[Document], style: Style) -> Iterator[str]:
 
 
 def _lines(cells: Sequence[str], style: Style) -> Iterator[str]:
-    at, who, what, changes, request = map(plain, cells)
+    at, who, subject, changes, request = map(plain, cells)
     if changes:
-        what += ":"
-    fits = style.width is None or width(_GAP.join(filter(None, (at, who, what, changes, request)))) <= style.width
-    parts = [style.dim(at), style.bold(who), what]
+        subject += ":"
+    fits = style.width is None or width(_GAP.join(filter(None, (at, who, subject, changes, request)))) <= style.width
+    parts = [style.dim(at), style.bold(who), subject]
     if fits:
         yield _GAP.join(filter(None, (*parts, changes, style.dim(request))))
         return

@@ -119,7 +119,7 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFilter:
-    """Conditions on single providers; None is no condition."""
+    """A provider filter: conditions on single providers; None is no condition."""
 
     name: str | None = None
     uuid: str | None = None

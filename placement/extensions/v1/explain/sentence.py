@@ -36,9 +36,9 @@ TOGETHER = {
 _UNMET = ("resource_class", "trait", "aggregate", "in_tree")
 
 
-def of_found(found: int, limited: bool) -> str:
+def of_found(count: int, limited: bool) -> str:
     """Return the sentence for a query with candidates."""
-    return f"There {'is' if found == 1 else 'are'} {_candidates(found, limited)}."
+    return f"There {'is' if count == 1 else 'are'} {_candidates(count, limited)}."
 
 
 def of_obstacle(
@@ -135,5 +135,5 @@ def _enough(relaxations: Sequence[Relaxation], mistakes: Sequence[Mistake], comp
     return "The search ended before it found a change that would be enough."
 
 
-def _candidates(found: int, limited: bool) -> str:
-    return f"{'at least ' if limited else ''}{found:,} candidate{'' if found == 1 else 's'}"
+def _candidates(count: int, limited: bool) -> str:
+    return f"{'at least ' if limited else ''}{count:,} candidate{'' if count == 1 else 's'}"

@@ -45,10 +45,10 @@ class QueryChange:
     @property
     def relaxation(self) -> Relaxation:
         """The change as shown to users."""
-        found = min(self.outcome.found, self.query.limit or COUNTED)
-        limited = found == self.query.limit or self.outcome.limited or not self.outcome.complete
+        count = min(self.outcome.found, self.query.limit or COUNTED)
+        limited = count == self.query.limit or self.outcome.limited or not self.outcome.complete
         parameters = "&".join(dict.fromkeys(self.parameters))
-        return Relaxation(self.kind, _joined(self.texts), parameters, self.query, found, limited, self.size)
+        return Relaxation(self.kind, _joined(self.texts), parameters, self.query, count, limited, self.size)
 
 
 class Tried(NamedTuple):
