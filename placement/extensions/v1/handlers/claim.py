@@ -18,7 +18,7 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Seconds: the age of a snapshot that certainly includes the search of this request.
+#: Seconds: the maximum age of the snapshot for names; no search of a request is older.
 _MAX_SEARCH_AGE = 60
 
 
@@ -78,7 +78,7 @@ def extend(req: Request, consumer: str) -> Reply:
             raise NothingHeld(consumer=canonical_uuid(consumer)) from None
         held = held_claims(db, [stored]).get(stored)
         if held is None:
-            # The database stalled until the new expiry had passed, too; the next attempt sets it anew.
+            # The database stalled until after the new expiry as well; the next attempt sets a later one.
             raise Collision
         return held
 
@@ -86,7 +86,7 @@ def extend(req: Request, consumer: str) -> Reply:
 
 
 def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
-    """Return the reply about a consumer.
+    """Return the reply that shows the holding of a consumer.
 
     Raises:
         NothingHeld: The consumer holds nothing.

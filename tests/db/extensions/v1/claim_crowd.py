@@ -37,7 +37,7 @@ class ClaimCrowd(Cloud, Crowd):
             calls: Bodies of POST /v1/claims, in the order in which they come to wait.
             plan: Faults from there on.
         """
-        self.shared.backoff.note(won=True)  # earlier refused claims do not count
+        self.shared.backoff.note(placed=True)  # earlier refused claims do not count
         bodies = [call(request(f"resources={FIRST}:1")), *calls]
         with planted(self.database, plan or Plan()):
             first, *answers = self.together(*(lambda body=body: self("POST", "/v1/claims", body) for body in bodies))
