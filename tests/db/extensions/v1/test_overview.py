@@ -1,4 +1,4 @@
-"""The overview, the trees and the consumers of /v1 are what the single calls of Placement say, after any writes."""
+"""After any writes, the overview, trees and consumers of /v1 agree with the responses of the Placement API."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from placement import deploy
 from placement.extensions.v1.handlers import overview
 from placement.objects.claims import consumer_pages
 from tests import caller, servers, web
-from tests.db.extensions.v1 import single_calls
-from tests.db.extensions.v1.single_calls import get, pages
+from tests.db.extensions.v1 import single_requests
+from tests.db.extensions.v1.single_requests import get, pages
 from tests.db.test_state_machine import Writers, run
 from tests.model.strategies import CLASSES
 
@@ -21,13 +21,13 @@ LIMITS = st.sampled_from(("", "limit=1", "limit=2", "limit=3", "limit=999999999"
 AMOUNTS = st.sampled_from(("free", "used", "capacity"))
 
 
-class Lookers(Writers):
-    """Clients that write, and look at everything now and then."""
+class WritersAndReaders(Writers):
+    """Clients that write, and compare all documents now and then."""
 
     @rule(limit=LIMITS)
-    def looks_at_all(self, limit):
+    def reads_the_overview(self, limit):
         shown = self.overview(limit)
-        assert {each["uuid"]: each for each in shown} == single_calls.providers(self.call)
+        assert {provider["uuid"]: provider for provider in shown} == single_requests.providers(self.call)
         check_order(shown)
 
     @rule(limit=LIMITS, amount=AMOUNTS, name=st.sampled_from(CLASSES), least=st.booleans())
@@ -69,20 +69,20 @@ class Lookers(Writers):
         }
 
     @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)), many=st.sampled_from((0, 1000)))
-    def looks_at_more_or_fewer_at_once(self, window, few, many):
-        """With ``many`` 0 the overview is a stream, and its numbers of consumers are kept from one to the next."""
+    def changes_the_limits(self, window, few, many):
+        """With ``many`` 0, the overview is streamed, and the index counts its consumers."""
         consumer_pages.WINDOW, consumer_pages.FEW, overview.MAX_UNSTREAMED = window, few, many
 
     @rule(limit=LIMITS.filter(lambda limit: "99" not in limit))
-    def looks_at_consumers(self, limit):
+    def reads_consumers(self, limit):
         shown = pages(self.call, f"/v1/consumers?{limit}", "consumers")
-        assert all(each.pop("since") for each in shown)
-        assert len(shown) == len({each["uuid"] for each in shown})
-        assert {each["uuid"]: each for each in shown} == single_calls.consumers(self.call)
+        assert all(consumer.pop("since") for consumer in shown)
+        assert len(shown) == len({consumer["uuid"] for consumer in shown})
+        assert {consumer["uuid"]: consumer for consumer in shown} == single_requests.consumers(self.call)
 
     @rule(which=st.integers(0, 9), name=st.sampled_from(CLASSES), more=st.sampled_from(("", "&limit=1", "&limit=2")))
     def filters_consumers(self, which, name, more):
-        known = [*single_calls.consumers(self.call).values()]
+        known = [*single_requests.consumers(self.call).values()]
         held = sorted({provider for each in known for provider in each["allocations"]})
         if not held:
             return
@@ -90,15 +90,15 @@ class Lookers(Writers):
         every = {each["uuid"]: each for each in known}
 
         def listed(query):
-            found = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
-            return [each["uuid"] for each in found]
+            consumers = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
+            return [consumer["uuid"] for consumer in consumers]
 
         on = {uuid for uuid, each in every.items() if provider in each["allocations"]}
         assert sorted(listed(f"provider={provider}")) == sorted(on)
-        one = every[sorted(on)[0]]
+        chosen = every[sorted(on)[0]]
         for field in ("project", "user", "type"):
-            expected = sorted(uuid for uuid, each in every.items() if each[field] == one[field])
-            assert sorted(listed(f"{field}={one[field]}")) == expected
+            expected = sorted(uuid for uuid, each in every.items() if each[field] == chosen[field])
+            assert sorted(listed(f"{field}={chosen[field]}")) == expected
         if name in self.classes():
             having = {uuid for uuid, each in every.items() if holds(each, name)}
             assert sorted(listed(f"class={name}")) == sorted(having)
@@ -106,7 +106,7 @@ class Lookers(Writers):
             assert sorted(listed(f"class={name}&provider={provider}")) == sorted(here)
 
     @rule(which=st.integers(0, 9), by_name=st.booleans(), limit=st.sampled_from(("", "limit=1", "limit=2")))
-    def looks_at_a_tree(self, which, by_name, limit):
+    def reads_a_tree(self, which, by_name, limit):
         known = self.overview()
         if not known:
             return
@@ -121,8 +121,8 @@ class Lookers(Writers):
         }
         assert holders == {
             (uuid, provider): held["resources"]
-            for uuid, each in single_calls.consumers(self.call).items()
-            for provider, held in each["allocations"].items()
+            for uuid, consumer in single_requests.consumers(self.call).items()
+            for provider, held in consumer["allocations"].items()
             if provider in {member["uuid"] for member in tree}
         }
 
@@ -134,16 +134,16 @@ class Lookers(Writers):
 
 
 def trees(shown):
-    """The providers by the uuid of their root; trees that are not together raise."""
-    found = {}
+    """Return the providers of each tree, by the uuid of the root; check that they are consecutive."""
+    by_root = {}
     for root, tree in itertools.groupby(shown, lambda each: each["root"]["uuid"]):
-        assert root not in found
-        found[root] = [*tree]
-    return found
+        assert root not in by_root
+        by_root[root] = [*tree]
+    return by_root
 
 
 def check_order(shown):
-    """Every provider comes after its parent, and after all that is below its elder siblings."""
+    """Check that the providers of each tree are in pre-order."""
     for root, tree in trees(shown).items():
         path = []
         for each in tree:
@@ -177,9 +177,9 @@ def holds(consumer, name):
 
 
 @pytest.mark.every_database
-def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatch):
+def test_documents_agree_with_the_placement_api(backend, database, monkeypatch):
     for module, name in ((consumer_pages, "WINDOW"), (consumer_pages, "FEW"), (overview, "MAX_UNSTREAMED")):
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
-    run(Lookers, call, 15 if backend.kind == servers.SQLite.kind else 5)
+    run(WritersAndReaders, call, 15 if backend.kind == servers.SQLite.kind else 5)
