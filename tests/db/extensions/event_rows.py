@@ -86,8 +86,8 @@ def without_row(database):
     query = sa.select(table.c.kind, table.c.uuid, table.c.before_generation, table.c.generation, table.c.row_id)
     rows = database.read(lambda db: db.execute(query.where(has_generation)).all())
     present = {}
-    for kind, of in ((events.PROVIDER, resource_providers), (events.CONSUMER, consumers)):
-        ids = database.read(lambda db, of=of: db.execute(sa.select(of.c.uuid, of.c.id)).all())
+    for kind, objects in ((events.PROVIDER, resource_providers), (events.CONSUMER, consumers)):
+        ids = database.read(lambda db, objects=objects: db.execute(sa.select(objects.c.uuid, objects.c.id)).all())
         present |= {(kind, row.uuid): row.id for row in ids}
     lifetimes = {}
     for row in rows:

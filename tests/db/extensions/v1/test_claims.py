@@ -87,28 +87,28 @@ def roots_of(result):
 
 def test_copies_are_in_different_trees(cloud):
     hosts = {cloud.host(name, VCPU=2) for name in "abc"}
-    asked = request("resources=VCPU:1", count=3)
-    [result] = cloud.claim(asked).body["results"]
+    entry = request("resources=VCPU:1", count=3)
+    [result] = cloud.claim(entry).body["results"]
     assert roots_of(result) == hosts
     assert sorted(mapping[""][0] for mapping in result["mappings"]) == sorted(hosts)
     assert cloud.claim(request("resources=VCPU:1", count=4)).status == 409
-    assert cloud.claim(asked).body["results"][0]["outcome"] == "held"
+    assert cloud.claim(entry).body["results"][0]["outcome"] == "held"
 
 
 def test_a_consumer_is_moved(cloud):
     first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
-    asked = request("resources=VCPU:3")
-    [held] = cloud.claim(asked).body["results"]
+    entry = request("resources=VCPU:3")
+    [held] = cloud.claim(entry).body["results"]
     [old] = roots_of(held)
-    move = {**asked, "keep": False, "consumer_generation": 1}
-    [moved] = cloud.claim(move, apart_from=[asked["consumer"]]).body["results"]
+    move = {**entry, "keep": False, "consumer_generation": 1}
+    [moved] = cloud.claim(move, apart_from=[entry["consumer"]]).body["results"]
     assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 2)
     assert roots_of(moved) == {first, second} - {old}
     assert cloud.claim(move).body["results"][0]["outcome"] == "held"
     stale = cloud.claim({**move, "query": "resources=VCPU:2"})
     assert (stale.status, stale.body["errors"][0]["code"]) == (409, "placement.concurrent_update")
     # Its own amounts count as free: it grows in place, although the old and new amounts do not fit together.
-    grown = {**asked, "query": f"resources=VCPU:4&in_tree={next(iter(roots_of(moved)))}", "keep": False}
+    grown = {**entry, "query": f"resources=VCPU:4&in_tree={next(iter(roots_of(moved)))}", "keep": False}
     [result] = cloud.claim({**grown, "consumer_generation": 2}).body["results"]
     [held] = result["allocations"].values()
     assert (result["outcome"], held["resources"], held["generation"]) == ("moved", {"VCPU": 4}, 3)
@@ -126,9 +126,9 @@ def test_a_move_requires_the_consumer_generation(cloud):
 def test_a_dry_run_request_does_not_affect_others(cloud):
     host = cloud.host("h", VCPU=1)
     tried, real = request(dry_run=True), request()
-    found, claimed = cloud.claim(tried, real).body["results"]
-    assert (found["outcome"], roots_of(found)) == ("found", {host})
-    assert "consumer_generation" not in found
+    tried_result, claimed = cloud.claim(tried, real).body["results"]
+    assert (tried_result["outcome"], roots_of(tried_result)) == ("found", {host})
+    assert "consumer_generation" not in tried_result
     assert claimed["outcome"] == "claimed"
     assert cloud.count(consumers) == 1
     assert cloud.claim(tried).status == 409
@@ -187,15 +187,15 @@ def test_together_with(cloud):
 
 def test_the_expiry_of_claims(cloud):
     cloud.host("h", VCPU=4)
-    asked = request()
-    [result] = cloud.claim(asked, expires_in=3600).body["results"]
+    entry = request()
+    [result] = cloud.claim(entry, expires_in=3600).body["results"]
     assert result["expires_at"] is not None
-    assert cloud("GET", f"/v1/claims/{asked['consumer']}").body["expires_at"] == result["expires_at"]
-    move = {**asked, "keep": False, "consumer_generation": 1}
+    assert cloud("GET", f"/v1/claims/{entry['consumer']}").body["expires_at"] == result["expires_at"]
+    move = {**entry, "keep": False, "consumer_generation": 1}
     assert cloud.claim(move).body["results"][0]["expires_at"] == result["expires_at"]
     move = {**move, "consumer_generation": 2}
     assert cloud.claim(move, expires_in=None).body["results"][0]["expires_at"] is None
-    history = cloud("GET", f"/v1/history/{asked['consumer']}").body["events"]
+    history = cloud("GET", f"/v1/history/{entry['consumer']}").body["events"]
     changes = [event["changes"]["lease"] for event in history if "lease" in event["changes"]]
     assert changes == [[None, result["expires_at"]], [result["expires_at"], None]]
 
@@ -203,11 +203,11 @@ def test_the_expiry_of_claims(cloud):
 def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):
     for number in range(30):
         cloud.host(f"h{number}", VCPU=40)
-    asked = [request() for _ in range(1100)]
-    results = cloud.claim(*asked).body["results"]
+    entries = [request() for _ in range(1100)]
+    results = cloud.claim(*entries).body["results"]
     assert [result["status"] for result in results] == [200] * 1100
-    assert [result["consumer"] for result in results] == [entry["consumer"] for entry in asked]
-    assert cloud.claim(*asked).body["results"][1099]["outcome"] == "held"
+    assert [result["consumer"] for result in results] == [entry["consumer"] for entry in entries]
+    assert cloud.claim(*entries).body["results"][1099]["outcome"] == "held"
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1100, 1100, 1100]
 
 
@@ -244,10 +244,10 @@ def test_inconsistent_rows_of_another_implementation_are_a_holding(cloud):
 def test_a_new_claim_does_not_inherit_the_expiry_of_deleted_allocations(cloud):
     """Another implementation deleted the allocations and left the consumer's row."""
     cloud.host("h", VCPU=1)
-    asked = request()
-    cloud.claim(asked, expires_in=3600)
+    entry = request()
+    cloud.claim(entry, expires_in=3600)
     with cloud.database.engine.begin() as connection:
         connection.execute(sa.delete(allocations))
         connection.execute(sa.update(resource_providers).values(generation=9))
-    [result] = cloud.claim({**asked, "query": "resources=VCPU:1&required=!HW_CPU_X86_AVX"}).body["results"]
+    [result] = cloud.claim({**entry, "query": "resources=VCPU:1&required=!HW_CPU_X86_AVX"}).body["results"]
     assert (result["outcome"], result["expires_at"]) == ("claimed", None)

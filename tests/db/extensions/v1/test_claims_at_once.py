@@ -47,9 +47,9 @@ def put(cloud, host, amount, consumer=None):
 def test_requests_whose_places_were_taken_get_the_next_ones(cloud, elsewhere):
     """They get them in the same call, as long as there is free capacity."""
     hosts = [cloud.host(name, VCPU=4) for name in "abcd"]
-    asked = [request("resources=VCPU:1") for _ in range(9)]
+    entries = [request("resources=VCPU:1") for _ in range(9)]
     with just_before(cloud.database, locking, lambda: [put(elsewhere, host, 4) for host in hosts[:2]]):
-        results = cloud.claim(*asked).body["results"]
+        results = cloud.claim(*entries).body["results"]
     placed = [result for result in results if result["status"] == 200]
     assert len(placed) == 8
     assert set().union(*map(roots_of, placed)) == set(hosts[2:])
@@ -78,12 +78,12 @@ def test_an_all_or_nothing_call_whose_place_was_taken_claims_nothing(cloud, else
 @several_writers
 def test_a_consumer_that_was_claimed_meanwhile_is_held(cloud, elsewhere):
     cloud.host("a", VCPU=4)
-    asked = request()
-    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim(asked)):
-        assert cloud.claim(asked).body["results"][0]["outcome"] == "held"
-    asked = request()
-    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim({**asked, "user_id": "other"})):
-        assert cloud.claim(asked).body["errors"][0]["code"] == "placement.v1.held_otherwise"
+    entry = request()
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim(entry)):
+        assert cloud.claim(entry).body["results"][0]["outcome"] == "held"
+    entry = request()
+    with just_before(cloud.database, "INSERT INTO consumers", lambda: elsewhere.claim({**entry, "user_id": "other"})):
+        assert cloud.claim(entry).body["errors"][0]["code"] == "placement.v1.held_otherwise"
 
 
 @several_writers
@@ -123,8 +123,8 @@ def test_a_host_that_was_filled_without_the_feed_is_not_chosen_again(cloud):
 def test_listed_consumers_of_different_batches_are_apart(cloud, monkeypatch):
     monkeypatch.setattr(engine, "BATCH", 2)
     hosts = {cloud.host(name, VCPU=9) for name in "abcde"}
-    asked = [request() for _ in range(5)]
-    results = cloud.claim(*asked, apart_from=[entry["consumer"] for entry in asked]).body["results"]
+    entries = [request() for _ in range(5)]
+    results = cloud.claim(*entries, apart_from=[entry["consumer"] for entry in entries]).body["results"]
     assert set().union(*map(roots_of, results)) == hosts
 
 
@@ -193,12 +193,12 @@ def test_a_host_that_has_just_lost_a_required_trait_is_not_claimed(cloud, elsewh
     path, trait = f"/resource_providers/{host}/traits", "HW_CPU_X86_AVX"
     body = {"resource_provider_generation": 1, "traits": [trait]}
     assert cloud("PUT", path, body).status == 200
-    asked = request(f"resources=VCPU:1&required={trait}")
+    entry = request(f"resources=VCPU:1&required={trait}")
     assert cloud("GET", "/v1/overview").status == 200
-    assert cloud.claim(asked).status == 200
+    assert cloud.claim(entry).status == 200
     assert cloud("GET", "/v1/overview").status == 200
     assert elsewhere("PUT", path, {"resource_provider_generation": 3, "traits": []}).status == 200
-    assert cloud.claim(request(asked["query"])).error["code"] == "placement.v1.no_room"
+    assert cloud.claim(request(entry["query"])).error["code"] == "placement.v1.no_room"
 
 
 def test_a_host_and_a_class_that_were_just_created_are_known(cloud, elsewhere):
@@ -221,7 +221,7 @@ def test_resources_that_the_consumer_releases_meanwhile_are_free(cloud, elsewher
         return read(claiming, consumers)
 
     monkeypatch.setattr(engine.Claiming, "_held", release_first)
-    asked = {**request("resources=VCPU:3"), "consumer": consumer}
-    [result] = cloud.claim(asked, all_or_nothing=all_or_nothing).body["results"]
+    entry = {**request("resources=VCPU:3"), "consumer": consumer}
+    [result] = cloud.claim(entry, all_or_nothing=all_or_nothing).body["results"]
     assert releases == [204]
     assert result["outcome"] == "claimed"

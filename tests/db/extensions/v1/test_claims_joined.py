@@ -84,12 +84,12 @@ def test_each_request_has_its_own_place_and_owner(crowd):
         {"project_id": f"p{number}", "user_id": f"u{number % 2}", "consumer_type": f"T{number % 3}"}
         for number in range(len(wanted))
     ]
-    asked = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
-    results = results_of(crowd.claim_each(*map(call, asked)))
+    entries = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
+    results = results_of(crowd.claim_each(*map(call, entries)))
     assert crowd.joined == [1, len(wanted)]
     names = dict(zip(hosts, "abc", strict=True))
     generations = {hosts[0]: 2, hosts[1]: 2, hosts[2]: 3}
-    for result, entry, owner, (_, host, amounts) in zip(results, asked, owners, wanted, strict=True):
+    for result, entry, owner, (_, host, amounts) in zip(results, entries, owners, wanted, strict=True):
         assert result == {
             "consumer": entry["consumer"],
             "status": 200,
@@ -154,9 +154,9 @@ def test_a_call_whose_place_was_taken_gets_another(crowd, elsewhere):
     crowd.read()
     put(elsewhere, taken, 4)
     assert elsewhere("DELETE", f"/allocations/{held}").status == 204
-    asked = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
-    asked.insert(1, call(request("resources=VCPU:4")))
-    results = results_of(crowd.claim_each(*asked))
+    calls = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
+    calls.insert(1, call(request("resources=VCPU:4")))
+    results = results_of(crowd.claim_each(*calls))
     assert [roots_of(result) for result in results] == [{quiet}, {left}, {quiet}, {quiet}]
     assert {result["allocations"][quiet]["generation"] for result in results if quiet in result["allocations"]} == {2}
     assert crowd.joined == [1, 3, 1]
@@ -171,7 +171,7 @@ def test_a_call_whose_place_was_taken_gets_another(crowd, elsewhere):
 def test_only_the_call_whose_provider_is_locked_waits(crowd, elsewhere):
     locked, quiet = crowd.host("a", VCPU=4), crowd.host("b", MEMORY_MB=9)
     crowd.read()
-    asked = [call(request(f"resources={name}:1")) for name in ("MEMORY_MB", "VCPU", "MEMORY_MB")]
+    calls = [call(request(f"resources={name}:1")) for name in ("MEMORY_MB", "VCPU", "MEMORY_MB")]
     commits = []
 
     def release(_connection):
@@ -183,7 +183,7 @@ def test_only_the_call_whose_provider_is_locked_waits(crowd, elsewhere):
         row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == locked)
         connection.execute(row.with_for_update()).one()
         sa.event.listen(crowd.database.engine, "commit", release)
-        results = results_of(crowd.claim_each(*asked))
+        results = results_of(crowd.claim_each(*calls))
     assert [roots_of(result) for result in results] == [{quiet}, {locked}, {quiet}]
     assert (len(commits), crowd.joined) == (3, [1, 2, 1])
     assert crowd.outcomes == {"claimed": 4}

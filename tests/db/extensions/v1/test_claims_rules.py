@@ -40,8 +40,8 @@ def codes(answer):
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_refusals_of_an_all_or_nothing_call_state_which_requests_do_not_fit(cloud):
     cloud.host("a", VCPU=2)
-    asked = [request(f"resources=VCPU:{amount}") for amount in (1, 9, 1)]
-    assert codes(cloud.claim(*asked, all_or_nothing=True)) == ["nothing_placed", "no_room", "nothing_placed"]
+    entries = [request(f"resources=VCPU:{amount}") for amount in (1, 9, 1)]
+    assert codes(cloud.claim(*entries, all_or_nothing=True)) == ["nothing_placed", "no_room", "nothing_placed"]
 
 
 @pytest.mark.parametrize("order", ["held first", "refused first"])
@@ -51,8 +51,8 @@ def test_an_all_or_nothing_call_with_a_refusal_refuses_all_in_any_order(cloud, o
     cloud.host("a", VCPU=8)
     held, other = request(), request()
     assert cloud.claim(held, other).status == 200
-    asked = [held, other | {"query": "resources=VCPU:2"}]
-    answer = cloud.claim(*(asked if order == "held first" else asked[::-1]), all_or_nothing=True)
+    entries = [held, other | {"query": "resources=VCPU:2"}]
+    answer = cloud.claim(*(entries if order == "held first" else entries[::-1]), all_or_nothing=True)
     assert (answer.status, answer.body["claimed"]) == (409, 0)
     assert sorted(codes(answer)) == ["held_otherwise", "nothing_placed"]
     assert cloud("GET", f"/v1/claims/{held['consumer']}").status == 200
@@ -92,9 +92,9 @@ def test_consumers_that_must_be_together_lose_their_tree_together(cloud, elsewhe
     """One of them would still fit there."""
     first, second = cloud.host("a", VCPU=2), cloud.host("b", VCPU=8)
     put(cloud, second, 2)  # so that the first host is preferred
-    asked = [request(), request()]
+    entries = [request(), request()]
     with just_before(cloud.database, locking, lambda: put(elsewhere, first, 1)):
-        results = cloud.claim(*asked, together_with=[entry["consumer"] for entry in asked]).body["results"]
+        results = cloud.claim(*entries, together_with=[entry["consumer"] for entry in entries]).body["results"]
     assert [roots_of(result) for result in results] == [{second}, {second}]
 
 
@@ -185,10 +185,10 @@ CHANGES = {
 def test_a_repeated_request_is_identified_by_every_field_of_its_holding(cloud, name):
     for host in "abc":
         cloud.host(host, VCPU=1)
-    asked = request()
-    assert cloud.claim(asked).body["results"][0]["outcome"] == "claimed"
-    assert codes(cloud.claim({**asked, **CHANGES[name]})) == ["held_otherwise"]
-    again = {**asked, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
+    entry = request()
+    assert cloud.claim(entry).body["results"][0]["outcome"] == "claimed"
+    assert codes(cloud.claim({**entry, **CHANGES[name]})) == ["held_otherwise"]
+    again = {**entry, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
     assert cloud.claim(again, expires_in=9, strategy="pack").body["results"][0]["outcome"] == "held"
 
 

@@ -91,6 +91,6 @@ def test_hosts_that_use_a_pool(cloud):
         cloud.provider(aggregates=[together], VCPU=4)
     query = "resources=VCPU:1,DISK_GB:10"
     counted = cloud.capacity(query)
-    assert (counted["count"], counted["exact"], [each["count"] for each in counted["roots"]]) == (5, True, [4, 4])
+    assert (counted["count"], counted["exact"], [root["count"] for root in counted["roots"]]) == (5, True, [4, 4])
     assert counted["aggregates"] == [{"uuid": together, "count": 5}]
     assert cloud.claims(query) == 5

@@ -26,10 +26,10 @@ def cloud(database):
 def expired(cloud):
     """A request whose consumer held a whole host until its lease expired."""
     cloud.host("h", VCPU=2)
-    asked = request("resources=VCPU:2")
-    assert cloud.claim(asked, expires_in=3600).body["claimed"] == 1
-    lease.expire(cloud.database, asked["consumer"])
-    return asked
+    entry = request("resources=VCPU:2")
+    assert cloud.claim(entry, expires_in=3600).body["claimed"] == 1
+    lease.expire(cloud.database, entry["consumer"])
+    return entry
 
 
 def outcomes(reply):
@@ -82,15 +82,15 @@ def test_an_expired_consumer_cannot_be_moved_and_meets_no_condition(cloud, expir
 def test_a_consumer_is_not_moved_if_its_lease_expires_before_it_is_locked(cloud):
     """The lease expires after the claim has read the row."""
     cloud.host("h", VCPU=2)
-    asked = request("resources=VCPU:2")
-    assert cloud.claim(asked, expires_in=3600).body["claimed"] == 1
-    move = {**asked, "query": "resources=VCPU:1", "keep": False, "consumer_generation": 1}
+    entry = request("resources=VCPU:2")
+    assert cloud.claim(entry, expires_in=3600).body["claimed"] == 1
+    move = {**entry, "query": "resources=VCPU:1", "keep": False, "consumer_generation": 1}
     with opened(cloud.database.url) as elsewhere:
-        expire = functools.partial(lease.expire, elsewhere, asked["consumer"])
+        expire = functools.partial(lease.expire, elsewhere, entry["consumer"])
         with interleaving.just_before(cloud.database, interleaving.holding_consumers, expire):
             moved = cloud.claim(move, expires_in=3600)
     assert outcomes(moved) == [(409, "refused")]
-    assert cloud("GET", f"/v1/claims/{asked['consumer']}").status == 404
+    assert cloud("GET", f"/v1/claims/{entry['consumer']}").status == 404
     assert cloud.count(claims) == 0
 
 
@@ -118,14 +118,14 @@ def test_a_release_reports_an_expired_consumer_as_missing_and_records_the_expiry
 def test_an_extension_counts_from_the_attempt_that_is_committed(cloud, monkeypatch):
     """The first new expiry passes before the lease is read, as if the database stalled; the next attempt succeeds."""
     cloud.host("h", VCPU=2)
-    asked, extend, calls = request("resources=VCPU:2"), leases.extend, []
-    assert cloud.claim(asked).body["claimed"] == 1
+    entry, extend, calls = request("resources=VCPU:2"), leases.extend, []
+    assert cloud.claim(entry).body["claimed"] == 1
 
     def stalled_once(db, consumer, seconds):
         calls.append(seconds)
         extend(db, consumer, seconds if len(calls) > 1 else -1)
 
     monkeypatch.setattr(leases, "extend", stalled_once)
-    extended = cloud("POST", f"/v1/claims/{asked['consumer']}/extend", {"expires_in": 3600})
+    extended = cloud("POST", f"/v1/claims/{entry['consumer']}/extend", {"expires_in": 3600})
     assert (extended.status, calls) == (200, [3600, 3600])
-    assert cloud("GET", f"/v1/claims/{asked['consumer']}").body["expires_at"] == extended.body["expires_at"]
+    assert cloud("GET", f"/v1/claims/{entry['consumer']}").body["expires_at"] == extended.body["expires_at"]

@@ -72,7 +72,7 @@ def test_requests_can_name_a_provider_by_its_node(database):
     assert service("GET", "/v1/providers/machine").body["provider"]["uuid"] == node
     assert service("GET", "/v1/consumers?provider=machine").body["consumers"][0]["uuid"] == ME
     assert service("GET", "/v1/consumers?provider=other").body["consumers"] == []
-    assert [each["uuid"] for each in service("GET", "/v1/overview?root=other").body["providers"]] == [other]
+    assert [provider["uuid"] for provider in service("GET", "/v1/overview?root=other").body["providers"]] == [other]
     assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=machine").body["count"] == 0
     assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=other").body["count"] == 1
     refused = service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=Machine")
@@ -89,7 +89,7 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
     uuid = machines.node("other")
     service = placement(database)
     explained = service("GET", f"/v1/explain?resources=CUSTOM_BM:2&in_tree={uuid}").body
-    texts = [each["text"] for near in explained["near_misses"] for each in near["missing"]]
+    texts = [missing["text"] for near in explained["near_misses"] for missing in near["missing"]]
     assert texts == ["other has room for 1 of 2 CUSTOM_BM"]
     taken = {**CLAIM["requests"][0], "consumer": key(1), "query": "resources=CUSTOM_BM:1&in_tree=other"}
     assert service("POST", "/v1/claims", body={"requests": [taken]}).status == 200
@@ -111,7 +111,7 @@ def test_the_machines_that_a_call_names_are_read_by_one_statement(database):
     statements = []
     with sql_hooks.statements(database.reading_engine, statements.append):
         placed = service("POST", "/v1/claims", body=body).body["results"]
-    assert [[*each["allocations"]] for each in placed] == [[uuid] for uuid in created]
+    assert [[*result["allocations"]] for result in placed] == [[uuid] for uuid in created]
     assert sum(".name IN " in statement for statement in statements) == 1
 
 
@@ -120,9 +120,12 @@ def test_a_device_in_a_machine_has_the_node_as_its_parent(database):
     service = placement(database)
     service("POST", "/resource_providers", body={"name": "gpu", "parent_provider_uuid": node})
     tree = service("GET", f"/v1/providers/{node}").body["tree"]
-    assert [(each["name"], (each["parent"] or {}).get("node")) for each in tree] == [(node, None), ("gpu", "machine")]
+    assert [(provider["name"], (provider["parent"] or {}).get("node")) for provider in tree] == [
+        (node, None),
+        ("gpu", "machine"),
+    ]
     shown = service("GET", "/v1/overview").body["providers"]
-    assert [(each["parent"] or {}).get("node") for each in shown] == [None, "machine"]
+    assert [(provider["parent"] or {}).get("node") for provider in shown] == [None, "machine"]
 
 
 def test_a_provider_takes_precedence_over_a_node_with_the_same_name(database):

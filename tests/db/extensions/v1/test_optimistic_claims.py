@@ -89,10 +89,10 @@ def test_calls_that_find_no_place_do_not_count(crowd):
 def test_only_claims_count_as_written_jointly(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
-    asked = request()
+    entry = request()
     with crowd.recorded():
-        crowd.claim(asked)
-        crowd.claim(asked)
+        crowd.claim(entry)
+        crowd.claim(entry)
         crowd.claim(TOO_MUCH)
     assert crowd.joined == [1]
     assert crowd.outcomes == {"claimed": 1, "held": 1, "NoRoom": 1}
@@ -108,8 +108,8 @@ def test_a_place_on_two_providers_is_not_claimed_optimistically(crowd, elsewhere
     crowd.read()
     moved = {"name": "c", "parent_provider_uuid": roots[1]}
     assert elsewhere("PUT", f"/resource_providers/{child}", moved).body["generation"] == 1
-    asked = call(request("resources=VCPU:1,VGPU:1")), call(request("resources=MEMORY_MB:1"))
-    assert [answer.status for answer in crowd.claim_each(*asked)] == [409, 200]
+    calls = call(request("resources=VCPU:1,VGPU:1")), call(request("resources=MEMORY_MB:1"))
+    assert [answer.status for answer in crowd.claim_each(*calls)] == [409, 200]
     assert crowd("GET", f"/resource_providers/{child}/usages").body["usages"] == {"VGPU": 0}
 
 

@@ -37,7 +37,7 @@ class WritersAndReaders(Writers):
         shown = self.overview(limit, f"sort={'-' if least else ''}{amount}:{name}")
         check_order(shown)
         sums = {
-            root: [each["inventories"][name][amount] for each in tree if name in each["inventories"]]
+            root: [provider["inventories"][name][amount] for provider in tree if name in provider["inventories"]]
             for root, tree in trees(self.overview()).items()
         }
         expected = [sum(sums[root]) for root in trees(shown)]
@@ -48,11 +48,11 @@ class WritersAndReaders(Writers):
     def filters(self, limit, data):
         known = [*itertools.chain(*trees(self.overview()).values())]
         kinds = {
-            "class": {name for each in known for name in each["inventories"]},
-            "trait": {name for each in known for name in each["traits"]},
-            "aggregate": {name for each in known for name in each["aggregates"]},
+            "class": {name for provider in known for name in provider["inventories"]},
+            "trait": {name for provider in known for name in provider["traits"]},
+            "aggregate": {name for provider in known for name in provider["aggregates"]},
             "over_committed": {"1"},
-            "root": {each["name"] for each in known} | {each["uuid"] for each in known},
+            "root": {provider["name"] for provider in known} | {provider["uuid"] for provider in known},
         }
         wanted = {
             kind: data.draw(st.sampled_from(sorted(names)))
@@ -61,11 +61,13 @@ class WritersAndReaders(Writers):
         }
         shown = self.overview(limit, *(f"{kind}={value}" for kind, value in wanted.items()))
         root = wanted.pop("root", None)
-        of_root = next((each["root"]["uuid"] for each in known if root in (each["uuid"], each["name"])), None)
+        of_root = next(
+            (provider["root"]["uuid"] for provider in known if root in (provider["uuid"], provider["name"])), None
+        )
         assert trees(shown).keys() == {
             top
             for top, tree in trees(known).items()
-            if any(meets(each, wanted) for each in tree) and (root is None or top == of_root)
+            if any(meets(provider, wanted) for provider in tree) and (root is None or top == of_root)
         }
 
     @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)), many=st.sampled_from((0, 1000)))
@@ -83,24 +85,24 @@ class WritersAndReaders(Writers):
     @rule(which=st.integers(0, 9), name=st.sampled_from(CLASSES), more=st.sampled_from(("", "&limit=1", "&limit=2")))
     def filters_consumers(self, which, name, more):
         known = [*single_requests.consumers(self.call).values()]
-        held = sorted({provider for each in known for provider in each["allocations"]})
+        held = sorted({provider for consumer in known for provider in consumer["allocations"]})
         if not held:
             return
         provider = held[which % len(held)]
-        every = {each["uuid"]: each for each in known}
+        every = {consumer["uuid"]: consumer for consumer in known}
 
         def listed(query):
             consumers = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
             return [consumer["uuid"] for consumer in consumers]
 
-        on = {uuid for uuid, each in every.items() if provider in each["allocations"]}
+        on = {uuid for uuid, consumer in every.items() if provider in consumer["allocations"]}
         assert sorted(listed(f"provider={provider}")) == sorted(on)
         chosen = every[sorted(on)[0]]
         for field in ("project", "user", "type"):
-            expected = sorted(uuid for uuid, each in every.items() if each[field] == chosen[field])
+            expected = sorted(uuid for uuid, consumer in every.items() if consumer[field] == chosen[field])
             assert sorted(listed(f"{field}={chosen[field]}")) == expected
         if name in self.classes():
-            having = {uuid for uuid, each in every.items() if holds(each, name)}
+            having = {uuid for uuid, consumer in every.items() if holds(consumer, name)}
             assert sorted(listed(f"class={name}")) == sorted(having)
             here = {uuid for uuid in on if name in every[uuid]["allocations"][provider]["resources"]}
             assert sorted(listed(f"class={name}&provider={provider}")) == sorted(here)
@@ -116,8 +118,8 @@ class WritersAndReaders(Writers):
         tree = trees(known)[chosen["root"]["uuid"]]
         assert (shown["provider"], shown["tree"]) == (chosen, tree)
         holders = {
-            (each["consumer"], each["provider"]["uuid"]): each["resources"]
-            for each in pages(self.call, path, "holders")
+            (holder["consumer"], holder["provider"]["uuid"]): holder["resources"]
+            for holder in pages(self.call, path, "holders")
         }
         assert holders == {
             (uuid, provider): held["resources"]
@@ -130,7 +132,7 @@ class WritersAndReaders(Writers):
         return pages(self.call, f"/v1/overview?{'&'.join(filter(None, query))}", "providers")
 
     def classes(self):
-        return {each["name"] for each in get(self.call, "/resource_classes")["resource_classes"]}
+        return {resource_class["name"] for resource_class in get(self.call, "/resource_classes")["resource_classes"]}
 
 
 def trees(shown):
@@ -146,24 +148,24 @@ def check_order(shown):
     """Check that the providers of each tree are in pre-order."""
     for root, tree in trees(shown).items():
         path = []
-        for each in tree:
-            if each["uuid"] == root:
+        for provider in tree:
+            if provider["uuid"] == root:
                 assert not path
-            while path and path[-1] != each["parent"]["uuid"]:
+            while path and path[-1] != provider["parent"]["uuid"]:
                 path.pop()
-            assert path or each["uuid"] == root
-            path.append(each["uuid"])
+            assert path or provider["uuid"] == root
+            path.append(provider["uuid"])
 
 
-def meets(each, wanted):
+def meets(provider, wanted):
     name = wanted.get("class")
     return (
-        (name is None or name in each["inventories"])
-        and ("trait" not in wanted or wanted["trait"] in each["traits"])
-        and ("aggregate" not in wanted or wanted["aggregate"] in each["aggregates"])
+        (name is None or name in provider["inventories"])
+        and ("trait" not in wanted or wanted["trait"] in provider["traits"])
+        and ("aggregate" not in wanted or wanted["aggregate"] in provider["aggregates"])
         and (
             "over_committed" not in wanted
-            or any(over(of) for key, of in each["inventories"].items() if name in (None, key))
+            or any(over(inventory) for key, inventory in provider["inventories"].items() if name in (None, key))
         )
     )
 

@@ -56,8 +56,8 @@ def commits_of(database, work):
 def test_named_consumers_are_released_in_batches(database, consumers):
     absent = str(uuid.uuid4())
     named = [consumers[0], absent, *consumers, consumers[3]]
-    done, commits = commits_of(database, lambda: release_named(database, named))
-    assert (done.released, done.missing, done.complete) == (consumers, [absent], True)
+    result, commits = commits_of(database, lambda: release_named(database, named))
+    assert (result.released, result.missing, result.complete) == (consumers, [absent], True)
     assert (commits, used(database)) == (3, 0)
 
 
@@ -68,8 +68,8 @@ def test_a_consumer_is_released_by_every_spelling_of_its_uuid(database, consumer
     held = [stored("abcdefab-0000-4000-8000-00000000000c"), stored("abcdefab-0000-4000-8000-00000000000d")]
     place(database, held, 2)
     named = [held[0].upper(), held[0].upper().replace("-", ""), held[1]]
-    done = release_named(database, named)
-    assert (done.released, done.complete, used(database)) == (held, True, len(consumers))
+    result = release_named(database, named)
+    assert (result.released, result.complete, used(database)) == (held, True, len(consumers))
 
 
 @pytest.mark.every_database
@@ -87,16 +87,16 @@ def test_the_exact_spelling_is_released_if_two_are_stored(database, consumers):
 
 def test_matching_consumers_are_released_in_batches(database, consumers):
     place(database, [str(uuid.uuid4())], project="blue")
-    done, commits = commits_of(database, lambda: release_matching(database, RED, 100))
-    assert (sorted(done.released), done.complete) == (sorted(consumers), True)
+    result, commits = commits_of(database, lambda: release_matching(database, RED, 100))
+    assert (sorted(result.released), result.complete) == (sorted(consumers), True)
     assert (commits, used(database)) == (3, 1)
 
 
 def test_a_release_respects_its_limit(database, consumers):
-    done = release_matching(database, RED, 4)
-    assert (len(done.released), done.complete, used(database)) == (4, False, 3)
-    done = release_matching(database, RED, 4)
-    assert (len(done.released), done.complete, used(database)) == (3, True, 0)
+    result = release_matching(database, RED, 4)
+    assert (len(result.released), result.complete, used(database)) == (4, False, 3)
+    result = release_matching(database, RED, 4)
+    assert (len(result.released), result.complete, used(database)) == (3, True, 0)
 
 
 def grow(database, consumer):
@@ -120,11 +120,11 @@ def test_a_consumer_that_changed_after_it_was_matched_is_not_released(database, 
         return matches
 
     monkeypatch.setattr(consumer_pages, "page", then_change)
-    done = release_matching(database, RED, 100)
-    assert sorted([*done.released, *changed]) == sorted(consumers)
-    assert (done.complete, used(database)) == (False, left)
-    done = release_matching(database, RED, 100)
-    assert (done.released, done.complete) == (changed, True)
+    result = release_matching(database, RED, 100)
+    assert sorted([*result.released, *changed]) == sorted(consumers)
+    assert (result.complete, used(database)) == (False, left)
+    result = release_matching(database, RED, 100)
+    assert (result.released, result.complete) == (changed, True)
 
 
 @pytest.mark.every_database
@@ -142,9 +142,9 @@ def test_a_consumer_that_was_released_and_created_again_is_not_released(database
         return matches
 
     monkeypatch.setattr(consumer_pages, "page", then_replace)
-    done = release_matching(database, RED, 100)
-    assert sorted([*done.released, *again]) == sorted(consumers)
-    assert (done.complete, used(database)) == (False, 5)
+    result = release_matching(database, RED, 100)
+    assert sorted([*result.released, *again]) == sorted(consumers)
+    assert (result.complete, used(database)) == (False, 5)
 
 
 def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkeypatch):
@@ -157,6 +157,6 @@ def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkey
 
     for work in (lambda: release_named(database, consumers), lambda: release_matching(database, RED, 100)):
         with sql_hooks.statements(database.engine, late):
-            done = work()
-        assert (len(done.released), done.missing, done.complete) == (3, [], False)
+            result = work()
+        assert (len(result.released), result.missing, result.complete) == (3, [], False)
     assert used(database) == 1

@@ -26,7 +26,7 @@ from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
 from tests.made import opened
 
 OWNER = Owner("project", "user")
-each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
+each_write = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 
 
 def run_write(database, write, *, silent=False, plan=None):
@@ -49,7 +49,7 @@ def run_write(database, write, *, silent=False, plan=None):
     return answer.status, [*event_rows.following(database)][before:]
 
 
-@each
+@each_write
 def test_replaying_the_events_results_in_the_state_of_the_tables(database, write):
     status, of_request = run_write(database, write)
     assert status == write.status
@@ -68,7 +68,7 @@ def test_replaying_the_events_results_in_the_state_of_the_tables(database, write
 
 
 @pytest.mark.usefixtures("no_pauses")
-@each
+@each_write
 def test_an_attempt_that_is_rolled_back_causes_no_gap_and_no_duplicate(database, backend, write):
     plan = Plan("COMMIT", [faults.collisions(backend.kind)[0]])
     status, _ = run_write(database, write, plan=plan)

@@ -67,21 +67,21 @@ def parts(schema):
     """Yield a schema and all schemas in it."""
     if isinstance(schema, dict):
         yield schema
-        for each in schema.values():
-            yield from parts(each)
+        for part in schema.values():
+            yield from parts(part)
     elif isinstance(schema, list):
-        for each in schema:
-            yield from parts(each)
+        for part in schema:
+            yield from parts(part)
 
 
 def test_the_documents_contain_maps_and_large_integers():
     for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST)):
         schemas = describe(api, version, label="1")["components"]["schemas"]
-        found = [part for schema in schemas.values() for part in parts(schema)]
-        closed = [part for part in found if part.get("additionalProperties") is False]
+        all_parts = [part for schema in schemas.values() for part in parts(schema)]
+        closed = [part for part in all_parts if part.get("additionalProperties") is False]
         assert [part for part in closed if "patternProperties" in part and "properties" not in part] == []
-        assert any("propertyNames" in part for part in found)
-        free = [part for part in found if part.get("type") == "integer" and "maximum" not in part]
+        assert any("propertyNames" in part for part in all_parts)
+        free = [part for part in all_parts if part.get("type") == "integer" and "maximum" not in part]
         assert free
         assert all(part["format"] == "int64" for part in free)
 
