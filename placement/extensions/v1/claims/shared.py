@@ -16,7 +16,7 @@ from placement.index.snapshot import Snapshot
 SNAPSHOT_AGE = 0.5
 #: Optimistic claims in one transaction.
 _MAX_JOINT = 100
-#: Calls without an optimistic claim after one failure, at most.
+#: The maximum number of calls skipped after one failure.
 _MAX_SKIPPED = 15
 
 

@@ -36,7 +36,7 @@ def create(req: Request) -> Reply:
     document = schema.results(results)
     _add_nodes(req, document["results"])
     with contextlib.suppress(errors.Failure):
-        # The search has just refreshed the index; another refresh would cost each claim a statement.
+        # The search has just refreshed the index; another refresh would add a statement to each claim.
         nodes.name_in_texts(req.database, req.index.recent(_MAX_SEARCH_AGE), document)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
