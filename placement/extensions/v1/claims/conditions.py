@@ -23,8 +23,8 @@ class Conditions:
     """The trees that a call may use, as of the last read.
 
     Attributes:
-        named: Consumers whose places restrict the places of others.  They include consumers of this call, which may
-            have places from an earlier call.
+        named: Consumers whose places restrict the places of others.  They may include consumers of this call, which
+            may have places from an earlier call.
         relied_on: The ids of the providers on which each of these consumers holds resources.
     """
 

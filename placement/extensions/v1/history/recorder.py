@@ -73,7 +73,7 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> Non
 def _max_waiting(configured: int | None, threads: int | None) -> int:
     """Return the number of requests that may wait for events.
 
-    By default, it is a quarter of the threads, but at least one.  A single thread may not wait.
+    By default, it is a quarter of the threads, but at least one; with a single thread, none may wait.
     """
     if configured is not None:
         return int(configured)
