@@ -1,4 +1,4 @@
-"""Events as rows, for tests: written without the objects that they are about, and read without the API."""
+"""Events as rows, for tests: written without changing objects, and read without the API."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from placement.db.writes.author import Author
 from placement.extensions.v1.history.tables import event_order
 from placement.extensions.v1.history.tables import events as table
 
-ASKED = Author(request_id="req-1", user="u", project="p", client="127.0.0.1", api="placement", route="PUT /x")
+AUTHOR = Author(request_id="req-1", user="u", project="p", client="127.0.0.1", api="placement", route="PUT /x")
 
 
-def write(database, *steps, kind=events.PROVIDER, by=ASKED, project=None):
-    """Write one transaction: steps are (uuid, generation before, generation after)."""
+def write(database, *steps, kind=events.PROVIDER, by=AUTHOR, project=None):
+    """Write one transaction with an event for each step: (uuid, generation before, generation after)."""
 
     def work(db):
         for key, before, after in steps:
@@ -35,13 +35,13 @@ def write(database, *steps, kind=events.PROVIDER, by=ASKED, project=None):
 
 
 def chain(database, key, number, start=0):
-    """Write transactions that take a provider from one generation to the next."""
+    """Write ``number`` transactions; each advances the generation of a provider by one."""
     for generation in range(start, start + number):
         write(database, (key, generation, generation + 1))
 
 
 def aged(database, last, days):
-    """Make the transactions up to a position older."""
+    """Set the age in days of all transactions up to the position ``last``."""
     at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - datetime.timedelta(days=days)
     with database.engine.begin() as connection:
         connection.execute(sa.update(event_order).where(event_order.c.position <= last).values(at=at))
@@ -52,7 +52,7 @@ def key(number):
 
 
 def unordered(database):
-    """Return how many transactions with events have no position."""
+    """Return the number of transactions with events but without a position."""
     transactions = sa.select(table.c.writer_id, table.c.seq).distinct().subquery()
     query = (
         sa.select(sa.func.count())
@@ -67,7 +67,7 @@ def unordered(database):
 
 
 def in_order(database):
-    """Return (position, uuid, generation before, after) of all events that have a position."""
+    """Return (position, uuid, generation before, generation after) of all events with a position, in order."""
     joined = sa.and_(event_order.c.writer_id == table.c.writer_id, event_order.c.seq == table.c.seq)
     query = (
         sa.select(
@@ -81,54 +81,54 @@ def in_order(database):
 
 
 def without_row(database):
-    """Return the events that move a generation, and do not say which row their object has, or had."""
-    moved = sa.or_(table.c.before_generation.is_not(None), table.c.generation.is_not(None))
+    """Return objects whose row ids are missing or wrong, and events of lifetimes whose creation is not recorded."""
+    has_generation = sa.or_(table.c.before_generation.is_not(None), table.c.generation.is_not(None))
     query = sa.select(table.c.kind, table.c.uuid, table.c.before_generation, table.c.generation, table.c.row_id)
-    found = database.read(lambda db: db.execute(query.where(moved)).all())
+    rows = database.read(lambda db: db.execute(query.where(has_generation)).all())
     present = {}
-    for kind, of in ((events.PROVIDER, resource_providers), (events.CONSUMER, consumers)):
-        ids = database.read(lambda db, of=of: db.execute(sa.select(of.c.uuid, of.c.id)).all())
+    for kind, objects in ((events.PROVIDER, resource_providers), (events.CONSUMER, consumers)):
+        ids = database.read(lambda db, objects=objects: db.execute(sa.select(objects.c.uuid, objects.c.id)).all())
         present |= {(kind, row.uuid): row.id for row in ids}
-    lives = {}
-    for row in found:
-        lives.setdefault((row.kind, row.uuid), set()).add(row.row_id)
-    # Whatever is there has the row of its last life, and what has had one life has had one row.
-    wrong = [key for key, ids in lives.items() if None in ids or present.get(key, min(ids)) != max(ids)]
-    created = {(row.kind, row.uuid, row.row_id) for row in found if row.before_generation is None}
-    return wrong + [row for row in found if (row.kind, row.uuid, row.row_id) not in created]
+    lifetimes = {}
+    for row in rows:
+        lifetimes.setdefault((row.kind, row.uuid), set()).add(row.row_id)
+    # An existing object has the row of its last lifetime; a deleted object must have had only one.
+    wrong = [key for key, ids in lifetimes.items() if None in ids or present.get(key, min(ids)) != max(ids)]
+    created = {(row.kind, row.uuid, row.row_id) for row in rows if row.before_generation is None}
+    return wrong + [row for row in rows if (row.kind, row.uuid, row.row_id) not in created]
 
 
 def check(rows):
-    """Check that positions have no gap, and that each object goes from one generation to the next."""
+    """Check that positions have no gap, and that each event of an object begins with its last generation."""
     positions = [row[0] for row in rows]
     assert positions == list(range(positions[0], positions[0] + len(positions))) if positions else True
     states = {}
     for _, uuid_, before, after in rows:
         if before is None and after is None:
-            continue  # the generation is not moved
+            continue  # the generation does not change
         assert states.get(uuid_, before) == before
         states[uuid_] = after
 
 
-# --- what the rows say ------------------------------------------------------------------------------------------------
+# --- events --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Event:
-    """What one request has changed of one object."""
+    """The changes of one object by one request."""
 
     #: The position of its transaction.
     position: int
     kind: str
     uuid: str | None
-    #: Of what it creates, renames or deletes: the new one, or the last.
+    #: The new or last name, if the event creates, renames or deletes the object.
     name: str | None
     generations: tuple[int | None, int | None]
     changes: dict[str, Any]
     request: dict[str, Any] | None
 
 
-#: As many transactions after a position as one page has.
+#: Up to 500 transactions after a position.
 _NEXT = (
     sa.select(event_order)
     .where(event_order.c.position > sa.bindparam("after"))
@@ -144,16 +144,16 @@ _PAGE = (
 
 
 def following(database: Database, after: int = 0) -> Iterator[Event]:
-    """Yield the events of all transactions after a position, in their order."""
+    """Yield the events of all transactions after a position, in order."""
     database.recorder.order()
     while rows := database.snapshot(lambda db: db.execute(_PAGE, {"after": after}).all()):  # noqa: B023
-        # The first event of a request has it, and the others name that event.
+        # The first event of a request contains the request; the others refer to that event.
         requests = {(row.position, row.ordinal): row.request for row in rows}
         for row in rows:
-            changes, asked = json.loads(row.changes), requests.get((row.position, row.request_ordinal))
+            changes, request_text = json.loads(row.changes), requests.get((row.position, row.request_ordinal))
             name = changes.get("name", (None, None))[1] or row.name
             generations = (row.before_generation, row.generation)
-            request = asked and json.loads(asked)
+            request = request_text and json.loads(request_text)
             yield Event(row.position, row.kind, row.uuid, name, generations, changes, request)
         after = rows[-1].position
 

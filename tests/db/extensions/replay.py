@@ -1,6 +1,6 @@
-"""The state of a database, read from its tables, and the same made from its events alone.
+"""The state of a database: read from its tables, or replayed from its events alone.
 
-Each pair of an event is compared with the state before it, so what it says about the past has to be true, too.
+Replaying compares each old value of an event with the state before the event, so old values must be correct, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from placement.extensions.v1.history.event import NODE
 from tests.db.extensions import event_rows
 from tests.db.extensions.event_rows import Event
 
-#: A fact about something: kind, uuid and the path of a value.
+#: A fact about an object: kind, uuid and the path of a value.
 Fact = tuple[str, ...]
 AMOUNTS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
 NODE_COLUMNS = (
@@ -46,12 +46,12 @@ _CUSTOM = "CUSTOM_"
 
 @dataclass
 class State:
-    """Facts, without those that are null; generations of providers and consumers are facts, too."""
+    """Facts whose values are not null, including the generations of providers and consumers."""
 
     facts: dict[Fact, Any] = field(default_factory=dict)
 
     def put(self, *fact: str, value: Any) -> None:
-        """State a fact; a null is none."""
+        """Set the value of a fact; null or False removes it."""
         if value is None or value is False:
             self.facts.pop(fact, None)
         else:
@@ -63,7 +63,7 @@ class State:
 
 
 def rounded(value: Any) -> Any:
-    """Return a number as precisely as MySQL stores a ratio."""
+    """Return a number with the precision with which MySQL stores a ratio."""
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
@@ -71,7 +71,7 @@ def rounded(value: Any) -> Any:
 
 
 def read(database: Database) -> State:
-    """Return the state of all objects that have events; of one moment."""
+    """Return the state of all objects that have events, from one snapshot."""
     return database.snapshot(_read)
 
 
@@ -104,20 +104,20 @@ def _read_providers(db: Connection, state: State) -> None:
 
 
 def _read_members(db: Connection, state: State) -> None:
-    has, member = resource_provider_traits.c, resource_provider_aggregates.c
+    of_traits, of_aggregates = resource_provider_traits.c, resource_provider_aggregates.c
     of_trait = (
         sa.select(_P.uuid, traits.c.name)
-        .join(resource_provider_traits, has.resource_provider_id == _P.id)
-        .join(traits, traits.c.id == has.trait_id)
+        .join(resource_provider_traits, of_traits.resource_provider_id == _P.id)
+        .join(traits, traits.c.id == of_traits.trait_id)
     )
     of_aggregate = (
         sa.select(_P.uuid, placement_aggregates.c.uuid.label("name"))
-        .join(resource_provider_aggregates, member.resource_provider_id == _P.id)
-        .join(placement_aggregates, placement_aggregates.c.id == member.aggregate_id)
+        .join(resource_provider_aggregates, of_aggregates.resource_provider_id == _P.id)
+        .join(placement_aggregates, placement_aggregates.c.id == of_aggregates.aggregate_id)
     )
-    for of, query in (("traits", of_trait), ("aggregates", of_aggregate)):
+    for members, query in (("traits", of_trait), ("aggregates", of_aggregate)):
         for row in db.execute(query):
-            state.put(PROVIDER, row.uuid, of, row.name, value=True)
+            state.put(PROVIDER, row.uuid, members, row.name, value=True)
 
 
 def _read_consumers(db: Connection, state: State) -> None:
@@ -162,39 +162,43 @@ _HELD = (
 
 
 def replayed(database: Database) -> State:
-    """Return the state that all events make of nothing."""
+    """Return the state after applying all events to an empty one."""
     result = State()
-    for one in event_rows.following(database):
-        apply(result, one)
+    for event in event_rows.following(database):
+        apply(result, event)
     return result
 
 
-def apply(state: State, one: Event) -> None:
-    """Change the state as an event says; raises AssertionError if it was not as the event says."""
-    if one.kind in (RESOURCE_CLASS, TRAIT):
-        old, new = one.changes["name"]
-        _named(state, one.kind, old, new)
+def apply(state: State, event: Event) -> None:
+    """Apply an event to the state.
+
+    Raises:
+        AssertionError: The state does not match the old values of the event.
+    """
+    if event.kind in (RESOURCE_CLASS, TRAIT):
+        old, new = event.changes["name"]
+        _named(state, event.kind, old, new)
         return
-    assert one.uuid is not None
-    before, after = one.generations
+    assert event.uuid is not None
+    before, after = event.generations
     if before is not None or after is not None:
-        present = state.get(one.kind, one.uuid, "generation")
-        # Claims of several requests that one transaction has placed advance a provider once.
-        assert present == before or (one.kind == PROVIDER and present == after), (one, present)
-        state.put(one.kind, one.uuid, "generation", value=after)
-    for path, old, new in _pairs(one.changes):
-        fact = (one.kind, one.uuid, *path)
+        present = state.get(event.kind, event.uuid, "generation")
+        # If one transaction places claims of several requests, it advances a provider once.
+        assert present == before or (event.kind == PROVIDER and present == after), (event, present)
+        state.put(event.kind, event.uuid, "generation", value=after)
+    for path, old, new in _pairs(event.changes):
+        fact = (event.kind, event.uuid, *path)
         present = state.get(*fact)
         if path[0] == "details":
-            assert (present is not None) == (old is not None), (one, fact, present)
+            assert (present is not None) == (old is not None), (event, fact, present)
             state.put(*fact, value=new is not None)
         elif path != ("reason",):
-            assert (present or None) == (rounded(old) or None), (one, fact, present)
+            assert (present or None) == (rounded(old) or None), (event, fact, present)
             state.put(*fact, value=new)
 
 
 def _named(state: State, kind: str, old: str | None, new: str | None) -> None:
-    """Create, rename or delete a class or a trait; what has inventory of the class has it of the new name."""
+    """Create, rename or delete a class or a trait; facts about a renamed class get its new name."""
     if old is not None:
         assert state.facts.pop((kind, old), None), (kind, old)
     if new is not None:
@@ -220,33 +224,37 @@ def _pairs(changes: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
             yield (*path, name), old, new
 
 
-def differences(one: State, other: State) -> dict[Fact, tuple[Any, Any]]:
+def differences(first: State, other: State) -> dict[Fact, tuple[Any, Any]]:
     """Return the facts that differ, with both values; for messages."""
-    keys = one.facts.keys() | other.facts.keys()
-    return {key: (one.get(*key), other.get(*key)) for key in sorted(keys) if one.get(*key) != other.get(*key)}
+    keys = first.facts.keys() | other.facts.keys()
+    return {key: (first.get(*key), other.get(*key)) for key in sorted(keys) if first.get(*key) != other.get(*key)}
 
 
 def untruths(database: Database) -> list[str]:
-    """Replay all events; return what they say that is not true of the tables, as sentences."""
+    """Replay all events, and return a sentence for each difference from the tables."""
     try:
-        found = differences(replayed(database), read(database))
+        different = differences(replayed(database), read(database))
     except AssertionError as untrue:
         return [str(untrue)]
-    return [f"{' '.join(fact)}: {pair[0]} by the events, {pair[1]} in the tables" for fact, pair in found.items()]
+    return [f"{' '.join(fact)}: {pair[0]} by the events, {pair[1]} in the tables" for fact, pair in different.items()]
 
 
 class Follower:
-    """Follows the events of a database, and compares what they make with the tables."""
+    """A follower of a database's events, which compares the replayed state with the tables."""
 
     def __init__(self, database: Database) -> None:
-        """Begin with the state that the database has."""
+        """Begin with the present state of the database."""
         self._database = database
         self._state = read(database)
         self._position = event_rows.newest(database)
 
     def check(self) -> None:
-        """Apply the events since the last time; raises AssertionError if they do not make what is in the tables."""
-        for one in event_rows.following(self._database, self._position):
-            apply(self._state, one)
-            self._position = one.position
+        """Apply the events since the last check.
+
+        Raises:
+            AssertionError: The replayed state differs from the tables.
+        """
+        for event in event_rows.following(self._database, self._position):
+            apply(self._state, event)
+            self._position = event.position
         assert differences(self._state, read(self._database)) == {}

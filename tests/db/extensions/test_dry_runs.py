@@ -1,4 +1,4 @@
-"""Which routes of extensions have a dry run; what they answer is in tests/db/test_dry_runs.py."""
+"""Routes of extensions that support dry runs (tests/db/test_dry_runs.py tests their responses)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from placement.extensions.v1.api import V1
 from tests.db.in_process import placement
 
 
-def test_the_routes_with_a_dry_run_are_those_that_claim_and_give_back():
-    found = {
+def test_routes_that_claim_extend_or_release_support_dry_runs():
+    routes = {
         (method, path)
         for api in (BAREMETAL, V1)
         for path, methods in api.routes.items()
         for method, served in methods.items()
         if getattr(served, "dry_run", None) is not None
     }
-    assert found == {("POST", "/claims"), ("DELETE", "/claims"), ("POST", "/claims/{consumer}/extend")}
+    assert routes == {("POST", "/claims"), ("DELETE", "/claims"), ("POST", "/claims/{consumer}/extend")}
 
 
 def test_a_bare_metal_write_refuses_a_dry_run(database):

@@ -1,4 +1,4 @@
-"""Inconsistent rows are shown by /v1 and by the console, too (tests/db/db/test_odd_rows.py)."""
+"""The v1 API and the console with inconsistent rows (tests/db/db/test_odd_rows.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests import caller, web
 from tests.db.db.test_odd_rows import AGGREGATE, ODD, SEARCHES, SOUND, held_to_documents, spoil
-from tests.db.extensions.v1.single_calls import pages
+from tests.db.extensions.v1.single_requests import pages
 from tests.db.in_process import placement
 
 V1 = (
@@ -19,7 +19,7 @@ V1 = (
     *(f"{about}?{search}" for about in ("capacity", "explain") for search in SEARCHES),
     *("explain?resources=VCPU:9999", "explain?resources=VCPU:9,DISK_GB:1&resources_A=VCPU:1&group_policy=isolate"),
 )
-V1_OF_ONE = (
+V1_OF_PROVIDER = (
     *("overview?root={}", "providers/{}", "consumers?provider={}", "consumers?provider={}&class=VCPU"),
     *("capacity?resources=VCPU:1&in_tree={}", "explain?resources=VCPU:9999&in_tree={}"),
 )
@@ -36,36 +36,36 @@ def described(database, ids):
     return held_to_documents(database, console__enabled=True)
 
 
-def test_no_answer_of_v1_fails(described):
-    paths = [*V1, *(path.format(uuid_) for uuid_ in (SOUND, *ODD.values()) for path in V1_OF_ONE)]
+def test_no_v1_request_fails(described):
+    paths = [*V1, *(path.format(uuid_) for uuid_ in (SOUND, *ODD.values()) for path in V1_OF_PROVIDER)]
     for path in paths:
         reply = web.ask(described, "GET", f"/v1/{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
         json.loads(reply.text, parse_constant=pytest.fail)
 
 
-def test_no_page_fails(described):
+def test_no_console_page_fails(described):
     for path in (*PAGES, *(f"/providers/{uuid_}" for uuid_ in (SOUND, *ODD.values()))):
         reply = web.ask(described, "GET", f"/console{path}", caller.ADMIN)
         assert reply.status_int == 200, (path, reply.text)
         assert not re.search(r"\b(nan|inf|infinity)\b", reply.text.lower().replace("endless", "")), path
 
 
-def test_the_overview_shows_what_the_single_calls_show(described):
+def test_the_overview_shows_the_inventories_of_the_placement_api(described):
     call = caller.inside(described)
-    shown = {each["uuid"]: each["inventories"] for each in call("GET", "/v1/overview").body["providers"]}
+    shown = {provider["uuid"]: provider["inventories"] for provider in call("GET", "/v1/overview").body["providers"]}
     for uuid_ in (SOUND, *ODD.values()):
         single = call("GET", f"/resource_providers/{uuid_}/inventories").body["inventories"]
         assert shown[uuid_].keys() == single.keys()
         for name, inventory in single.items():
-            # A step of 0 can be neither a step nor a divisor, and is read as 1.
+            # A step size of 0 is read as 1, because it cannot be a divisor.
             expected = inventory | {"step_size": inventory["step_size"] or 1}
             assert {key: shown[uuid_][name][key] for key in expected} == expected, uuid_
 
 
 @pytest.mark.parametrize("sort", [f"{sign}{amount}" for sign in ("", "-") for amount in ("free", "used", "capacity")])
-def test_pages_in_any_order_have_every_tree(database, ids, sort):
-    """Also where what is used is negative."""
+def test_sorted_pages_contain_every_tree(database, ids, sort):
+    """This includes trees with negative usage."""
     call = placement(database)
     everything = call("GET", f"/v1/overview?sort={sort}:VCPU").body["providers"]
     assert len(everything) > len(ODD) - 2

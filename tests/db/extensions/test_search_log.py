@@ -1,4 +1,4 @@
-"""The log lines of searches and claims of extensions (tests/db/test_search_log.py)."""
+"""Log lines of the extensions' searches and claims (tests/db/test_search_log.py)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def app(database):
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_that_finds_something_says_how_much(app, caplog, path):
+def test_a_successful_search_logs_the_number_of_results(app, caplog, path):
     assert facts(app, caplog, f"{path}?resources=VCPU:1") == {"found": 3 if path == "/v1/capacity" else 1}
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_that_finds_nothing_names_the_rule(app, caplog, path):
+def test_a_search_without_results_logs_the_rule(app, caplog, path):
     assert facts(app, caplog, f"{path}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 
-def test_other_requests_say_nothing_of_searches(app, caplog):
+def test_other_requests_log_nothing_about_searches(app, caplog):
     assert facts(app, caplog, "/v1/overview") == {}
 
 
-def test_the_line_of_a_call_for_claims_says_how_many_got_a_place(app, caplog):
+def test_a_call_for_claims_logs_the_numbers_of_claimed_and_refused_requests(app, caplog):
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
     call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
     counted = []

@@ -1,7 +1,7 @@
 """Claims whose places the service chooses.
 
-A *call* is one POST /v1/claims: several claim *requests*, each with a consumer and a query.  Each is answered with a
-*place*: the providers and amounts that the consumer holds.
+A *call* is one POST /v1/claims: several claim *requests*, each with a consumer and a query.  The result of a request
+is a *place*, the providers and amounts that the consumer holds, or a refusal.
 
     request       calls and their requests, with the digest that identifies a repeated request
     result        the result of each request

@@ -33,7 +33,7 @@ class ClaimRecord:
     mappings: Mappings
     #: By the database's clock: naive, UTC; None: never.
     expires_at: datetime.datetime | None = None
-    #: Who sent the request.
+    #: The author of the request.
     author: Author | None = field(default=None, compare=False)
 
     @property
@@ -54,24 +54,24 @@ class ClaimRecord:
             record._note_expiry(db, None)
 
     def replace(self, db: Transaction, *, keep_expiry: bool) -> Self:
-        """Insert or replace the record of a consumer, and return the record as written.
+        """Insert this record, or replace the consumer's existing one, and return the record as written.
 
         Args:
-            keep_expiry: Whether to keep the expiry of the present record.
+            keep_expiry: Whether to keep the expiry of the existing record.
 
         Raises:
             Prerequisite: The lease expired before this transaction locked the consumer's row, so it must be released
                 first.
         """
-        present = db.execute(_EXPIRY, {"row": self.row}).first()
-        if present is None:
+        existing = db.execute(_EXPIRY, {"row": self.row}).first()
+        if existing is None:
             self.insert_all(db, [self])
             return self
-        if present.is_expired:
+        if existing.is_expired:
             leases.require_ended([self.consumer])
-        record = replace(self, expires_at=present.expires_at) if keep_expiry else self
+        record = replace(self, expires_at=existing.expires_at) if keep_expiry else self
         db.execute(_UPDATE.values(record._columns), {"row": self.row})
-        record._note_expiry(db, present.expires_at)
+        record._note_expiry(db, existing.expires_at)
         return record
 
     def _note_expiry(self, db: Transaction, before: datetime.datetime | None) -> None:

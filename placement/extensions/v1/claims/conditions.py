@@ -1,4 +1,4 @@
-"""Conditions on trees: apart from other consumers, together with others, and not where a claim was refused."""
+"""Conditions on the trees of a call: apart from consumers, together with consumers, and without refused places."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Conditions:
     """The trees that a call may use, as of the last read.
 
     Attributes:
-        named: Consumers whose places restrict those of others.  Consumers of this call may have places from an earlier
-            call.
+        named: Consumers whose places restrict the places of others.  They may include consumers of this call, which
+            may have places from an earlier call.
         relied_on: The ids of the providers on which each of these consumers holds resources.
     """
 
@@ -62,7 +62,7 @@ class Conditions:
 
         Args:
             allowance: The remaining operations of the call.
-            waiting: Consumers without a place so far.
+            waiting: Consumers that have no place yet.
 
         Raises:
             NoTreeError: No tree meets the conditions.

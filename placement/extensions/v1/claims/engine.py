@@ -1,4 +1,4 @@
-"""The engine of calls: rounds of search and write, until every request has a result.
+"""Execution of calls: rounds of search and write, until every request has a result.
 
 A round chooses a place for each open request in a current snapshot of the index, and claims these places in
 transactions of bounded size.  The database decides whether a claim fits, by the one fit rule, so a place that another
@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 BATCH = 500
 #: Queries that one call explains; an explanation takes much longer than finding a place.
 MAX_EXPLAINED = 10
-#: The reason of a refusal although the query has candidates.
+#: The reason for refusing a request whose query has candidates.
 _BESIDE_OTHERS = (
     "the query has candidates, but not enough for its copies, beside the other requests, or under the conditions of "
     "this call."
@@ -75,11 +75,11 @@ class Claiming:
         self._conditions = Conditions(call)
         self._open = {request.consumer: request for request in call.requests}
         self._results: dict[str, ClaimResult] = {}
-        #: Holdings of the consumers to be moved.
+        #: Holdings of consumers to be moved and of consumers of dry-run requests, as of this round.
         self._own: Mapping[str, Holding] = {}
         #: None unless this is a dry run.
         self._uncommitted = UncommittedUsage() if call.dry_run else None
-        #: Consumers without a place in an earlier round, which held nothing when they were read after its search.
+        #: Consumers for which an earlier round found no place, and which held nothing after its search.
         self._without_holding: set[str] = set()
 
     def run(self) -> list[ClaimResult]:
@@ -159,10 +159,10 @@ class Claiming:
     ) -> None:
         """Refuse requests without a place, unless another round may find one.
 
-        If some of the concerned consumers turn out to hold resources, only their requests are finished.  Resources that
-        a consumer held at the time of the snapshot are not free in it: once they are released, another round may use
-        them.  While expired leases remain to be released, each round finds more free capacity.  No further round runs
-        if the index has not changed.
+        If the holdings of some concerned consumers decide their requests, only these are finished.  Resources held
+        at the time of the snapshot are not free in it: once they are released, another round may use them.  While
+        expired leases remain to be released, each round finds more free capacity.  No further round runs if the index
+        has not changed since the search.
         """
         if self._finish_held(concerned):
             return
@@ -184,7 +184,7 @@ class Claiming:
         return current if self._uncommitted is None else self._uncommitted.applied_to(current)
 
     def _read_holdings(self) -> None:
-        """Read the holdings of moved, dry-run and named consumers, and finish the requests that these decide."""
+        """Read the holdings of moved, dry-run and named consumers, and finish the requests that they decide."""
         consumers = [request.consumer for request in self._open.values() if not request.keep or request.dry_run]
         self._own = self._held(consumers) if consumers else {}
         for consumer in consumers:

@@ -43,10 +43,10 @@ def _claim_together(call: ClaimCall, shared: Shared) -> Sequence[ClaimResult | N
     except errors.OutcomeUnknown:
         raise
     except Exception as error:
-        # Nothing was written, and the error may concern only one of the calls.  An optimistic claim is one attempt; the
-        # calls themselves make several, which helps after a lost connection.
+        # Nothing was written, and the error may concern only one of the calls.  An optimistic claim is one attempt;
+        # each call alone makes several, which helps after a lost connection.
         log_failure(LOG, f"{count} calls of POST /v1/claims are placed separately", error)
-        shared.backoff.note(won=False)
+        shared.backoff.note(placed=False)
         if count > 1:
             signals.retried("joint")
         return [None] * count

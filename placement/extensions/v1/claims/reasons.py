@@ -31,7 +31,7 @@ class RecentReasons:
     def find(
         self, request: ClaimRequest, snapshot: Snapshot, settings: Settings, allowance: Allowance
     ) -> Reason | None:
-        """Return the cached reason why a query has no candidates, or explain it.
+        """Return the cached reason why the query has no candidates, or explain the query.
 
         Returns:
             None if the call has too few operations left for an explanation.

@@ -12,11 +12,11 @@ from placement.extensions.v1.claims.result import ClaimResult
 from placement.index.live import LiveIndex
 from placement.index.snapshot import Snapshot
 
-#: Seconds: the age up to which a snapshot serves an optimistic claim.
+#: Seconds: the maximum age of the snapshot for an optimistic claim.
 SNAPSHOT_AGE = 0.5
 #: Optimistic claims in one transaction.
 _MAX_JOINT = 100
-#: Consecutive calls that do not try an optimistic claim.
+#: The maximum number of calls skipped after one failure.
 _MAX_SKIPPED = 15
 
 
@@ -51,13 +51,13 @@ class OptimisticBackoff:
         self._next_skipped = self._skipped_left = 0
 
     def is_due(self) -> bool:
-        """Return whether to try an optimistic claim, and count the call if not."""
+        """Return whether to try an optimistic claim; otherwise count the call as skipped."""
         if self._skipped_left > 0:
             self._skipped_left -= 1
             return False
         return True
 
-    def note(self, won: bool) -> None:
+    def note(self, placed: bool) -> None:
         """Record whether an optimistic claim was placed."""
-        self._next_skipped = 0 if won else min(2 * self._next_skipped + 1, _MAX_SKIPPED)
+        self._next_skipped = 0 if placed else min(2 * self._next_skipped + 1, _MAX_SKIPPED)
         self._skipped_left = self._next_skipped

@@ -14,7 +14,7 @@ from placement.objects.claims.holding import Holding
 
 
 class UncommittedUsage:
-    """Changes of usage by a dry run so far."""
+    """Changes of usage by the writes of a dry run so far."""
 
     def __init__(self) -> None:
         #: By provider uuid and class.

@@ -18,7 +18,7 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Seconds: the age of a snapshot that certainly includes the search of this request.
+#: Seconds: the maximum age of the snapshot for names; no search of a request is older.
 _MAX_SEARCH_AGE = 60
 
 
@@ -36,7 +36,7 @@ def create(req: Request) -> Reply:
     document = schema.results(results)
     _add_nodes(req, document["results"])
     with contextlib.suppress(errors.Failure):
-        # The search has just refreshed the index; another refresh would cost each claim a statement.
+        # The search has just refreshed the index; another refresh would add a statement to each claim.
         nodes.name_in_texts(req.database, req.index.recent(_MAX_SEARCH_AGE), document)
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
@@ -78,7 +78,7 @@ def extend(req: Request, consumer: str) -> Reply:
             raise NothingHeld(consumer=canonical_uuid(consumer)) from None
         held = held_claims(db, [stored]).get(stored)
         if held is None:
-            # The database stalled until the new expiry had passed, too; the next attempt sets it anew.
+            # The database stalled until after the new expiry as well; the next attempt sets a later one.
             raise Collision
         return held
 
@@ -86,7 +86,7 @@ def extend(req: Request, consumer: str) -> Reply:
 
 
 def _present(req: Request, held: Holding | None, consumer: str) -> Reply:
-    """Return the reply about a consumer.
+    """Return the reply that shows the holding of a consumer.
 
     Raises:
         NothingHeld: The consumer holds nothing.

@@ -22,9 +22,9 @@ def _project(req: Request) -> dict[str, Any]:
 @endpoint(policy="placement:v1:consumers:list", target=_project, query=schema.LIST, replies=replies.CONSUMERS)
 def list_consumers(req: Request) -> Reply:
     """List the consumers that meet every condition, with their resources, page by page."""
-    wanted = schema.consumer_filter(req, req.parameters)
+    conditions = schema.consumer_filter(req, req.parameters)
     limit, after = consumers_of_page(req)
-    page = req.read(lambda db: consumer_pages.page(db, wanted, limit, after))
+    page = req.read(lambda db: consumer_pages.page(db, conditions, limit, after))
     documents = [schema.document(holder) for holder in page.holders]
     nodes.add_names(req.database, nodes.providers_of_allocations(documents))
     return ok({"consumers": documents, "next": next_page(req, "/consumers", page.next)}, modified=NOW)

@@ -52,7 +52,7 @@ def list_events(req: Request) -> Reply:
 
 def _last_event(req: Request) -> str | None:
     """Return the position at which a client resumes a stream."""
-    given: str | None = req.environ.get("HTTP_LAST_EVENT_ID")
-    if given and not re.fullmatch(MARK, given):
-        raise InvalidField(Violation("Last-Event-ID", f"is {given}", "the position of an event"))
-    return given or None
+    position: str | None = req.environ.get("HTTP_LAST_EVENT_ID")
+    if position and not re.fullmatch(MARK, position):
+        raise InvalidField(Violation("Last-Event-ID", f"is {position}", "the position of an event"))
+    return position or None

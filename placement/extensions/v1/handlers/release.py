@@ -26,7 +26,7 @@ def release(req: Request) -> Reply:
     if named:
         released = release_named(req.writes_to, named)
     else:
-        wanted = consumer_filter(req, req.parameters)
-        released = release_matching(req.writes_to, wanted, int(req.parameters.get("limit", schema.DEFAULT_LIMIT)))
+        conditions = consumer_filter(req, req.parameters)
+        released = release_matching(req.writes_to, conditions, int(req.parameters.get("limit", schema.DEFAULT_LIMIT)))
     req.log_released(len(released.released))
     return ok(schema.document(released))

@@ -37,7 +37,7 @@ WINDOW = 20_000
 START_MARK = "0-00000000"
 #: The pattern of marks; positions have at most 18 digits.
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
-#: Clock skew between the servers of a database; a search by time begins this much earlier.
+#: The clock skew between the servers of a database; a search by time begins earlier by this much.
 _TOLERANCE = datetime.timedelta(minutes=1)
 
 

@@ -17,12 +17,12 @@ _REFERENCES = ("parent", "root", "parent_node")
 def known(database: Database, snapshot: Snapshot, events: Sequence[Event]) -> dict[str, str]:
     """Return the known names of the objects that events mention, by uuid.
 
-    An existing provider has its present name.  The provider of a node is named by its uuid, so the name of the node is
-    returned.  A deleted object has its last name in these events.
+    The name of an existing provider is its current one.  The provider of a node has its uuid as its name, so the name
+    of the node is returned instead.  The name of a deleted object is the last one in these events.
 
     Args:
         database: The database of the nodes.
-        snapshot: The present providers.
+        snapshot: The current snapshot of the providers.
         events: The events, in any order.
 
     Raises:

@@ -1,8 +1,8 @@
 """Changes of a transaction as rows of events (docs/adr/0042).
 
 The transaction inserts the rows itself, so a change and its event are committed together.  The key of the rows is the
-transaction's number in the feed.  All changes of one object by one request become one event, without values that end
-as they began.
+transaction's number in the feed.  All changes of one object by one request become one event, without values that
+the request restored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EventNotes:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
-        #: By the identity of the author, an object of which each request has one; the kind; and the key.
+        #: By author (its identity, because each request has its own object), kind and key.
         self._noted: dict[tuple[int, str, str], _Noted] = {}
 
     def add(
@@ -93,7 +93,7 @@ class EventNotes:
                     "ordinal": ordinal,
                     "kind": noted.kind,
                     "uuid": None if noted.kind in (RESOURCE_CLASS, TRAIT) else noted.key,
-                    # For a rename, the old name: no other row finds the object by it.
+                    # For a rename, the old name, so that a lookup by that name finds the object.
                     "name": old_name or new_name,
                     "project": noted.project,
                     "before_generation": before,
@@ -114,7 +114,7 @@ class EventNotes:
 
 
 def document(changes: Changes) -> dict[str, Any]:
-    """Return the changes as a JSON object, without values that end as they began.
+    """Return the changes as a JSON object, without values that are equal before and after.
 
     The path of a change becomes nested objects around the pair ``[old, new]``.  A set has the members ``added`` and
     ``removed``.

@@ -16,7 +16,7 @@ from placement.db.writes.transaction import Collision, Transaction
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events, usage_samples, usage_shares
 
-#: Transactions whose events are removed at once: few, because requests wait for the removal.
+#: Transactions removed at once: few, because requests wait for the removal.
 BATCH = 100
 
 
@@ -25,9 +25,9 @@ class Pruned(NamedTuple):
 
     #: Events removed because of their age.
     old: int = 0
-    #: Younger events removed because of their number.
+    #: Other events removed because there were too many.
     surplus: int = 0
-    #: Remaining events, and the age of the oldest in seconds.
+    #: Remaining events, and the age of the oldest one in seconds.
     left: int = 0
     oldest: float = 0.0
     #: Whether another batch may follow.

@@ -73,7 +73,7 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> Non
 def _max_waiting(configured: int | None, threads: int | None) -> int:
     """Return the number of requests that may wait for events.
 
-    By default, it is a quarter of the threads; one if there are two or three, and none if there is one.
+    By default, it is a quarter of the threads, but at least one; with a single thread, none may wait.
     """
     if configured is not None:
         return int(configured)
@@ -92,7 +92,7 @@ def swept(database: Database) -> list[Swept]:
 class EventHistory:
     """The history of a database.
 
-    A process that records no events still orders and prunes those of others.
+    A process that records no events still orders and prunes the events of other processes.
     """
 
     def __init__(self, settings: HistorySettings, database: Database) -> None:
@@ -127,7 +127,7 @@ class EventHistory:
     def maintain(self) -> bool:
         """Order events, begin to prune them, and take a usage sample; return False if another thread orders them.
 
-        One of its own writes may call it again, if the feed writer of that write is due for maintenance.
+        The writes of this method call it again if their feed writer is due for maintenance; that call returns False.
         """
         if not self._maintained.acquire(blocking=False):
             return False
@@ -144,7 +144,7 @@ class EventHistory:
     def committed(self) -> None:
         """Remove the next batch of old events if it is due; called after each write.
 
-        So pruning keeps up with frequent writes, while each write waits for at most one short transaction.
+        Pruning thus keeps up with frequent writes, and each write waits for at most one short transaction.
         """
         if time.monotonic() < self._next_batch or not self._maintained.acquire(blocking=False):
             return
@@ -175,7 +175,7 @@ class EventHistory:
     def prune(self) -> int:
         """Remove all events that exceed the limits and all old usage samples; return the number of events.
 
-        It pauses between batches, so that others can write.
+        It pauses between batches, so that other transactions can write.
         """
         removed, pruned = 0, pruning.Pruned(more=True)
         while pruned.more:

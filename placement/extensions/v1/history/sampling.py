@@ -1,4 +1,4 @@
-"""Sampling of usage every ten minutes, for charts of the past (docs/adr/0042, 0048).
+"""Sampling of usage every ten minutes, for charts of past usage (docs/adr/0042, 0048).
 
 The timestamp of a sample is the beginning of its interval, by the database's clock.  So each interval has one sample,
 whichever process takes it.

@@ -54,7 +54,7 @@ event_order = sa.Table(
     sa.Index("event_order_at_idx", "at"),
 )
 
-# Capacity and usage of all providers together, at intervals, for charts of the past.
+# Capacity and usage of all providers together, at intervals, for charts of past usage.
 usage_samples = sa.Table(
     "usage_samples",
     metadata,

@@ -1,6 +1,6 @@
 """Usage shares: the usage of each resource class by the largest projects and aggregates, recorded with each sample.
 
-A provider belongs to its own aggregates and to those of its root, as for ``member_of`` (docs: api-sharing), and counts
+A provider belongs to its own aggregates and its root's aggregates, as for ``member_of`` (docs: api-sharing), and counts
 in each of them.
 """
 
@@ -181,9 +181,10 @@ _PROVIDER_SUMS = (
 
 
 def _by_member(*columns: sa.ColumnElement[Any], of: sa.FromClause, group: tuple[Any, ...] = ()) -> sa.Select[Any]:
-    """Return a statement that aggregates columns of ``of`` by class and aggregate.
+    """Return a statement that groups the rows of ``of`` by class and aggregate.
 
     Args:
+        columns: The sums and counts to select.
         of: Inventories, or sums of allocations by provider.
         group: Further columns to group by.
     """

@@ -1,8 +1,8 @@
 """Waiting for events, with one reader for all waiting requests (docs/adr/0042).
 
 Hundreds of clients may follow the events from the same position.  When an event arrives, or when all of them send a
-request at once and none may wait, they would read the same page at the same time and delay every other request.  So
-one request reads the newest position or the next page; the others wait for their turn and share the result.
+request at once and none may wait, they would read the same page at the same time and delay every other request.
+Therefore, one request reads the newest position or the next page; the others wait for their turn and share the result.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class EventWatch:
     def wait(self, number: int, until: float) -> bool:
         """Wait for a position beyond ``number``, and return whether there is one.
 
-        The caller has entered, and holds no database connection.
+        The caller must have entered, and must not hold a database connection.
 
         Args:
             number: The last position that the caller has read.
@@ -111,8 +111,8 @@ class EventWatch:
         Returns:
             None if the deadline passed before the turn of this request.
         """
-        with self._reading(until) as is_mine:
-            if not is_mine:
+        with self._reading(until) as has_turn:
+            if not has_turn:
                 return None
             if key not in self._pages:
                 if len(self._pages) == _MAX_PAGES:

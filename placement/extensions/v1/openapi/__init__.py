@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 documents, generated from the declarations of an API (docs: openapi; ADR 31).
+"""OpenAPI 3.1 documents, generated from the declarations of an API (docs/adr/0031).
 
     document                    paths and operations of one version of an API
     components                  named schemas and responses

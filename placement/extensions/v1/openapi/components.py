@@ -1,4 +1,4 @@
-"""Named schemas and responses of a document, after which client generators name their classes."""
+"""Named schemas and responses of a document; client generators use the names for classes."""
 
 from __future__ import annotations
 

@@ -78,9 +78,9 @@ def _groups(suffixed: Iterable[str], examples: Sequence[Example]) -> dict[str, A
     """Return the parameters of suffixed groups in examples, by the name of the example."""
     values = {}
     for example in examples:
-        given = {name: value for name, value in example.query if any(re.search(pattern, name) for pattern in suffixed)}
-        if given:
-            values[example.name] = {"value": given}
+        groups = {name: value for name, value in example.query if any(re.search(pattern, name) for pattern in suffixed)}
+        if groups:
+            values[example.name] = {"value": groups}
     return values
 
 

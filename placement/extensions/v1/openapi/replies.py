@@ -63,8 +63,8 @@ def succeeding(
                 by_status[success.status]["content"][other] = _TEXT
     if endpoint.dry_run is not None:
         success = Success(200, DRY_RUN)
-        tried = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
-        by_status[200] = _either(by_status[200], tried) if 200 in by_status else tried
+        of_dry_run = _response(api, version, success, _schema(api, version, success, "DryRun", components), ())
+        by_status[200] = _either(by_status[200], of_dry_run) if 200 in by_status else of_dry_run
     return {str(status): response for status, response in sorted(by_status.items())}
 
 
@@ -174,20 +174,18 @@ def _response(
     return response
 
 
-def _either(written: dict[str, Any], tried: dict[str, Any]) -> dict[str, Any]:
+def _either(of_write: dict[str, Any], of_dry_run: dict[str, Any]) -> dict[str, Any]:
     """Return the response of a write that may be a dry run.
 
-    Args:
-        written: The response of the write.
-        tried: The response of the dry run.
+    Headers of the write that the dry run does not have are optional.
     """
     headers = {
-        name: header if name in tried["headers"] else {**header, "required": False}
-        for name, header in written["headers"].items()
+        name: header if name in of_dry_run["headers"] else {**header, "required": False}
+        for name, header in of_write["headers"].items()
     }
-    content = written["content"][JSON]
-    schemas = [content["schema"], tried["content"][JSON]["schema"]]
-    return {**written, "headers": headers, "content": {JSON: {**content, "schema": {"anyOf": schemas}}}}
+    content = of_write["content"][JSON]
+    schemas = [content["schema"], of_dry_run["content"][JSON]["schema"]]
+    return {**of_write, "headers": headers, "content": {JSON: {**content, "schema": {"anyOf": schemas}}}}
 
 
 def _headers(api: Api, version: Version, success: Success) -> Iterator[tuple[str, dict[str, Any]]]:

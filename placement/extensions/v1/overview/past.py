@@ -39,14 +39,15 @@ _WINDOW = 10_000
 
 
 class PastState(NamedTuple):
-    """A snapshot of a past time, and the number of consumers with resources on each provider, by its id."""
+    """The snapshot at a past time, and the number of consumers with resources on each provider, by its id."""
 
     snapshot: Snapshot
     consumers: Mapping[int, int]
 
 
-#: The last requested past states, by database and timestamp; states kept for each database.
+#: The last requested past states, by database and timestamp.
 _RECENT: WeakKeyDictionary[Database, dict[datetime.datetime, PastState]] = WeakKeyDictionary()
+#: Past states kept for each database.
 _MAX_RECENT = 2
 _BUILDING = threading.Lock()
 #: The age at which a past state is final: no transaction runs for longer between an event and its COMMIT.

@@ -47,7 +47,7 @@ class Amount(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreeOrder:
-    """An order by sums, the greatest first, then by id; trees without the class are left out."""
+    """An order by sums, the greatest first by default, then by id; trees without the class are left out."""
 
     amount: Amount
     resource_class: str

@@ -1,4 +1,4 @@
-"""Usage over time: recorded samples, and the present usage as the last one."""
+"""Usage over time: recorded samples, followed by the present usage."""
 
 from __future__ import annotations
 

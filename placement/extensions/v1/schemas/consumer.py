@@ -30,7 +30,7 @@ CONDITIONS = (
             maxLength=255,
             description="up to 255 capital letters, digits and _, for example INSTANCE; or unknown",
         ),
-        text="Consumers of this type; unknown for those without one.",
+        text="Consumers of this type; unknown for consumers without a type.",
     ),
     Field("older_than", DATE, text="Consumers created before this date (UTC), or longer ago than this age: 30d."),
     Field("newer_than", DATE, text="Consumers created since this date (UTC), or not longer ago than this age: 90m."),

@@ -1,4 +1,4 @@
-"""Calls of POST /v1/claims by threads of one process, which wait for each other (tests/db/crowd.py)."""
+"""Concurrent calls of POST /v1/claims by threads of one process (tests/db/crowd.py)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.db.extensions.v1.test_claims import Cloud, request
 from tests.db.faults import Plan, planted
 from tests.load.soundness import flaws
 
-#: What the first call asks for, on a host of its own: it is changed by it, and the others are not to notice.
+#: The resource class of the first call, on its own host, so that the change of the host does not affect other calls.
 FIRST = "DISK_GB"
 
 
 class ClaimCrowd(Cloud, Crowd):
-    """Calls of POST /v1/claims that wait for each other as long as it takes."""
+    """Threads that send calls of POST /v1/claims, all of which wait while the first is carried out."""
 
     def __init__(self, database):
         Cloud.__init__(self, database)
@@ -27,17 +27,17 @@ class ClaimCrowd(Cloud, Crowd):
         Crowd.__init__(self, database, self.shared.queue)
 
     def read(self):
-        """Bring the index up to date; optimistic claims rely on it from here on."""
+        """Refresh the index, from which later optimistic claims choose places."""
         assert self("GET", "/v1/overview").status == 200
 
     def claim_each(self, *calls, plan=None):
-        """Return the answers to calls that all wait while others are carried out.
+        """Return the answers to calls that all wait while a first call is carried out.
 
         Args:
-            calls: Bodies of POST /v1/claims, in the order in which they come to wait.
-            plan: Faults from there on.
+            calls: Bodies of POST /v1/claims, in the order in which they begin to wait.
+            plan: Faults during all calls.
         """
-        self.shared.backoff.note(won=True)  # earlier refused claims do not count
+        self.shared.backoff.note(placed=True)  # earlier refused claims do not count
         bodies = [call(request(f"resources={FIRST}:1")), *calls]
         with planted(self.database, plan or Plan()):
             first, *answers = self.together(*(lambda body=body: self("POST", "/v1/claims", body) for body in bodies))
@@ -47,20 +47,20 @@ class ClaimCrowd(Cloud, Crowd):
 
 @contextlib.contextmanager
 def waiting_calls(database, monkeypatch):
-    """Provide a crowd that claims from the snapshot that the test read, with a host for the first call."""
+    """Provide a crowd that claims from the snapshot of its last ``read``, with a host for the first call."""
     monkeypatch.setattr(shared, "SNAPSHOT_AGE", 3600)
     monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
     crowd = ClaimCrowd(database)
     crowd.host("first", **{FIRST: 100})
-    # The names of the owner have ids, and the process has a writer of the feed, from here on.
+    # This stores the names of the owner and registers the feed writer of the process.
     assert crowd.claim(request(f"resources={FIRST}:1")).status == 200
     yield crowd
     assert flaws(database) == {}
 
 
-def call(asked=None, **options):
+def call(entry=None, **options):
     """Return the body of a call for one consumer."""
-    return {"requests": [asked or request()], **options}
+    return {"requests": [entry or request()], **options}
 
 
 def results_of(answers):

@@ -1,4 +1,4 @@
-"""POST /v1/claims: places are chosen and claimed in one call (docs: v1-claims)."""
+"""POST /v1/claims: the service chooses places and claims them in one call (docs: v1-claims)."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def cloud(database):
     return Cloud(database)
 
 
-def test_what_does_not_fit_is_refused_and_leaves_nothing(cloud):
+def test_refused_requests_leave_no_rows(cloud):
     cloud.host("h", VCPU=3)
-    asked = [request() for _ in range(5)]
-    reply = cloud.claim(*asked)
-    assert [one["status"] for one in reply.body["results"]] == [200] * 3 + [409] * 2
+    requests = [request() for _ in range(5)]
+    reply = cloud.claim(*requests)
+    assert [result["status"] for result in reply.body["results"]] == [200] * 3 + [409] * 2
     refused = reply.body["results"][3]
     assert refused["error"]["code"] == "placement.v1.no_room"
     assert refused["explanation"]["obstacle"] == {"rule": "resources", "group": ""}
@@ -73,42 +73,42 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(cloud):
 
 def test_all_or_nothing(cloud):
     cloud.host("h", VCPU=3)
-    asked = [request() for _ in range(5)]
-    reply = cloud.claim(*asked, all_or_nothing=True)
-    assert [one["status"] for one in reply.body["results"]] == [409] * 5
+    requests = [request() for _ in range(5)]
+    reply = cloud.claim(*requests, all_or_nothing=True)
+    assert [result["status"] for result in reply.body["results"]] == [409] * 5
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [0, 0, 0]
-    assert cloud.claim(*asked[:3], all_or_nothing=True).body["claimed"] == 3
+    assert cloud.claim(*requests[:3], all_or_nothing=True).body["claimed"] == 3
 
 
 def roots_of(result):
-    """Return the providers of a result."""
+    """Return the uuids of the providers in a result."""
     return set(result["allocations"])
 
 
 def test_copies_are_in_different_trees(cloud):
     hosts = {cloud.host(name, VCPU=2) for name in "abc"}
-    asked = request("resources=VCPU:1", count=3)
-    [result] = cloud.claim(asked).body["results"]
+    entry = request("resources=VCPU:1", count=3)
+    [result] = cloud.claim(entry).body["results"]
     assert roots_of(result) == hosts
     assert sorted(mapping[""][0] for mapping in result["mappings"]) == sorted(hosts)
     assert cloud.claim(request("resources=VCPU:1", count=4)).status == 409
-    assert cloud.claim(asked).body["results"][0]["outcome"] == "held"
+    assert cloud.claim(entry).body["results"][0]["outcome"] == "held"
 
 
 def test_a_consumer_is_moved(cloud):
     first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
-    asked = request("resources=VCPU:3")
-    [held] = cloud.claim(asked).body["results"]
+    entry = request("resources=VCPU:3")
+    [held] = cloud.claim(entry).body["results"]
     [old] = roots_of(held)
-    move = {**asked, "keep": False, "consumer_generation": 1}
-    [moved] = cloud.claim(move, apart_from=[asked["consumer"]]).body["results"]
+    move = {**entry, "keep": False, "consumer_generation": 1}
+    [moved] = cloud.claim(move, apart_from=[entry["consumer"]]).body["results"]
     assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 2)
     assert roots_of(moved) == {first, second} - {old}
     assert cloud.claim(move).body["results"][0]["outcome"] == "held"
     stale = cloud.claim({**move, "query": "resources=VCPU:2"})
     assert (stale.status, stale.body["errors"][0]["code"]) == (409, "placement.concurrent_update")
-    # Its own amounts count as free: it grows where it is, although both do not fit together.
-    grown = {**asked, "query": f"resources=VCPU:4&in_tree={next(iter(roots_of(moved)))}", "keep": False}
+    # Its own amounts count as free: it grows in place, although the old and new amounts do not fit together.
+    grown = {**entry, "query": f"resources=VCPU:4&in_tree={next(iter(roots_of(moved)))}", "keep": False}
     [result] = cloud.claim({**grown, "consumer_generation": 2}).body["results"]
     [held] = result["allocations"].values()
     assert (result["outcome"], held["resources"], held["generation"]) == ("moved", {"VCPU": 4}, 3)
@@ -116,30 +116,30 @@ def test_a_consumer_is_moved(cloud):
     assert cloud.count(allocations) == 1
 
 
-def test_a_move_needs_the_generation(cloud):
+def test_a_move_requires_the_consumer_generation(cloud):
     assert cloud.claim(request(keep=False)).status == 400
     assert cloud.claim(request(consumer_generation=1)).status == 400
     unknown = cloud.claim(request(keep=False, consumer_generation=1))
     assert (unknown.status, unknown.body["errors"][0]["code"]) == (409, "placement.concurrent_update")
 
 
-def test_a_dry_request_is_not_seen_by_others(cloud):
+def test_a_dry_run_request_does_not_affect_others(cloud):
     host = cloud.host("h", VCPU=1)
     tried, real = request(dry_run=True), request()
-    found, claimed = cloud.claim(tried, real).body["results"]
-    assert (found["outcome"], roots_of(found)) == ("found", {host})
-    assert "consumer_generation" not in found
+    tried_result, claimed = cloud.claim(tried, real).body["results"]
+    assert (tried_result["outcome"], roots_of(tried_result)) == ("found", {host})
+    assert "consumer_generation" not in tried_result
     assert claimed["outcome"] == "claimed"
     assert cloud.count(consumers) == 1
     assert cloud.claim(tried).status == 409
 
 
-def test_a_call_is_tried(cloud):
+def test_a_dry_run_of_a_call_writes_nothing(cloud):
     host = cloud.host("h", VCPU=1)
     document = {"requests": [request(), request()]}
     tried = cloud("POST", "/v1/claims?dry_run=true", document)
     assert tried.status == 200
-    assert [one["status"] for one in tried.body["dry_run"]["body"]["results"]] == [200, 409]
+    assert [result["status"] for result in tried.body["dry_run"]["body"]["results"]] == [200, 409]
     assert tried.body["room"] == {host: {"VCPU": {"capacity": 1, "used": 1, "free": 0}}}
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [0, 0, 0]
     document = {"requests": [request("resources=VCPU:9")]}
@@ -152,19 +152,19 @@ def test_apart_from(cloud):
     others = [request() for _ in range(6)]
     results = cloud.claim(*others, apart_from=[held["consumer"]]).body["results"]
     assert set().union(*map(roots_of, results)) == hosts - roots_of(held)
-    # One that is listed itself is apart from all others of the call; the others may be together.
+    # A listed consumer of the call is apart from all others; the others may share a tree.
     mixed = [request() for _ in range(5)]
     results = cloud.claim(*mixed, apart_from=[mixed[0]["consumer"]]).body["results"]
-    assert [one["status"] for one in results] == [200] * 5
+    assert [result["status"] for result in results] == [200] * 5
     assert not roots_of(results[0]) & set().union(*map(roots_of, results[1:]))
     mutual = [request() for _ in range(4)]
-    results = cloud.claim(*mutual, apart_from=[one["consumer"] for one in mutual]).body["results"]
-    assert sorted(one["status"] for one in results) == [200, 200, 200, 409]
+    results = cloud.claim(*mutual, apart_from=[entry["consumer"] for entry in mutual]).body["results"]
+    assert sorted(result["status"] for result in results) == [200, 200, 200, 409]
     assert set().union(*map(roots_of, results[:3])) == hosts
     assert cloud.count(consumers) == 1 + 6 + 5 + 3
 
 
-def test_apart_from_one_that_does_not_exist_leaves_no_row(cloud):
+def test_apart_from_an_unknown_consumer_leaves_no_row(cloud):
     cloud.host("h", VCPU=9)
     assert cloud.claim(request(), apart_from=[str(uuid.uuid4())]).status == 200
     assert cloud.count(consumers) == 1
@@ -176,76 +176,78 @@ def test_together_with(cloud):
     [held] = cloud.claim(request()).body["results"]
     others = [request() for _ in range(3)]
     results = cloud.claim(*others, together_with=[held["consumer"]]).body["results"]
-    assert [roots_of(one) for one in results] == [roots_of(held)] * 3
+    assert [roots_of(result) for result in results] == [roots_of(held)] * 3
     assert cloud.claim(request(), together_with=[held["consumer"]]).status == 409
     assert cloud.claim(request(), together_with=[str(uuid.uuid4())]).status == 409
     joined = [request() for _ in range(4)]
     results = cloud.claim(*joined, together_with=[joined[0]["consumer"]]).body["results"]
-    assert len({frozenset(roots_of(one)) for one in results}) == 1
+    assert len({frozenset(roots_of(result)) for result in results}) == 1
     assert cloud.claim(*[request() for _ in range(5)], together_with=[str(uuid.uuid4())]).status == 409
 
 
-def test_claims_end(cloud):
+def test_the_expiry_of_claims(cloud):
     cloud.host("h", VCPU=4)
-    asked = request()
-    [result] = cloud.claim(asked, expires_in=3600).body["results"]
+    entry = request()
+    [result] = cloud.claim(entry, expires_in=3600).body["results"]
     assert result["expires_at"] is not None
-    assert cloud("GET", f"/v1/claims/{asked['consumer']}").body["expires_at"] == result["expires_at"]
-    move = {**asked, "keep": False, "consumer_generation": 1}
+    assert cloud("GET", f"/v1/claims/{entry['consumer']}").body["expires_at"] == result["expires_at"]
+    move = {**entry, "keep": False, "consumer_generation": 1}
     assert cloud.claim(move).body["results"][0]["expires_at"] == result["expires_at"]
     move = {**move, "consumer_generation": 2}
     assert cloud.claim(move, expires_in=None).body["results"][0]["expires_at"] is None
-    story = cloud("GET", f"/v1/history/{asked['consumer']}").body["events"]
-    ends = [one["changes"]["lease"] for one in story if "lease" in one["changes"]]
-    assert ends == [[None, result["expires_at"]], [result["expires_at"], None]]
+    history = cloud("GET", f"/v1/history/{entry['consumer']}").body["events"]
+    changes = [event["changes"]["lease"] for event in history if "lease" in event["changes"]]
+    assert changes == [[None, result["expires_at"]], [result["expires_at"], None]]
 
 
 def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):
     for number in range(30):
         cloud.host(f"h{number}", VCPU=40)
-    asked = [request() for _ in range(1100)]
-    results = cloud.claim(*asked).body["results"]
-    assert [one["status"] for one in results] == [200] * 1100
-    assert [one["consumer"] for one in results] == [one["consumer"] for one in asked]
-    assert cloud.claim(*asked).body["results"][1099]["outcome"] == "held"
+    entries = [request() for _ in range(1100)]
+    results = cloud.claim(*entries).body["results"]
+    assert [result["status"] for result in results] == [200] * 1100
+    assert [result["consumer"] for result in results] == [entry["consumer"] for entry in entries]
+    assert cloud.claim(*entries).body["results"][1099]["outcome"] == "held"
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [1100, 1100, 1100]
 
 
-def test_a_call_has_a_bounded_size(cloud):
-    most = web.configuration().placement.max_claims_per_request
-    refused = cloud.claim(request(count=most), request())
-    assert (refused.status, str(most + 1) in refused.error["detail"]) == (400, True)
-    assert cloud.claim(request(), apart_from=[str(uuid.uuid4())] * most).status == 400
+def test_the_size_of_a_call_is_bounded(cloud):
+    max_size = web.configuration().placement.max_claims_per_request
+    refused = cloud.claim(request(count=max_size), request())
+    assert (refused.status, str(max_size + 1) in refused.error["detail"]) == (400, True)
+    assert cloud.claim(request(), apart_from=[str(uuid.uuid4())] * max_size).status == 400
 
 
 def test_the_first_ten_queries_are_explained(cloud):
     cloud.host("h", VCPU=1)
     results = cloud.claim(*[request(f"resources=VCPU:{2 + number // 2}") for number in range(24)]).body["results"]
-    assert [number for number, one in enumerate(results) if "explanation" in one] == [*range(0, 20, 2)]
+    assert [number for number, result in enumerate(results) if "explanation" in result] == [*range(0, 20, 2)]
 
 
-def test_what_another_implementation_has_left_is_held(cloud):
-    """The provider, the project and the user have no rows any more: the answer is no, and not after a minute."""
+def test_inconsistent_rows_of_another_implementation_are_a_holding(cloud):
+    """The provider, the project and the user have no rows; the claim is refused at once, without retries."""
     cloud.host("h", VCPU=1)
-    odd = str(uuid.uuid4())
+    consumer = str(uuid.uuid4())
     with cloud.database.engine.begin() as connection:
-        row = {"resource_provider_id": NOWHERE, "resource_class_id": 0, "consumer_id": odd, "used": 1}
+        row = {"resource_provider_id": NOWHERE, "resource_class_id": 0, "consumer_id": consumer, "used": 1}
         connection.execute(sa.insert(allocations).values(row))
-        connection.execute(sa.insert(consumers).values(uuid=odd, project_id=NOWHERE, user_id=NOWHERE, generation=7))
-    assert cloud.claim(request(consumer=odd)).error["code"] == "placement.v1.held_otherwise"
-    shown = cloud("GET", f"/v1/claims/{odd}").body
+        connection.execute(
+            sa.insert(consumers).values(uuid=consumer, project_id=NOWHERE, user_id=NOWHERE, generation=7)
+        )
+    assert cloud.claim(request(consumer=consumer)).error["code"] == "placement.v1.held_otherwise"
+    shown = cloud("GET", f"/v1/claims/{consumer}").body
     assert (shown["project_id"], shown["allocations"], shown["consumer_generation"]) == (None, {}, 7)
-    [moved] = cloud.claim(request(consumer=odd, keep=False, consumer_generation=7)).body["results"]
+    [moved] = cloud.claim(request(consumer=consumer, keep=False, consumer_generation=7)).body["results"]
     assert (moved["outcome"], moved["consumer_generation"]) == ("moved", 8)
 
 
-def test_a_consumer_that_holds_nothing_any_more_does_not_hand_down_its_end(cloud):
-    """Another implementation deletes allocations and leaves the consumer's row."""
+def test_a_new_claim_does_not_inherit_the_expiry_of_deleted_allocations(cloud):
+    """Another implementation deleted the allocations and left the consumer's row."""
     cloud.host("h", VCPU=1)
-    asked = request()
-    cloud.claim(asked, expires_in=3600)
+    entry = request()
+    cloud.claim(entry, expires_in=3600)
     with cloud.database.engine.begin() as connection:
         connection.execute(sa.delete(allocations))
         connection.execute(sa.update(resource_providers).values(generation=9))
-    [result] = cloud.claim({**asked, "query": "resources=VCPU:1&required=!HW_CPU_X86_AVX"}).body["results"]
+    [result] = cloud.claim({**entry, "query": "resources=VCPU:1&required=!HW_CPU_X86_AVX"}).body["results"]
     assert (result["outcome"], result["expires_at"]) == ("claimed", None)

@@ -1,4 +1,4 @@
-"""Calls of POST /v1/claims that come together are carried out together, and each is answered as if it were alone."""
+"""Concurrent calls of POST /v1/claims are carried out together, and each is answered as if it were alone."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def elsewhere(database):
 
 
 def statements_of(crowd, *calls):
-    """Return the statements of the calls that are carried out together, COMMIT among them."""
+    """Return the statements of calls that are carried out together, including COMMIT."""
     plan = Plan()
     assert outcomes_of(crowd.claim_each(*calls, plan=plan)) == ["claimed"] * len(calls)
-    seen = plan.counted
-    assert seen.count("COMMIT") == 2
-    return seen[seen.index("COMMIT") + 1 :]
+    statements = plan.counted
+    assert statements.count("COMMIT") == 2
+    return statements[statements.index("COMMIT") + 1 :]
 
 
 @pytest.mark.every_database
-def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd, own_insert):
+def test_waiting_calls_share_one_search_and_one_transaction(crowd, own_insert):
     host = crowd.host("a", VCPU=100)
     crowd.read()
     statements = statements_of(crowd, *(call() for _ in range(6)))
-    # One more, for the ids of the consumers' rows.
+    # One statement more reads the ids of the consumers' rows.
     assert len(statements) <= CLAIM + own_insert + 1, "\n".join(statements)
     assert crowd.searches == 2
     assert crowd.joined == [1, 6]
@@ -55,7 +55,7 @@ def test_calls_that_wait_are_carried_out_by_one_search_and_one_transaction(crowd
     assert crowd("GET", f"/resource_providers/{host}").body["generation"] == 2
 
 
-def test_each_request_has_an_event_of_the_generation_that_all_have_moved(crowd):
+def test_each_request_has_an_event_with_the_common_generation_step(crowd):
     host = crowd.host("a", VCPU=100)
     crowd.read()
     assert outcomes_of(crowd.claim_each(*(call() for _ in range(4)))) == ["claimed"] * 4
@@ -67,7 +67,7 @@ def test_each_request_has_an_event_of_the_generation_that_all_have_moved(crowd):
 
 
 @pytest.mark.every_database
-def test_each_has_its_own_place_and_owner(crowd):
+def test_each_request_has_its_own_place_and_owner(crowd):
     """Queries and owners differ; some of the owners' names are new."""
     hosts = [crowd.host("a", VCPU=100), crowd.host("b", MEMORY_MB=100), crowd.host("c", VCPU=100)]
     body = {"resource_provider_generation": 1, "traits": [TRAIT]}
@@ -84,14 +84,14 @@ def test_each_has_its_own_place_and_owner(crowd):
         {"project_id": f"p{number}", "user_id": f"u{number % 2}", "consumer_type": f"T{number % 3}"}
         for number in range(len(wanted))
     ]
-    asked = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
-    results = results_of(crowd.claim_each(*map(call, asked)))
+    entries = [request(query, **owner) for (query, _, _), owner in zip(wanted, owners, strict=True)]
+    results = results_of(crowd.claim_each(*map(call, entries)))
     assert crowd.joined == [1, len(wanted)]
     names = dict(zip(hosts, "abc", strict=True))
     generations = {hosts[0]: 2, hosts[1]: 2, hosts[2]: 3}
-    for result, one, owner, (_, host, amounts) in zip(results, asked, owners, wanted, strict=True):
+    for result, entry, owner, (_, host, amounts) in zip(results, entries, owners, wanted, strict=True):
         assert result == {
-            "consumer": one["consumer"],
+            "consumer": entry["consumer"],
             "status": 200,
             "outcome": "claimed",
             "allocations": {host: {"name": names[host], "resources": amounts, "generation": generations[host]}},
@@ -99,7 +99,7 @@ def test_each_has_its_own_place_and_owner(crowd):
             "consumer_generation": 1,
             "expires_at": None,
         }
-        shown = crowd("GET", f"/v1/claims/{one['consumer']}").body
+        shown = crowd("GET", f"/v1/claims/{entry['consumer']}").body
         assert {name: shown[name] for name in result if name in shown} == {
             name: value for name, value in result.items() if name in shown
         }
@@ -107,7 +107,7 @@ def test_each_has_its_own_place_and_owner(crowd):
     assert {"consumer", "allocations", "mappings", "consumer_generation", "expires_at"} <= shown.keys()
 
 
-def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crowd):
+def test_only_calls_with_the_same_strategy_and_expiry_are_carried_out_together(crowd):
     kinds = {
         "VCPU": {},
         "MEMORY_MB": {"strategy": "random"},
@@ -124,8 +124,8 @@ def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crow
     after = crowd.database.read(leases.now)
     assert crowd.joined == [1] + [2] * 5
     assert crowd.outcomes == {"claimed": 11}
-    for one, result in zip(calls, results, strict=True):
-        seconds = datetime.timedelta(seconds=one.get("expires_in") or 0)
+    for body, result in zip(calls, results, strict=True):
+        seconds = datetime.timedelta(seconds=body.get("expires_in") or 0)
         if seconds:
             end = datetime.datetime.fromisoformat(result["expires_at"]).replace(tzinfo=None)
             assert before + seconds - datetime.timedelta(seconds=1) <= end <= after + seconds
@@ -133,31 +133,30 @@ def test_only_calls_with_the_same_strategy_and_end_are_carried_out_together(crow
             assert result["expires_at"] is None
 
 
-def test_calls_with_the_same_end_are_carried_out_together(crowd):
+def test_calls_with_the_same_expiry_are_carried_out_together(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
-    ends = {"expires_in": 600}
-    results = results_of(crowd.claim_each(*(call(**ends) for _ in range(3))))
+    results = results_of(crowd.claim_each(*(call(expires_in=600) for _ in range(3))))
     assert crowd.joined == [1, 3]
-    [end] = {result["expires_at"] for result in results}
+    [expires_at] = {result["expires_at"] for result in results}
     for result in results:
-        # One event, in the name of its own request.
+        # Each consumer has one event, of its own request.
         [event] = crowd("GET", f"/v1/events?consumer={result['consumer']}").body["events"]
-        assert event["changes"]["lease"] == [None, end]
+        assert event["changes"]["lease"] == [None, expires_at]
 
 
 @pytest.mark.every_database
-def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
-    """The others are not carried out again."""
+def test_a_call_whose_place_was_taken_gets_another(crowd, elsewhere):
+    """The other calls are not carried out again."""
     taken, left = crowd.host("a", VCPU=4), crowd.host("b", VCPU=4)
     quiet = crowd.host("c", MEMORY_MB=9)
     put(elsewhere, left, 4, held := str(uuid.uuid4()))
     crowd.read()
     put(elsewhere, taken, 4)
     assert elsewhere("DELETE", f"/allocations/{held}").status == 204
-    asked = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
-    asked.insert(1, call(request("resources=VCPU:4")))
-    results = results_of(crowd.claim_each(*asked))
+    calls = [call(request("resources=MEMORY_MB:1")) for _ in range(3)]
+    calls.insert(1, call(request("resources=VCPU:4")))
+    results = results_of(crowd.claim_each(*calls))
     assert [roots_of(result) for result in results] == [{quiet}, {left}, {quiet}, {quiet}]
     assert {result["allocations"][quiet]["generation"] for result in results if quiet in result["allocations"]} == {2}
     assert crowd.joined == [1, 3, 1]
@@ -169,10 +168,10 @@ def test_one_whose_place_was_taken_gets_another_one(crowd, elsewhere):
 @pytest.mark.usefixtures("patient_database")
 @pytest.mark.every_database
 @several_writers
-def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhere):
+def test_only_the_call_whose_provider_is_locked_waits(crowd, elsewhere):
     locked, quiet = crowd.host("a", VCPU=4), crowd.host("b", MEMORY_MB=9)
     crowd.read()
-    asked = [call(request(f"resources={name}:1")) for name in ("MEMORY_MB", "VCPU", "MEMORY_MB")]
+    calls = [call(request(f"resources={name}:1")) for name in ("MEMORY_MB", "VCPU", "MEMORY_MB")]
     commits = []
 
     def release(_connection):
@@ -184,13 +183,13 @@ def test_one_whose_provider_is_locked_waits_and_the_others_do_not(crowd, elsewhe
         row = sa.select(resource_providers.c.id).where(resource_providers.c.uuid == locked)
         connection.execute(row.with_for_update()).one()
         sa.event.listen(crowd.database.engine, "commit", release)
-        results = results_of(crowd.claim_each(*asked))
+        results = results_of(crowd.claim_each(*calls))
     assert [roots_of(result) for result in results] == [{quiet}, {locked}, {quiet}]
     assert (len(commits), crowd.joined) == (3, [1, 2, 1])
     assert crowd.outcomes == {"claimed": 4}
 
 
-def test_one_that_fits_nowhere_is_refused_alone(crowd):
+def test_only_the_call_that_fits_nowhere_is_refused(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
     answers = crowd.claim_each(call(), call(request("resources=VCPU:101")), call())
@@ -205,7 +204,7 @@ def test_one_that_fits_nowhere_is_refused_alone(crowd):
 
 
 @pytest.mark.every_database
-def test_a_consumer_that_holds_something_is_answered_by_what_it_holds(crowd):
+def test_calls_for_consumers_that_hold_resources_are_answered_by_their_holdings(crowd):
     crowd.host("a", VCPU=100)
     crowd.host("b", MEMORY_MB=100)
     holding = [request(), request()]
@@ -225,7 +224,7 @@ def test_a_consumer_that_holds_something_is_answered_by_what_it_holds(crowd):
 
 
 @pytest.mark.every_database
-def test_of_equal_calls_for_a_consumer_one_claims(crowd):
+def test_two_equal_calls_for_a_consumer_claim_once(crowd):
     crowd.host("a", VCPU=100)
     crowd.read()
     twice, other = request(), request()
@@ -238,7 +237,7 @@ def test_of_equal_calls_for_a_consumer_one_claims(crowd):
 
 
 @pytest.mark.every_database
-def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
+def test_as_many_calls_as_fit_get_the_last_places(crowd):
     for name in "abc":
         crowd.host(name, VCPU=3)
     crowd.read()
@@ -249,7 +248,7 @@ def test_the_last_places_are_taken_by_as_many_as_fit(crowd):
     assert (used["VCPU"], used["DISK_GB"]) == (9, 2)
 
 
-def test_none_that_fits_is_refused_where_all_optimistic_claims_are_refused(crowd, elsewhere):
+def test_calls_that_fit_are_placed_even_if_all_optimistic_claims_are_refused(crowd, elsewhere):
     """Another process has changed every host since the index was read."""
     for name in "abc":
         host = crowd.host(name, VCPU=3)

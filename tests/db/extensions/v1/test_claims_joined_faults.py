@@ -1,4 +1,4 @@
-"""Faults of transactions that carry out calls of several threads: each call is answered, and nothing is half done."""
+"""Faults in transactions shared by the calls of several threads: each call is answered, and none is half done."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from tests.db.extensions.v1.test_claims_at_once import several_writers
 from tests.db.faults import Plan
 from tests.made import opened
 
-#: Calls that are carried out together, after a first one.
+#: Calls that are carried out together, after a first call.
 NUMBER = 3
 
 
 class Trial:
-    """Calls that are carried out together, again and again on the same host."""
+    """Repeated runs of calls that are carried out together on one host."""
 
     def __init__(self, crowd):
         self.crowd = crowd
         crowd.host("a", VCPU=1000)
 
     def run(self, plan):
-        """Return the answers, and which of the consumers hold something."""
+        """Return the answers, and whether each consumer holds resources."""
         self.crowd.read()
         self.calls = [call() for _ in range(NUMBER)]
         answers = self.crowd.claim_each(*self.calls, plan=plan)
-        return answers, [self.holds(one) for one in self.calls]
+        return answers, [self.holds(body) for body in self.calls]
 
-    def holds(self, one):
-        consumer = one["requests"][0]["consumer"]
+    def holds(self, body):
+        consumer = body["requests"][0]["consumer"]
         shown = self.crowd("GET", f"/v1/claims/{consumer}")
         assert (shown.status == 200) == (self.crowd("GET", f"/allocations/{consumer}").body["allocations"] != {})
         return shown.status == 200
@@ -62,18 +62,18 @@ def trial(database, monkeypatch):
         yield Trial(crowd)
 
 
-def leaves_it_open(answer):
-    """Whether the answer says that the change may be in effect, or not."""
+def has_unknown_outcome(answer):
+    """Return whether the answer leaves the outcome unknown."""
     return errors.OutcomeUnknown.template in answer.error["detail"]
 
 
-def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
+def test_a_transient_fault_affects_none_of_the_calls(trial, backend):
     collisions = faults.collisions(backend.kind)
     for number, step in trial.steps().items():
-        several = [collisions[number % len(collisions)]]
+        transient = [collisions[number % len(collisions)]]
         if step != "COMMIT":
-            several.append(faults.LOSSES[number % len(faults.LOSSES)])
-        for fault in several:
+            transient.append(faults.LOSSES[number % len(faults.LOSSES)])
+        for fault in transient:
             plan = Plan(number, [fault])
             answers, held = trial.run(plan)
             assert (plan.done, plan.victim) == (1, step)
@@ -87,21 +87,21 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
 
 @pytest.mark.every_database
 @several_writers
-def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting_once(database, monkeypatch):
-    """They are answered while the lock is held: another attempt that they all wait for would have to wait for it."""
+def test_calls_wait_together_only_once_for_a_locked_consumer(database, monkeypatch):
+    """The other calls are answered while the lock is held; a second joint attempt would wait for it again."""
     monkeypatch.setattr(dialects, "LOCK_TIMEOUT", 1)
     answered, released = [], threading.Event()
 
     def release(environ, _status, _seconds):
         answered.append(environ)
-        if len(answered) == NUMBER:  # the first one, and all but one of the others
+        if len(answered) == NUMBER:  # the first call, and all but one of the others
             connection.rollback()
             released.set()
 
     def hold(_connection, _cursor, statement, parameters, _context, _many):
-        """So that its attempts are not exhausted before the others are answered."""
-        of_its_own = statement.startswith("INSERT INTO consumers") and "joint" in crowd.causes
-        if of_its_own and calls[1]["requests"][0]["consumer"] in str(parameters):
+        """Delay the locked call's own attempts until the other calls are answered, so that they are not exhausted."""
+        is_separate = statement.startswith("INSERT INTO consumers") and "joint" in crowd.causes
+        if is_separate and calls[1]["requests"][0]["consumer"] in str(parameters):
             assert released.wait(PATIENCE)
 
     with opened(database.url) as quick, waiting_calls(quick, monkeypatch) as crowd:
@@ -119,36 +119,36 @@ def test_a_consumer_that_another_transaction_has_locked_keeps_the_others_waiting
                 signals.answered.disconnect(release)
     assert outcomes_of(answers) == ["claimed"] * NUMBER
     assert crowd.joined == [1] * (1 + NUMBER)
-    # Together they wait for the lock once; then only the one that it is about tries again.
+    # Together they wait for the lock at most once; then only the call for the locked consumer retries.
     assert crowd.causes[: crowd.causes.index("joint")].count("lock_timeout") <= 1
 
 
 @pytest.mark.parametrize("answer_only", [False, True])
-def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, answer_only):
+def test_a_connection_lost_at_commit_leaves_every_outcome_unknown(trial, answer_only):
     plan = Plan(trial.number_of("COMMIT"), [faults.lose], answer_only=answer_only)
     answers, held = trial.run(plan)
     assert plan.victim == "COMMIT"
     assert statuses(answers) == [503] * NUMBER
-    assert all(map(leaves_it_open, answers))
+    assert all(map(has_unknown_outcome, answers))
     assert held == [answer_only] * NUMBER
     assert trial.crowd.outcomes == {"claimed": 1}
     assert trial.crowd.joined == [1]
-    for one in trial.calls:
-        [result] = trial.crowd("POST", "/v1/claims", one).body["results"]
+    for body in trial.calls:
+        [result] = trial.crowd("POST", "/v1/claims", body).body["results"]
         assert result["outcome"] == ("held" if answer_only else "claimed")
         shown = trial.crowd("GET", f"/v1/claims/{result['consumer']}").body
         assert shown["allocations"] == result["allocations"]
 
 
-def test_a_database_that_stays_away_is_the_answer_to_each(trial):
+def test_a_permanent_loss_of_the_database_fails_every_call(trial):
     plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], for_ever=True)
     answers, held = trial.run(plan)
     assert statuses(answers) == [503] * NUMBER
-    assert not any(map(leaves_it_open, answers))
+    assert not any(map(has_unknown_outcome, answers))
     assert held == [False] * NUMBER
 
 
-def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
+def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
     trial.crowd.read()
     calls, begun = [call() for _ in range(NUMBER)], []
 
@@ -162,14 +162,14 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
         first, *others = trial.crowd.claim_each(*calls)
     assert isinstance(first, KeyboardInterrupt)
     assert statuses(others) == [503, 503]
-    assert all(map(leaves_it_open, others))
-    assert [trial.holds(one) for one in calls] == [False] * NUMBER
+    assert all(map(has_unknown_outcome, others))
+    assert [trial.holds(body) for body in calls] == [False] * NUMBER
     trial.crowd.read()
     assert outcomes_of(trial.crowd.claim_each(*calls)) == ["claimed"] * NUMBER
 
 
 @pytest.mark.parametrize("place", range(NUMBER))
-def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, place, caplog):
+def test_an_internal_error_fails_only_the_call_that_caused_it(trial, place, caplog):
     trial.crowd.read()
     calls = [call() for _ in range(NUMBER)]
     culprit = calls[place]["requests"][0]["consumer"]
@@ -183,18 +183,18 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(trial, plac
     answers = trial.crowd.claim_each(*calls)
     sa.event.remove(engine, "before_cursor_execute", fail)
     assert statuses(answers) == [500 if number == place else 200 for number in range(NUMBER)]
-    assert [trial.holds(one) for one in calls] == [number != place for number in range(NUMBER)]
+    assert [trial.holds(body) for body in calls] == [number != place for number in range(NUMBER)]
     assert trial.crowd.causes.count("joint") == 1
     assert trial.crowd.joined == [1] * NUMBER
     assert trial.crowd.outcomes == {"claimed": NUMBER}
     [logged] = [record for record in caplog.records if "placed separately" in record.getMessage()]
     assert (logged.levelname, logged.exc_info[0]) == ("ERROR", RuntimeError)
-    # That of the fixture, that of the first call, and all but one of the others.
+    # The consumers of the fixture and of the first call, and all but one of the others.
     assert [trial.crowd.count(table) for table in (consumers, allocations, claims)] == [1 + NUMBER] * 3
 
 
-def test_what_cannot_be_read_of_one_consumer_concerns_its_own_call_only(trial):
-    """It holds something, and the database is away when that is read; the places of the others are committed."""
+def test_a_holding_that_cannot_be_read_fails_only_its_own_call(trial):
+    """The database is unavailable when the holding is read; the places of the others are already committed."""
     holding = request()
     assert trial.crowd.claim(holding).status == 200
     trial.crowd.read()

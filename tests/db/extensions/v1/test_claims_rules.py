@@ -1,4 +1,4 @@
-"""Rules of POST /v1/claims that show only where another writer, or a condition of the call, interferes."""
+"""Rules of POST /v1/claims that take effect only with a concurrent writer or a condition of the call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.db.extensions.v1.test_claims_at_once import put, several_writers
 from tests.db.interleaving import just_before, locking
 from tests.made import opened
 
-#: A consumer that holds something before the call.
+#: Consumers that hold resources before the call.
 HOLDER, OTHER = "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b01", "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b02"
 
 
@@ -34,25 +34,25 @@ def elsewhere(database):
 
 
 def codes(answer):
-    return [one["error"]["code"].rpartition(".")[2] for one in answer.body["results"] if one["status"] != 200]
+    return [result["error"]["code"].rpartition(".")[2] for result in answer.body["results"] if result["status"] != 200]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_refusals_of_a_call_for_all_say_which_requests_have_no_room(cloud):
+def test_refusals_of_an_all_or_nothing_call_state_which_requests_do_not_fit(cloud):
     cloud.host("a", VCPU=2)
-    asked = [request(f"resources=VCPU:{amount}") for amount in (1, 9, 1)]
-    assert codes(cloud.claim(*asked, all_or_nothing=True)) == ["nothing_placed", "no_room", "nothing_placed"]
+    entries = [request(f"resources=VCPU:{amount}") for amount in (1, 9, 1)]
+    assert codes(cloud.claim(*entries, all_or_nothing=True)) == ["nothing_placed", "no_room", "nothing_placed"]
 
 
 @pytest.mark.parametrize("order", ["held first", "refused first"])
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_call_for_all_with_a_refusal_refuses_all_in_any_order(cloud, order):
-    """Also for a consumer that holds what it asks for since an earlier call, and keeps it."""
+def test_an_all_or_nothing_call_with_a_refusal_refuses_all_in_any_order(cloud, order):
+    """This includes a consumer that already holds its place from an earlier call; it keeps the place."""
     cloud.host("a", VCPU=8)
     held, other = request(), request()
     assert cloud.claim(held, other).status == 200
-    asked = [held, other | {"query": "resources=VCPU:2"}]
-    answer = cloud.claim(*(asked if order == "held first" else asked[::-1]), all_or_nothing=True)
+    entries = [held, other | {"query": "resources=VCPU:2"}]
+    answer = cloud.claim(*(entries if order == "held first" else entries[::-1]), all_or_nothing=True)
     assert (answer.status, answer.body["claimed"]) == (409, 0)
     assert sorted(codes(answer)) == ["held_otherwise", "nothing_placed"]
     assert cloud("GET", f"/v1/claims/{held['consumer']}").status == 200
@@ -60,8 +60,8 @@ def test_a_call_for_all_with_a_refusal_refuses_all_in_any_order(cloud, order):
 
 @pytest.mark.every_database
 @several_writers
-def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_place_was_lost(cloud, elsewhere):
-    """The second request has room where the first one has none, once another client has moved."""
+def test_no_request_is_refused_before_a_search_that_follows_the_last_lost_place(cloud, elsewhere):
+    """Once another client has moved, the second request fits where the first does not."""
     first, second = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
     put(cloud, second, 4, HOLDER)
 
@@ -71,13 +71,13 @@ def test_who_has_no_room_is_refused_by_an_index_that_was_read_after_the_last_pla
 
     with just_before(cloud.database, locking, move):
         results = cloud.claim(request("resources=VCPU:4"), request("resources=VCPU:3")).body["results"]
-    assert [one["status"] for one in results] == [200, 200]
+    assert [result["status"] for result in results] == [200, 200]
     assert list(map(roots_of, results)) == [{second}, {first}]
 
 
 @pytest.mark.every_database
 @several_writers
-def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeypatch):
+def test_an_all_or_nothing_call_of_any_size_is_one_transaction(cloud, elsewhere, monkeypatch):
     monkeypatch.setattr(engine, "BATCH", 1)
     host = cloud.host("a", VCPU=2)
     with just_before(cloud.database, locking, lambda: put(elsewhere, host, 1)):
@@ -88,32 +88,32 @@ def test_a_call_for_all_is_one_transaction_of_any_size(cloud, elsewhere, monkeyp
 
 @pytest.mark.every_database
 @several_writers
-def test_consumers_that_are_to_be_together_lose_their_tree_together(cloud, elsewhere):
-    """One of them would still have room there."""
+def test_consumers_that_must_be_together_lose_their_tree_together(cloud, elsewhere):
+    """One of them would still fit there."""
     first, second = cloud.host("a", VCPU=2), cloud.host("b", VCPU=8)
-    put(cloud, second, 2)  # so that the first one is preferred
-    asked = [request(), request()]
+    put(cloud, second, 2)  # so that the first host is preferred
+    entries = [request(), request()]
     with just_before(cloud.database, locking, lambda: put(elsewhere, first, 1)):
-        results = cloud.claim(*asked, together_with=[one["consumer"] for one in asked]).body["results"]
-    assert [roots_of(one) for one in results] == [{second}, {second}]
+        results = cloud.claim(*entries, together_with=[entry["consumer"] for entry in entries]).body["results"]
+    assert [roots_of(result) for result in results] == [{second}, {second}]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_place_that_a_consumer_of_the_call_leaves_is_room_for_another_one(cloud, order):
-    """Once the move is committed."""
+def test_resources_that_a_moved_consumer_releases_are_free_for_another_of_the_call(cloud, order):
+    """They are free once the move is committed."""
     here, there = cloud.host("a", VCPU=1), cloud.host("b", VCPU=1)
     put(cloud, here, 1, HOLDER)
     moving = request("resources=VCPU:1", HOLDER, keep=False, consumer_generation=1)
     coming = request(f"resources=VCPU:1&in_tree={here}")
     results = cloud.claim(*[moving, coming][::order], apart_from=[HOLDER]).body["results"][::order]
-    assert [one["outcome"] for one in results] == ["moved", "claimed"]
+    assert [result["outcome"] for result in results] == ["moved", "claimed"]
     assert list(map(roots_of, results)) == [{there}, {here}]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_dry_run_sees_what_its_moves_leave_and_what_they_take(cloud):
-    """As the call itself, of which later transactions see what earlier ones did."""
+def test_a_dry_run_takes_the_usage_of_its_own_moves_into_account(cloud):
+    """So does the call itself: its later transactions see the earlier ones."""
     here, there = cloud.host("a", VCPU=1), cloud.host("b", VCPU=2)
     put(cloud, here, 1, HOLDER)
     moving = request("resources=VCPU:1", HOLDER, keep=False, consumer_generation=1)
@@ -121,21 +121,21 @@ def test_a_dry_run_sees_what_its_moves_leave_and_what_they_take(cloud):
     document = {"requests": [moving, *coming]}
     tried = cloud("POST", "/v1/claims?dry_run=true", {**document, "apart_from": [HOLDER]}).body
     results = tried["dry_run"]["body"]["results"]
-    assert [one["outcome"] for one in results] == ["moved", "claimed", "refused"]
+    assert [result["outcome"] for result in results] == ["moved", "claimed", "refused"]
     assert list(map(roots_of, results[:2])) == [{there}, {here}]
     assert results[2]["error"]["code"] == "placement.v1.no_room"
     assert {uuid: room["VCPU"]["used"] for uuid, room in tried["room"].items()} == {here: 1, there: 1}
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_one_that_is_apart_from_the_others_of_a_call_is_apart_from_those_placed_before(cloud):
-    """A call that was done in part is sent again."""
+def test_a_listed_consumer_is_apart_from_consumers_of_the_call_that_were_placed_earlier(cloud):
+    """A call that was carried out in part is repeated."""
     here, there = cloud.host("a", VCPU=8), cloud.host("b", VCPU=1)
     first, apart = request(f"resources=VCPU:1&in_tree={here}"), request()
     assert cloud.claim(first).status == 200
     again = {"requests": [first, apart], "apart_from": [apart["consumer"]]}
     results = cloud("POST", "/v1/claims", again).body["results"]
-    assert [one["outcome"] for one in results] == ["held", "claimed"]
+    assert [result["outcome"] for result in results] == ["held", "claimed"]
     assert roots_of(results[1]) == {there}
     cloud("DELETE", f"/v1/claims?consumer={apart['consumer']}")
     put(cloud, there, 1, HOLDER)
@@ -143,8 +143,8 @@ def test_one_that_is_apart_from_the_others_of_a_call_is_apart_from_those_placed_
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_consumers_are_not_together_for_what_they_borrow_from_the_same_pool(cloud):
-    """Its tree is not one in which they hold something."""
+def test_consumers_that_share_only_a_sharing_provider_are_not_together(cloud):
+    """The tree of the sharing provider does not count as a tree on which they hold resources."""
     pool, aggregate = cloud.host("pool", DISK_GB=9), "b9f4f3a2-6a51-4a58-8c0e-6d8f6a3a0b03"
     gather(cloud, pool, aggregate, traits=["MISC_SHARES_VIA_AGGREGATE"])
     for name, consumer in (("a", HOLDER), ("b", OTHER)):
@@ -160,8 +160,8 @@ def test_consumers_are_not_together_for_what_they_borrow_from_the_same_pool(clou
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_together_with_each_of_those_that_hold_something(cloud):
-    """Those that hold nothing do not count."""
+def test_together_with_every_listed_consumer_that_holds_resources(cloud):
+    """Listed consumers that hold nothing do not count."""
     here, there = cloud.host("a", VCPU=9), cloud.host("b", VCPU=9)
     put(cloud, here, 1, HOLDER)
     for _ in range(3):
@@ -182,13 +182,13 @@ CHANGES = {
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_repeated_request_is_known_by_all_that_the_consumer_would_hold(cloud, name):
+def test_a_repeated_request_is_identified_by_every_field_of_its_holding(cloud, name):
     for host in "abc":
         cloud.host(host, VCPU=1)
-    asked = request()
-    assert cloud.claim(asked).body["results"][0]["outcome"] == "claimed"
-    assert codes(cloud.claim({**asked, **CHANGES[name]})) == ["held_otherwise"]
-    again = {**asked, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
+    entry = request()
+    assert cloud.claim(entry).body["results"][0]["outcome"] == "claimed"
+    assert codes(cloud.claim({**entry, **CHANGES[name]})) == ["held_otherwise"]
+    again = {**entry, "count": 1, "keep": True, "query": {"groups": {"": {"resources": {"VCPU": 1}}}}}
     assert cloud.claim(again, expires_in=9, strategy="pack").body["results"][0]["outcome"] == "held"
 
 
@@ -200,12 +200,12 @@ def gather(cloud, provider, aggregate, traits=()):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hold(cloud, elsewhere, monkeypatch):
-    """Another client moves it between the two: the room that it leaves is there, and is not taken for lost."""
-    left, entered = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
-    put(cloud, left, 4, HOLDER)
-    there = request(f"resources=VCPU:4&in_tree={entered}", HOLDER, keep=False, consumer_generation=1)
-    back = request(f"resources=VCPU:4&in_tree={left}", HOLDER, keep=False, consumer_generation=2)
+def test_the_index_is_not_older_than_the_holding_of_a_consumer_to_be_moved(cloud, elsewhere, monkeypatch):
+    """Another client moves the consumer before its holding is read; the search must see that its old host is free."""
+    source, target = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
+    put(cloud, source, 4, HOLDER)
+    there = request(f"resources=VCPU:4&in_tree={target}", HOLDER, keep=False, consumer_generation=1)
+    back = request(f"resources=VCPU:4&in_tree={source}", HOLDER, keep=False, consumer_generation=2)
     read = engine.held_claims
 
     def move_first(db, consumers):
@@ -216,12 +216,12 @@ def test_the_index_is_not_older_than_what_a_consumer_to_be_moved_was_seen_to_hol
     monkeypatch.setattr(engine, "held_claims", move_first)
     [result] = cloud.claim(back).body["results"]
     assert engine.held_claims == read
-    assert (result["outcome"], roots_of(result)) == ("moved", {left})
+    assert (result["outcome"], roots_of(result)) == ("moved", {source})
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_index_is_not_older_than_the_places_that_a_call_keeps_away_from(cloud, elsewhere, monkeypatch):
-    """Another client adds a provider to the preferred tree between the two, and puts the listed consumer there."""
+def test_the_index_is_not_older_than_the_holdings_of_listed_consumers(cloud, elsewhere, monkeypatch):
+    """Another client adds a provider to the preferred tree before the holdings are read, and claims there."""
     preferred, other = cloud.host("a", VCPU=4), cloud.host("b", VCPU=4)
     put(cloud, other, 1)
     read, added = Conditions.read, []
@@ -239,25 +239,22 @@ def test_the_index_is_not_older_than_the_places_that_a_call_keeps_away_from(clou
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_request_for_which_others_have_left_no_operations_is_not_decided_and_placed_when_it_is_sent_again(
-    cloud, monkeypatch
-):
+def test_a_request_without_remaining_operations_is_undecided_and_can_be_repeated(cloud, monkeypatch):
     hosts = [hard_host(cloud, name) for name in "ab"]
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 1)
     monkeypatch.setattr(allowance, "OPERATIONS_PER_PLACE", 0)
-    # More than the search takes in one tree, and less than in both.
+    # More operations than the search needs in one tree, but fewer than in both.
     monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=450))
     first, second = [request(f"{HARD}&in_tree_0={host}") for host in hosts]
     [placed, undecided] = cloud.claim(first, second).body["results"]
     assert (placed["outcome"], undecided["status"], undecided["outcome"]) == ("claimed", 409, "refused")
     assert undecided["error"]["code"] == "placement.v1.undecided"
     assert "explanation" not in undecided
-    assert [one["outcome"] for one in cloud.claim(second).body["results"]] == ["claimed"]
+    assert [result["outcome"] for result in cloud.claim(second).body["results"]] == ["claimed"]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_all_searches_of_a_call_and_its_explanations_have_one_allowance(cloud, monkeypatch):
-    """Also those of a second round, which there is because a place was taken."""
+def test_all_searches_and_explanations_of_a_call_share_one_allowance(cloud, monkeypatch):
     cloud.host("a", VCPU=4)
     monkeypatch.setattr(allowance, "_RESERVED", 500)
     monkeypatch.setattr(Settings, "of", lambda _conf: Settings(operations=2_000))
@@ -272,22 +269,22 @@ def test_all_searches_of_a_call_and_its_explanations_have_one_allowance(cloud, m
     answer = cloud.claim(request("resources=VCPU:1"), *refused)
     assert answer.body["claimed"] == 1
     assert {*codes(answer)} == {"undecided"}
-    # The last operations of each search may be more than it has.
+    # The last step of each search may exceed its budget.
     assert sum(spent) < 2_000 + 500
     assert {*codes(cloud.claim(*refused[:20]))} == {"no_room"}
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_an_explanation_that_takes_all_operations_of_a_call_is_the_last_one(cloud, monkeypatch):
+def test_no_explanation_follows_one_that_used_all_operations_of_the_call(cloud, monkeypatch):
     cloud.host("a", VCPU=1)
     explain = reasons.explain
     monkeypatch.setattr(reasons, "explain", lambda *given: replace(explain(*given), operations=10**9))
     results = cloud.claim(request("resources=VCPU:2"), request("resources=VCPU:3")).body["results"]
-    assert [one["error"]["code"] for one in results] == ["placement.v1.no_room"] * 2
-    assert ["explanation" in one for one in results] == [True, False]
+    assert [result["error"]["code"] for result in results] == ["placement.v1.no_room"] * 2
+    assert ["explanation" in result for result in results] == [True, False]
 
 
-#: Amounts that fill up two devices, in one of hundreds of ways to divide them.
+#: Amounts that fill two devices completely, in only one of hundreds of ways to divide them.
 AMOUNTS, DEVICES = (160, 239, 133, 194, 221, 248), (814, 381)
 HARD = "group_policy=none&" + "&".join(f"resources_{number}=VGPU:{amount}" for number, amount in enumerate(AMOUNTS))
 
@@ -301,7 +298,7 @@ def hard_host(cloud, name):
 
 
 def child_of(cloud, parent, name, **inventories):
-    """Create a provider below another one, and return its uuid."""
+    """Create a provider below another provider, and return its uuid."""
     child = cloud.host(name, **inventories)
     body = {"name": name, "parent_provider_uuid": parent}
     assert cloud("PUT", f"/resource_providers/{child}", body).status == 200

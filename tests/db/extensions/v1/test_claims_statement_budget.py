@@ -1,6 +1,6 @@
-"""The number of statements of POST /v1/claims, which take a round trip each, and most of its time.
+"""The number of statements of POST /v1/claims: each takes a round trip, and together they take most of its time.
 
-COMMIT counts, also that of the transaction in which the index is read.  What begins a transaction does not.
+Each COMMIT counts, including the one after the index is refreshed.  Statements that begin a transaction do not count.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tests.db.in_process import placement
 from tests.db.scenarios import Names
 from tests.db.writes import HOST, stock
 
-#: The index is read with what was claimed before: its position in the feed, what changed, the usage, COMMIT.
+#: Statements that refresh the index after a claim: its position in the feed, the changes, the usage, COMMIT.
 REFRESH = 4
-#: The consumer with its names, its row, the lock of its provider, the inventories, the generation, the allocations, the
-#: record, the feed with the events, COMMIT.
+#: Statements of a claim: the consumer with its names, its row, the lock of its provider, the inventories, the
+#: generation, the allocations, the record, the feed with the events, COMMIT.
 CLAIM = 9
 
 
@@ -35,7 +35,7 @@ def budget(own_insert):
 
 @pytest.fixture(autouse=True)
 def _no_snapshot_is_too_old(monkeypatch):
-    """On a slow machine the snapshot would be too old for an optimistic claim, so the index would be read again."""
+    """On a slow machine, the snapshot would be too old for an optimistic claim, and the index would be refreshed."""
     monkeypatch.setattr(shared, "SNAPSHOT_AGE", 3600)
 
 
@@ -44,7 +44,7 @@ def names(service):
     names = Names()
     for call in HOST:
         assert service(*names.fill(call)).status == 200
-    # One with the name that it has may be a machine, whose node is read.
+    # A provider whose name is its uuid may belong to a node, so the node would be read.
     assert service("PUT", names.filled("/resource_providers/$host"), 39, {"name": "host"}).status == 200
     return names
 
@@ -57,8 +57,8 @@ def claimed(service, **more):
     return answer
 
 
-def test_a_place_for_a_new_consumer(database, service, names, budget):
-    for _ in range(2):  # from the second one on, the index expects changes
+def test_a_claim_after_another_claim(database, service, names, budget):
+    for _ in range(2):  # from the second claim on, the index expects changes
         claimed(service)
     plan = Plan()
     planted(database, plan)
@@ -67,7 +67,7 @@ def test_a_place_for_a_new_consumer(database, service, names, budget):
     assert len(statements) <= REFRESH + budget, "\n".join(statements)
 
 
-def test_a_place_that_the_index_has_shown_a_moment_ago(database, service, names, budget):
+def test_an_optimistic_claim_needs_no_refresh(database, service, names, budget):
     claimed(service)
     assert service("GET", "/v1/overview").status == 200
     plan = Plan()
@@ -77,8 +77,8 @@ def test_a_place_that_the_index_has_shown_a_moment_ago(database, service, names,
     assert len(statements) <= budget, "\n".join(statements)
 
 
-def test_many_consumers_take_hardly_more_than_one(database, service, names):
-    """Rows are read, locked and inserted by statements for all of them."""
+def test_many_consumers_need_hardly_more_statements_than_one(database, service, names):
+    """Each statement reads, locks or inserts the rows of all consumers."""
     roomy = stock("host", 1, VCPU=2000, MEMORY_MB=1024, DISK_GB=100)
     assert service(*names.fill(roomy)).status == 200
     entries = [request(f"consumer_{number}") for number in range(400)]
@@ -88,14 +88,14 @@ def test_many_consumers_take_hardly_more_than_one(database, service, names):
     planted(database, plan)
     assert service(*names.fill(claims(*entries[4:]))).body["claimed"] == 396
     statements = plan.counted
-    # One more for the ids of the consumers' rows, and one because many events have an INSERT of their own everywhere.
+    # One more reads the ids of the consumers' rows; another inserts the events, unless they are few.
     assert len(statements) <= REFRESH + CLAIM + 2, "\n".join(statements)
 
 
 @pytest.mark.parametrize("new", [0, 4])
 @pytest.mark.parametrize("alike", [True, False], ids=["equal queries", "different queries"])
-def test_a_repeated_call_reads_once_what_its_consumers_hold(database, service, names, monkeypatch, alike, new):
-    """Little room is left, so each search finds places for few of the consumers that hold something already."""
+def test_a_repeated_call_reads_the_holdings_of_its_consumers_once(database, service, names, monkeypatch, alike, new):
+    """Little capacity is free, so each search finds places for few of the consumers that already hold resources."""
     monkeypatch.setattr(engine, "BATCH", 3)
     roomy = stock("host", 1, VCPU=44, MEMORY_MB=4096, DISK_GB=100)
     assert service(*names.fill(roomy)).status == 200
@@ -108,10 +108,10 @@ def test_a_repeated_call_reads_once_what_its_consumers_hold(database, service, n
     plan = Plan()
     planted(database, plan)
     assert outcomes(service(*names.fill(claims(*entries)))) == ["held"] * 40 + ["claimed"] * new
-    # The first transaction is refused after its first statement; one more reads what is held.
+    # The first transaction is refused after its first statement; one more statement reads the holdings.
     claimed_then = 2 * (CLAIM + 2) + REFRESH if new else 1
     assert len(plan.counted) <= REFRESH + 2 + claimed_then, "\n".join(plan.counted)
 
 
 def outcomes(answer):
-    return [one["outcome"] for one in answer.body["results"]]
+    return [result["outcome"] for result in answer.body["results"]]

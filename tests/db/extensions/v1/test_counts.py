@@ -1,4 +1,4 @@
-"""GET /v1/capacity says how many claims succeed: they are made, one after another."""
+"""GET /v1/capacity returns the number of claims that succeed, one after another."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Cloud:
         self.order = random.Random(1)
 
     def provider(self, parent=None, traits=(), aggregates=(), **inventories):
-        """Create a provider; an inventory is a total, or its fields."""
+        """Create a provider, and return its uuid; an inventory is a total, or a mapping of its fields."""
         ident = str(uuid.uuid4())
         self.write("POST", "/resource_providers", {"uuid": ident, "name": ident, "parent_provider_uuid": parent})
         path = f"/resource_providers/{ident}"
-        stocks = {name: {"total": of} if isinstance(of, int) else of for name, of in inventories.items()}
+        stocks = {name: {"total": stock} if isinstance(stock, int) else stock for name, stock in inventories.items()}
         for part, content in (("inventories", stocks), ("traits", [*traits]), ("aggregates", [*aggregates])):
             generation = self.call("GET", path, 39).body["generation"]
             self.write("PUT", f"{path}/{part}", {"resource_provider_generation": generation, part: content})
@@ -48,14 +48,14 @@ class Cloud:
         return True
 
     def claims(self, query):
-        """Return how many claims succeed, and that the count says how many are left before each of them."""
-        left = self.capacity(query)["count"]
-        made = 0
+        """Claim until nothing fits; check the count before each claim, and return the number of claims."""
+        remaining = self.capacity(query)["count"]
+        claimed = 0
         while self.claim(query):
-            made += 1
-            left -= 1
-            assert self.capacity(query)["count"] == left
-        return made
+            claimed += 1
+            remaining -= 1
+            assert self.capacity(query)["count"] == remaining
+        return claimed
 
 
 @pytest.fixture
@@ -91,6 +91,6 @@ def test_hosts_that_use_a_pool(cloud):
         cloud.provider(aggregates=[together], VCPU=4)
     query = "resources=VCPU:1,DISK_GB:10"
     counted = cloud.capacity(query)
-    assert (counted["count"], counted["exact"], [each["count"] for each in counted["roots"]]) == (5, True, [4, 4])
+    assert (counted["count"], counted["exact"], [root["count"] for root in counted["roots"]]) == (5, True, [4, 4])
     assert counted["aggregates"] == [{"uuid": together, "count": 5}]
     assert cloud.claims(query) == 5

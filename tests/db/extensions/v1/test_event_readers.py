@@ -1,4 +1,4 @@
-"""Readers in several processes have every event once and in order, whatever writers and sequencers do meanwhile."""
+"""Readers in several processes receive every event once and in order, while other processes write and order events."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tests.made import opened
 pytestmark = pytest.mark.every_database
 
 
-def test_readers_have_each_event_once_in_order(database):
-    """Ten readers with small pages, writers in other processes, and one of these is killed."""
+def test_readers_receive_each_event_once_in_order(database):
+    """Ten processes read small pages, and others write; one of the writers is killed."""
     end, (first, *others) = forks.from_new_process(read_and_write, database.url.render_as_string(hide_password=False))
-    assert [one[0] for one in first] == list(range(1, end + 1))
+    assert [read_event[0] for read_event in first] == list(range(1, end + 1))
     assert all(other == first for other in others)
     assert database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar()) == len(first)
     assert final_states(database) == states_of(first)
@@ -36,13 +36,13 @@ def test_readers_have_each_event_once_in_order(database):
 
 
 READERS, WRITERS, ROUNDS = 10, 3, 6
-#: The number of the writer that is killed; the others are those below.
+#: The number of the writer that is killed; the other writers have lower numbers.
 VICTIM = WRITERS
 HOSTS = [f"a0000000-0000-4000-8000-00000000000{number}" for number in range(3)]
 
 
 def consumers_of(writer):
-    return [f"c{writer}000000-0000-4000-8000-00000000000{one}" for one in range(3)]
+    return [f"c{writer}000000-0000-4000-8000-00000000000{number}" for number in range(3)]
 
 
 def provider_of(writer):
@@ -51,9 +51,9 @@ def provider_of(writer):
 
 
 def read_and_write(url):
-    """Return the last position, and what each reader has read: position, kind, uuid, generation before and after.
+    """Return the last position, and the events of each reader: position, kind, uuid, generation before and after.
 
-    Readers begin before the first write, ask for few events at a time, and end with the last event.
+    Readers begin before the first write, request few events at a time, and end with the last event.
     """
     end = forks.shared_integer()
     with opened(url) as database:
@@ -80,7 +80,7 @@ def read_and_write(url):
 
 
 def write(url, number, rounds):
-    """Claim, move, give back and claim again, and create and delete a provider; some of it is refused."""
+    """Claim, move, release and claim again, and create and delete a provider; some of the requests are refused."""
     chance = random.Random(number)
     own = provider_of(number)
     with opened(url) as database:
@@ -100,8 +100,8 @@ def write(url, number, rounds):
 
 
 def read(url, number, end):
-    """Follow from the beginning; each reader opens the database again in between, as one that was restarted."""
-    found = []
+    """Follow the events from the beginning; reopen the database now and then, as after a restart."""
+    read_events = []
     reached, mark = 0, ""
     while not end.value or reached < end.value:
         with opened(url) as database:
@@ -112,23 +112,25 @@ def read(url, number, end):
                 assert answer.status == 200, answer
                 mark = answer.body["position"]
                 reached = int(mark.partition("-")[0])
-                for one in answer.body["events"]:
-                    found.append((int(one["position"].partition("-")[0]), one["kind"], one["uuid"], *one["generation"]))
+                for shown in answer.body["events"]:
+                    read_events.append(
+                        (int(shown["position"].partition("-")[0]), shown["kind"], shown["uuid"], *shown["generation"])
+                    )
                 if end.value and reached >= end.value:
                     break
                 if not answer.body["events"]:
                     time.sleep(0.02)
-    return found
+    return read_events
 
 
-def states_of(read):
-    """Return the generation of each provider and consumer that is there in the end; each step begins at the last."""
+def states_of(read_events):
+    """Return the final generation of each existing provider and consumer; check that each step follows the last."""
     states, steps = {}, {}
-    for _, kind, uuid, before, after in read:
+    for _, kind, uuid, before, after in read_events:
         if before is None and after is None:
             continue
         key = (kind, uuid)
-        # Claims of several requests, placed by one transaction, have an event each for the same step.
+        # If one transaction places claims of several requests, each request has an event with the same step.
         if steps.get(key) != (before, after):
             assert states.get(key) == before
         states[key], steps[key] = after, (before, after)
@@ -136,15 +138,15 @@ def states_of(read):
 
 
 def final_states(database):
-    found = {}
+    states = {}
     for kind, table in (("provider", resource_providers), ("consumer", consumers)):
         rows = database.read(lambda db, table=table: db.execute(sa.select(table.c.uuid, table.c.generation)).all())
-        found |= {(kind, row.uuid): row.generation for row in rows}
-    return found
+        states |= {(kind, row.uuid): row.generation for row in rows}
+    return states
 
 
-def test_pruning_while_reading_is_gone_and_never_a_gap(database):
-    """A reader that stands still while events are removed is told so; one that goes on meets no gap."""
+def test_a_reader_never_misses_pruned_events_silently(database):
+    """A reader that lags behind the pruning gets 410; a reader that is ahead of it finds no gap."""
     service = placement(database)
     for number in range(6):
         uuid = f"d0000000-0000-4000-8000-00000000000{number}"
@@ -156,13 +158,13 @@ def test_pruning_while_reading_is_gone_and_never_a_gap(database):
             sa.update(event_order).where(event_order.c.position <= 4).values(at=sa.text("'2020-01-01 00:00:00.000000'"))
         )
     assert database.recorder.prune() == 4
-    gone = service("GET", f"/v1/events?after={slow}")
-    assert (gone.status, gone.error["code"]) == (410, "placement.v1.position_lost")
-    assert [one["position"][0] for one in service("GET", f"/v1/events?after={quick}").body["events"]] == ["6"]
+    refused = service("GET", f"/v1/events?after={slow}")
+    assert (refused.status, refused.error["code"]) == (410, "placement.v1.position_lost")
+    assert [shown["position"][0] for shown in service("GET", f"/v1/events?after={quick}").body["events"]] == ["6"]
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/history/{uuid}"])
-def test_a_process_that_records_nothing_shows_what_others_have_recorded(database, path):
+def test_a_process_that_records_no_events_shows_the_events_of_others(database, path):
     uuid = "d0000000-0000-4000-8000-000000000001"
     assert placement(database)("POST", "/resource_providers", 39, {"uuid": uuid, "name": uuid}).status == 200
     with opened(database.url, history=HistorySettings(enabled=False)) as silent:

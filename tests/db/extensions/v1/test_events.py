@@ -1,4 +1,4 @@
-"""Reading of events: in the order of positions, page by page, by what they are about; and what is lost is said."""
+"""Pages of events: their order, filters and names, waiting requests, and lost positions."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def read(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
 
 
 def follow(database, wanted=ALL, limit=100, after=None, *, newest_first=False):
-    """Read page after page; return all events."""
-    found = []
+    """Read all pages, and return their events."""
+    collected = []
     while True:
         page = read(database, wanted, limit, after, newest_first=newest_first)
         assert len(page.events) <= limit
-        found += page.events
+        collected += page.events
         after = page.mark
         if not page.more:
-            return found
+            return collected
 
 
-def generations(found):
-    return [one.generations for one in found]
+def generations(recorded_events):
+    return [recorded.generations for recorded in recorded_events]
 
 
 def test_a_history_without_events_has_a_position(database):
@@ -59,26 +59,26 @@ def test_a_history_without_events_has_a_position(database):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_pages_of_any_size_have_each_event_once(database, limit):
+def test_pages_of_any_size_contain_each_event_once(database, limit):
     write(database, (key(1), None, 0), (key(2), None, 0), (key(3), None, 0))
     chain(database, key(1), 4)
-    found = follow(database, limit=limit)
-    assert [one.number for one in found] == [1, 2, 3, 4, 5, 6, 7]
-    back = follow(database, limit=limit, newest_first=True)
-    assert back == found[::-1]
+    forward = follow(database, limit=limit)
+    assert [recorded.number for recorded in forward] == [1, 2, 3, 4, 5, 6, 7]
+    backward = follow(database, limit=limit, newest_first=True)
+    assert backward == forward[::-1]
 
 
-def test_an_event_has_the_request_of_its_row(database):
+def test_every_event_has_the_request_that_its_first_row_contains(database):
     write(database, (key(1), None, 0), (key(2), None, 0))
     write(database, (key(1), 0, 1), by=None)
-    found = follow(database)
-    assert [one.request and one.request["request_id"] for one in found] == ["req-1", "req-1", None]
+    collected = follow(database)
+    assert [recorded.request and recorded.request["request_id"] for recorded in collected] == ["req-1", "req-1", None]
 
 
 @pytest.mark.parametrize("window", [2, 20_000])
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_events_are_found_by_what_they_are_about(database, window, newest_first, monkeypatch):
-    """A page that looks at two events has few of them, and the next one goes on."""
+def test_filters_of_events(database, window, newest_first, monkeypatch):
+    """A page that examines two events contains few matches, and the next page continues after it."""
     monkeypatch.setattr(event, "WINDOW", window)
     chain(database, key(1), 5)
     write(database, (key(7), None, 1), kind="consumer", project="mine")
@@ -102,7 +102,7 @@ def test_events_are_found_by_what_they_are_about(database, window, newest_first,
 @pytest.mark.every_database
 @pytest.mark.parametrize("newest_first", [False, True])
 @pytest.mark.parametrize("wanted", [EventFilter(project="mine"), EventFilter(uuids=(key(7),))], ids=["project", "uuid"])
-def test_few_events_are_one_page_however_many_others_are_between_them(database, wanted, newest_first, monkeypatch):
+def test_rare_events_form_one_page_with_any_number_of_others_between_them(database, wanted, newest_first, monkeypatch):
     monkeypatch.setattr(event, "WINDOW", 3)
     steps = [(None, 1), (1, 2), (2, None)]
     for number, step in enumerate(steps):
@@ -114,8 +114,8 @@ def test_few_events_are_one_page_however_many_others_are_between_them(database, 
     assert not page.more
 
 
-def test_events_are_found_by_their_time(database):
-    """Clocks of servers differ, so that times do not have the order of positions."""
+def test_the_filter_by_time(database):
+    """The clocks of servers differ, so the timestamps are not in the order of positions."""
     seconds = (0, 20, 70, 40, 60, 80)
     chain(database, key(1), len(seconds))
     database.recorder.order()
@@ -126,24 +126,24 @@ def test_events_are_found_by_their_time(database):
             connection.execute(sa.update(event_order).where(event_order.c.position == position).values(at=at))
             connection.execute(sa.update(events).where(events.c.generation == position).values(at=at))
 
-    def found(second, **how):
+    def numbers(second, **options):
         wanted = EventFilter(since=begin + datetime.timedelta(seconds=second))
-        return [one.number for one in follow(database, wanted, **how)]
+        return [recorded.number for recorded in follow(database, wanted, **options)]
 
-    assert found(35) == [3, 4, 5, 6]
-    assert found(35, newest_first=True) == [6, 5, 4, 3]
-    assert found(80) == [6]
-    assert found(81) == found(3600) == []
+    assert numbers(35) == [3, 4, 5, 6]
+    assert numbers(35, newest_first=True) == [6, 5, 4, 3]
+    assert numbers(80) == [6]
+    assert numbers(81) == numbers(3600) == []
     assert read(database, EventFilter(since=begin)).number == 6
 
 
-def test_the_first_of_all_dates_is_before_all_events(database):
+def test_the_earliest_date_is_before_all_events(database):
     chain(database, key(1), 2)
     database.recorder.order()
-    assert [one.number for one in follow(database, EventFilter(since=datetime.datetime.min))] == [1, 2]
+    assert [recorded.number for recorded in follow(database, EventFilter(since=datetime.datetime.min))] == [1, 2]
 
 
-def test_the_newest_position_is_where_the_next_event_begins(database):
+def test_the_next_event_follows_the_newest_position(database):
     chain(database, key(1), 3)
     database.recorder.order()
     number, mark = database.read(event.newest)
@@ -152,7 +152,7 @@ def test_the_newest_position_is_where_the_next_event_begins(database):
     assert generations(read(database, after=mark).events) == [(3, 4)]
 
 
-def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
+def test_a_deleted_provider_is_found_by_its_name(database):
     write(database, (key(1), None, 0))
     write(database, (key(1), 0, None))
     database.recorder.order()
@@ -161,16 +161,16 @@ def test_a_uuid_of_a_name_is_found_after_the_provider_is_gone(database):
 
 
 def named(database, uuid, new, generation):
-    """Write the event of a provider that was called "old"."""
+    """Write an event that renames a provider from "old"."""
     advance = events_of.Advance(None, generation, generation)
     database.write(lambda db: db.note(events_of.PROVIDER, uuid, {("name",): ("old", new)}, advance=advance))
 
 
-def test_a_name_that_was_given_up_is_found(database):
-    """A name from before the history is in the rename only."""
+def test_a_provider_is_found_by_its_former_name(database):
+    """Only the rename contains a name that is older than the history."""
     named(database, key(1), "new", 4)
-    [one] = read(database).events
-    assert (one.name, one.changes) == ("new", {"name": ["old", "new"]})
+    [rename] = read(database).events
+    assert (rename.name, rename.changes) == ("new", {"name": ["old", "new"]})
     assert database.read(lambda db: subject.named(db, "old")) == key(1)
     write(database, (key(2), None, 0))
     named(database, key(2), "other", 0)
@@ -178,8 +178,8 @@ def test_a_name_that_was_given_up_is_found(database):
     assert database.read(lambda db: subject.named(db, "old")) == key(2), "it had the name last"
 
 
-def test_of_a_name_the_node_goes_first_that_has_it(database):
-    """A provider had it later."""
+def test_a_node_with_a_name_takes_precedence_over_former_names_of_providers(database):
+    """A provider had the name more recently."""
     node = Nodes(database).node("machine")
     write(database, (key(1), None, 0))
     database.write(lambda db: db.note(events_of.PROVIDER, key(1), {("name",): ("machine", "other")}))
@@ -187,18 +187,18 @@ def test_of_a_name_the_node_goes_first_that_has_it(database):
     assert database.read(lambda db: subject.named(db, "machine")) == key(1)
 
 
-def test_a_machine_is_named_as_its_node_is(database):
+def test_events_of_a_machine_contain_the_name_of_its_node(database):
     """The name of its provider is its uuid; a node without a name is left out."""
     nodes = Nodes(database)
     machine, nameless = nodes.node("machine"), nodes.node(None)
     service = placement(database)
-    named = [one["names"] for one in service("GET", f"/v1/history/{machine}").body["events"]]
-    assert {"provider", "node"} <= {one["kind"] for one in service("GET", f"/v1/history/{machine}").body["events"]}
+    named = [shown["names"] for shown in service("GET", f"/v1/history/{machine}").body["events"]]
+    assert {"provider", "node"} <= {shown["kind"] for shown in service("GET", f"/v1/history/{machine}").body["events"]}
     assert all(names == {machine: "machine"} for names in named)
-    assert all(one["names"] == {} for one in service("GET", f"/v1/history/{nameless}").body["events"])
+    assert all(shown["names"] == {} for shown in service("GET", f"/v1/history/{nameless}").body["events"])
 
 
-def test_what_events_mention_is_named_in_a_stream(database):
+def test_a_stream_contains_the_names_of_mentioned_objects(database):
     service = placement(database)
     for name in ("host", "other"):
         assert service("POST", "/resource_providers", 39, {"uuid": key(len(name)), "name": name}).status == 200
@@ -209,8 +209,8 @@ def test_what_events_mention_is_named_in_a_stream(database):
     assert [json.loads(message)["names"] for message in messages] == [{key(4): "host"}, {key(5): "other"}]
 
 
-def test_the_first_page_about_what_is_gone_may_have_no_events(database, monkeypatch):
-    """It looks at two events, and those of the provider are later ones."""
+def test_the_first_page_of_a_deleted_provider_may_contain_no_events(database, monkeypatch):
+    """The page examines two events, and the events of the provider come later."""
     monkeypatch.setattr(event, "WINDOW", 2)
     chain(database, key(2), 3)
     chain(database, key(1), 3)
@@ -223,31 +223,31 @@ def test_the_first_page_about_what_is_gone_may_have_no_events(database, monkeypa
 
 
 @pytest.mark.parametrize("written", [str, str.upper])
-def test_the_events_of_a_consumer_are_found_by_each_spelling_that_clients_use(database, written):
-    """``POST /allocations`` keeps the spelling of a client, ``PUT`` does not."""
+def test_the_events_of_a_consumer_are_found_by_every_spelling_of_its_uuid(database, written):
+    """``POST /allocations`` keeps the spelling of the client; ``PUT`` does not."""
     service = placement(database, LiveIndex(database))
     consumer = written("abcdefab-0000-4000-8000-00000000000c")
-    claim = claimed(service)
+    claim = claim_of_new_host(service)
     with ThreadPoolExecutor(1) as threads:
         # No row has the uuid yet, so its spelling cannot be looked up.
         waiting = threads.submit(service, "GET", f"/v1/events?consumer={consumer.upper()}&after=now&wait=60")
         while not database.recorder.watch._waiting:
             time.sleep(0.01)
         assert service("POST", "/allocations", 39, {consumer: claim}).status == 204
-        assert [one["uuid"] for one in waiting.result().body["events"]] == [consumer]
-    assert database.recorder.watch._waiting == 0, "its place is free again"
+        assert [shown["uuid"] for shown in waiting.result().body["events"]] == [consumer]
+    assert database.recorder.watch._waiting == 0, "the request no longer counts as waiting"
     for ended in (False, True):
         if ended:
             assert service("DELETE", f"/allocations/{consumer}").status == 204
         for spelling in {consumer, consumer.upper()}:
-            found = service("GET", f"/v1/events?consumer={spelling}").body["events"]
-            assert [one["uuid"] for one in found] == [consumer] * (1 + ended), spelling
-            story = service("GET", f"/v1/history/{spelling}").body
-            assert (story["uuid"], story["present"], len(story["events"])) == (consumer, not ended, 1 + ended)
+            listed = service("GET", f"/v1/events?consumer={spelling}").body["events"]
+            assert [shown["uuid"] for shown in listed] == [consumer] * (1 + ended), spelling
+            history = service("GET", f"/v1/history/{spelling}").body
+            assert (history["uuid"], history["present"], len(history["events"])) == (consumer, not ended, 1 + ended)
 
 
-def claimed(service):
-    """Return a claim of a new host."""
+def claim_of_new_host(service):
+    """Create a host, and return the body of a claim on it."""
     provider = key(1)
     assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
@@ -257,8 +257,8 @@ def claimed(service):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypatch, fails):
-    """It has looked at events that are not wanted; the client does not have them looked at again."""
+def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails):
+    """It examined events that do not match, and a client that resumes must not make it examine them again."""
     monkeypatch.setattr(event, "WINDOW", 2)
     monkeypatch.setattr(database.recorder.watch, "max_waiting", int(fails))
     chain(database, key(1), 3)
@@ -276,33 +276,31 @@ def test_a_stream_ends_with_the_position_that_it_has_reached(database, monkeypat
 
 
 @pytest.fixture
-def recent(monkeypatch):
-    """What was seen is recent for as long as a test takes."""
+def long_interval(monkeypatch):
+    """A read of the newest position stays recent for the whole test."""
     monkeypatch.setattr(watch, "INTERVAL", PATIENCE)
 
 
-def test_what_one_request_that_may_not_wait_has_read_others_are_told_without_the_database(
-    database, monkeypatch, recent
-):
+def test_requests_that_may_not_wait_share_a_page_without_reading_the_database(database, monkeypatch, long_interval):
     monkeypatch.setattr(database.recorder.watch, "max_waiting", 0)
     chain(database, key(1), 2)
     reader = EventReader(database, LiveIndex(database), ALL, 100)
     some = reader.wait(None, 60)
     nothing = reader.wait(some.mark, 60)
-    assert ([one.uuid for one in some.events], nothing.events) == ([key(1)] * 2, [])
+    assert ([recorded.uuid for recorded in some.events], nothing.events) == ([key(1)] * 2, [])
     with planted(database, Plan(1, [faults.lose], for_ever=True)):
         assert [reader.wait(None, 60), reader.wait(some.mark, 60)] == [some, nothing]
         with contextlib.closing(EventStream(reader, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
-        for asked in (
+        for uncached in (
             lambda: reader.page(some.mark),
             lambda: EventReader(database, LiveIndex(database), ALL, 99).wait(some.mark, 60),
         ):
             with pytest.raises(errors.Failure):
-                asked()
+                uncached()
 
 
-def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others(database, monkeypatch):
+def test_a_new_event_seen_by_waiting_requests_is_shown_to_others_at_once(database, monkeypatch):
     watch = database.recorder.watch
     monkeypatch.setattr(watch, "max_waiting", 1)
     chain(database, key(1), 1)
@@ -312,11 +310,11 @@ def test_an_event_that_requests_which_wait_were_told_is_not_withheld_from_others
     nothing = reader.wait(mark, 60)
     chain(database, key(2), 1)
     assert watch.wait(nothing.number, time.monotonic() + PATIENCE)
-    assert [one.uuid for one in reader.wait(mark, 60).events] == [key(2)]
+    assert [recorded.uuid for recorded in reader.wait(mark, 60).events] == [key(2)]
     watch.leave()
 
 
-def test_requests_that_were_woken_read_in_turn(database):
+def test_requests_that_have_waited_read_in_turn(database):
     chain(database, key(1), 1)
     reader = EventReader(database, LiveIndex(database), ALL, 100)
     page = reader.first(event.START_MARK)
@@ -326,10 +324,10 @@ def test_requests_that_were_woken_read_in_turn(database):
         assert reader.next(woken, time.monotonic()).events == []
     with planted(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
         reader.next(page, time.monotonic() + PATIENCE)
-    assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was given back"
+    assert reader.next(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
 
 
-# --- what is lost ----------------------------------------------------------------------------------------------------
+# --- lost positions --------------------------------------------------------------------------------------------------
 
 
 def delete_order(database, condition):
@@ -337,9 +335,9 @@ def delete_order(database, condition):
         connection.execute(sa.delete(event_order).where(condition))
 
 
-def test_a_position_whose_followers_were_removed_is_lost(database):
+def test_a_position_followed_by_pruned_events_is_lost(database):
     chain(database, key(1), 6)
-    marks = [one.mark for one in follow(database)]
+    marks = [recorded.mark for recorded in follow(database)]
     delete_order(database, event_order.c.position <= 3)
     for mark in (event.START_MARK, *marks[:3]):
         with pytest.raises(PositionLost):
@@ -347,10 +345,10 @@ def test_a_position_whose_followers_were_removed_is_lost(database):
     assert generations(read(database, after=marks[3]).events) == [(4, 5), (5, 6)]
 
 
-def test_a_position_of_a_database_before_it_was_restored_is_lost(database):
-    """The backup has two transactions; after it was restored other ones get the positions of those that it lacks."""
+def test_a_position_from_before_a_restore_is_lost(database):
+    """The backup contains two transactions; after the restore, others get the positions of the missing ones."""
     chain(database, key(1), 4)
-    marks = [one.mark for one in follow(database)]
+    marks = [recorded.mark for recorded in follow(database)]
     with database.engine.begin() as connection:
         connection.execute(sa.delete(event_order).where(event_order.c.position > 2))
         connection.execute(sa.delete(events).where(events.c.generation > 2))
@@ -366,7 +364,7 @@ def test_a_position_of_a_database_before_it_was_restored_is_lost(database):
 
 
 @pytest.mark.parametrize("mark", ["0-00000001", "1-00000000", "999999999999999999-00000000"])
-def test_a_position_that_never_was_is_lost(database, mark):
+def test_a_position_that_never_existed_is_lost(database, mark):
     with pytest.raises(PositionLost):
         read(database, after=mark)
     chain(database, key(1), 1)

@@ -1,4 +1,4 @@
-"""What POST /v1/claims makes of consumers whose leases are over."""
+"""POST /v1/claims and consumers whose leases have expired."""
 
 from __future__ import annotations
 
@@ -23,107 +23,109 @@ def cloud(database):
 
 
 @pytest.fixture
-def over(cloud):
-    """A request whose consumer has held all of a host, until its time was over."""
+def expired(cloud):
+    """A request whose consumer held a whole host until its lease expired."""
     cloud.host("h", VCPU=2)
-    asked = request("resources=VCPU:2")
-    assert cloud.claim(asked, expires_in=3600).body["claimed"] == 1
-    lease.expire(cloud.database, asked["consumer"])
-    return asked
+    entry = request("resources=VCPU:2")
+    assert cloud.claim(entry, expires_in=3600).body["claimed"] == 1
+    lease.expire(cloud.database, entry["consumer"])
+    return entry
 
 
 def outcomes(reply):
-    return [(one["status"], one["outcome"]) for one in reply.body["results"]]
+    return [(result["status"], result["outcome"]) for result in reply.body["results"]]
 
 
-def test_the_same_request_is_placed_anew(cloud, over):
-    again = cloud.claim(over)
+def test_an_equal_request_is_placed_again(cloud, expired):
+    again = cloud.claim(expired)
     assert outcomes(again) == [(200, "claimed")]
     assert again.body["results"][0]["expires_at"] is None
     assert cloud.count(claims) == 1
     assert lease_sweep.sweep(cloud.database)
-    assert cloud("GET", f"/v1/claims/{over['consumer']}").status == 200
+    assert cloud("GET", f"/v1/claims/{expired['consumer']}").status == 200
 
 
-def test_the_room_of_many_goes_to_a_claim_for_all_of_it(database, monkeypatch):
-    """Each search gives back a part of what is due."""
+def test_a_claim_can_use_the_resources_of_many_expired_leases(database, monkeypatch):
+    """Each search releases some of the expired leases."""
     monkeypatch.setattr(release, "BATCH", 1)
     monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
     cloud = Cloud(database)
     cloud.host("many", PGPU=12)
     held = [request("resources=PGPU:1") for _ in range(12)]
     assert cloud.claim(*held, expires_in=3600).body["claimed"] == 12
-    for each in held:
-        lease.expire(cloud.database, each["consumer"])
+    for entry in held:
+        lease.expire(cloud.database, entry["consumer"])
     assert outcomes(cloud.claim(request("resources=PGPU:12"))) == [(200, "claimed")]
 
 
-def test_it_is_placed_anew_where_the_time_ends_after_the_search(cloud, over, monkeypatch):
-    """The search does not notice, so the transaction does."""
+def test_an_equal_request_is_placed_again_if_the_lease_expires_after_the_search(cloud, expired, monkeypatch):
+    """The search does not notice the expiry, but the transaction does."""
     cloud.host("other", VCPU=2)
     monkeypatch.setattr(lease_sweep.LeaseSweeper, "sweep", lambda _: False)
-    again = cloud.claim(over)
+    again = cloud.claim(expired)
     assert outcomes(again) == [(200, "claimed")]
     assert cloud.count(claims) == 1
     assert not cloud.database.read(leases.any_expired)
 
 
-def test_it_cannot_be_moved_and_keeps_nobody_away(cloud, over):
-    moved = cloud.claim({**over, "keep": False, "consumer_generation": 1})
+def test_an_expired_consumer_cannot_be_moved_and_meets_no_condition(cloud, expired):
+    moved = cloud.claim({**expired, "keep": False, "consumer_generation": 1})
     assert outcomes(moved) == [(409, "refused")]
     assert moved.body["results"][0]["error"]["code"] == "placement.concurrent_update"
-    beside = cloud.claim(request("resources=VCPU:2"), apart_from=[over["consumer"]])
+    beside = cloud.claim(request("resources=VCPU:2"), apart_from=[expired["consumer"]])
     assert outcomes(beside) == [(200, "claimed")]
-    with_it = cloud.claim(request("resources=VCPU:2"), together_with=[over["consumer"]])
+    with_it = cloud.claim(request("resources=VCPU:2"), together_with=[expired["consumer"]])
     assert outcomes(with_it) == [(409, "refused")]
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_it_is_not_moved_once_its_time_is_over_for_readers(cloud):
-    """Its time ends after the claim has read its row, and before the claim has locked it."""
+def test_a_consumer_is_not_moved_if_its_lease_expires_before_it_is_locked(cloud):
+    """The lease expires after the claim has read the row."""
     cloud.host("h", VCPU=2)
-    asked = request("resources=VCPU:2")
-    assert cloud.claim(asked, expires_in=3600).body["claimed"] == 1
-    move = {**asked, "query": "resources=VCPU:1", "keep": False, "consumer_generation": 1}
+    entry = request("resources=VCPU:2")
+    assert cloud.claim(entry, expires_in=3600).body["claimed"] == 1
+    move = {**entry, "query": "resources=VCPU:1", "keep": False, "consumer_generation": 1}
     with opened(cloud.database.url) as elsewhere:
-        over = functools.partial(lease.expire, elsewhere, asked["consumer"])
-        with interleaving.just_before(cloud.database, interleaving.holding_consumers, over):
+        expire = functools.partial(lease.expire, elsewhere, entry["consumer"])
+        with interleaving.just_before(cloud.database, interleaving.holding_consumers, expire):
             moved = cloud.claim(move, expires_in=3600)
     assert outcomes(moved) == [(409, "refused")]
-    assert cloud("GET", f"/v1/claims/{asked['consumer']}").status == 404
+    assert cloud("GET", f"/v1/claims/{entry['consumer']}").status == 404
     assert cloud.count(claims) == 0
 
 
-def test_its_end_is_nobodys_request(cloud, over):
-    """A request of another project gives it back."""
+def test_the_event_of_an_expiry_has_no_author(cloud, expired):
+    """The request of another project releases the lease, and must not appear as its author."""
     assert outcomes(cloud.claim(request("resources=VCPU:2", project_id="another"))) == [(200, "claimed")]
-    [end] = [one for one in event_rows.following(cloud.database) if one.changes.get("reason") == [None, "expired"]]
-    assert (end.uuid, end.request) == (over["consumer"], {"api": "placement", "route": "leases"})
+    [expiry] = [
+        event for event in event_rows.following(cloud.database) if event.changes.get("reason") == [None, "expired"]
+    ]
+    assert (expiry.uuid, expiry.request) == (expired["consumer"], {"api": "placement", "route": "leases"})
 
 
 @pytest.mark.parametrize("dry", ["", "&dry_run=true"], ids=["released", "tried"])
-def test_its_release_finds_nothing_and_gives_it_back_as_expired(cloud, over, dry):
-    assert cloud("GET", f"/v1/claims/{over['consumer']}").status == 404
-    answer = cloud("DELETE", f"/v1/claims?consumer={over['consumer']}{dry}").body
+def test_a_release_reports_an_expired_consumer_as_missing_and_records_the_expiry(cloud, expired, dry):
+    assert cloud("GET", f"/v1/claims/{expired['consumer']}").status == 404
+    answer = cloud("DELETE", f"/v1/claims?consumer={expired['consumer']}{dry}").body
     shown = answer["dry_run"]["body"] if dry else answer
-    assert shown == {"released": [], "missing": [over["consumer"]], "complete": True}
+    assert shown == {"released": [], "missing": [expired["consumer"]], "complete": True}
     assert cloud.count(claims) == (1 if dry else 0)
     if not dry:
-        newest = cloud("GET", f"/v1/events?consumer={over['consumer']}").body["events"][-1]
+        newest = cloud("GET", f"/v1/events?consumer={expired['consumer']}").body["events"][-1]
         assert newest["changes"]["reason"] == [None, "expired"]
 
 
 def test_an_extension_counts_from_the_attempt_that_is_committed(cloud, monkeypatch):
-    """The new end is over before the reply is read, as where the database was stalled: nothing ends unanswered."""
+    """The first new expiry passes before the lease is read, as if the database stalled; the next attempt succeeds."""
     cloud.host("h", VCPU=2)
-    asked, extend, calls = request("resources=VCPU:2"), leases.extend, []
-    assert cloud.claim(asked).body["claimed"] == 1
+    entry, extend, calls = request("resources=VCPU:2"), leases.extend, []
+    assert cloud.claim(entry).body["claimed"] == 1
 
     def stalled_once(db, consumer, seconds):
         calls.append(seconds)
         extend(db, consumer, seconds if len(calls) > 1 else -1)
 
     monkeypatch.setattr(leases, "extend", stalled_once)
-    extended = cloud("POST", f"/v1/claims/{asked['consumer']}/extend", {"expires_in": 3600})
+    extended = cloud("POST", f"/v1/claims/{entry['consumer']}/extend", {"expires_in": 3600})
     assert (extended.status, calls) == (200, [3600, 3600])
-    assert cloud("GET", f"/v1/claims/{asked['consumer']}").body["expires_at"] == extended.body["expires_at"]
+    assert cloud("GET", f"/v1/claims/{entry['consumer']}").body["expires_at"] == extended.body["expires_at"]

@@ -1,4 +1,4 @@
-"""A machine, whose provider has its uuid as the name, has the name of its node in every document (docs: v1-names)."""
+"""Documents contain the name of the node of a machine, because its provider is named by its uuid (docs: v1-names)."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def test_claims_and_consumers_name_the_node(database, name):
     dry = {"requests": [{**CLAIM["requests"][0], "keep": False, "consumer_generation": 1}]}
     tried = service("POST", "/v1/claims?dry_run=true", body=dry).body["dry_run"]["body"]["results"][0]
     for held in (claimed, shown, extended, consumer, tried):
-        found = held["allocations"][node]
-        assert (found["name"], found.get("node")) == (node, name)
-        assert ("node" in found) == (name is not None)
+        allocation = held["allocations"][node]
+        assert (allocation["name"], allocation.get("node")) == (node, name)
+        assert ("node" in allocation) == (name is not None)
 
 
 @pytest.mark.parametrize("name", ["machine", None])
-def test_what_shows_providers_names_the_node(database, name):
+def test_documents_of_providers_name_the_node(database, name):
     node = Nodes(database).node(name)
     service = placement(database)
     service("POST", "/v1/claims", body=CLAIM)
     [row] = service("GET", "/v1/overview").body["providers"]
-    one = service("GET", f"/v1/providers/{node}").body
+    document = service("GET", f"/v1/providers/{node}").body
     explained = service("GET", "/v1/explain?resources=CUSTOM_BM:1").body
     expected = {"uuid": node, "name": node} | ({"node": name} if name else {})
-    for shown in (row, one["provider"], one["tree"][0]):
+    for shown in (row, document["provider"], document["tree"][0]):
         assert {**shown, **expected} == shown
         assert ("node" in shown) == (name is not None)
         assert shown["root"] == expected
-    assert one["holders"][0]["provider"] == expected
+    assert document["holders"][0]["provider"] == expected
     assert [step["removed"] for step in explained["steps"]] == [[expected], [expected]]
     service("DELETE", f"/v1/claims?consumer={ME}")
     [root] = service("GET", "/v1/capacity?resources=CUSTOM_BM:1").body["roots"]
@@ -59,10 +59,10 @@ def test_a_page_of_many_machines_names_them(database, monkeypatch):
     names = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     service = placement(database)
     shown = service("GET", "/v1/overview").body["providers"]
-    assert {each["uuid"]: each["node"] for each in shown} == names
+    assert {provider["uuid"]: provider["node"] for provider in shown} == names
 
 
-def test_the_name_of_a_node_is_that_of_its_provider_in_a_request(database):
+def test_requests_can_name_a_provider_by_its_node(database):
     machines = Nodes(database)
     node, other = machines.node("machine"), machines.node("other")
     service = placement(database)
@@ -72,7 +72,7 @@ def test_the_name_of_a_node_is_that_of_its_provider_in_a_request(database):
     assert service("GET", "/v1/providers/machine").body["provider"]["uuid"] == node
     assert service("GET", "/v1/consumers?provider=machine").body["consumers"][0]["uuid"] == ME
     assert service("GET", "/v1/consumers?provider=other").body["consumers"] == []
-    assert [each["uuid"] for each in service("GET", "/v1/overview?root=other").body["providers"]] == [other]
+    assert [provider["uuid"] for provider in service("GET", "/v1/overview?root=other").body["providers"]] == [other]
     assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=machine").body["count"] == 0
     assert service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=other").body["count"] == 1
     refused = service("GET", "/v1/capacity?resources=CUSTOM_BM:1&in_tree=Machine")
@@ -89,7 +89,7 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
     uuid = machines.node("other")
     service = placement(database)
     explained = service("GET", f"/v1/explain?resources=CUSTOM_BM:2&in_tree={uuid}").body
-    texts = [each["text"] for near in explained["near_misses"] for each in near["missing"]]
+    texts = [missing["text"] for near in explained["near_misses"] for missing in near["missing"]]
     assert texts == ["other has room for 1 of 2 CUSTOM_BM"]
     taken = {**CLAIM["requests"][0], "consumer": key(1), "query": "resources=CUSTOM_BM:1&in_tree=other"}
     assert service("POST", "/v1/claims", body={"requests": [taken]}).status == 200
@@ -101,18 +101,18 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
     assert uuid not in refused.body["errors"][0]["detail"]
 
 
-def test_the_machines_that_a_call_names_are_read_at_once(database):
+def test_the_machines_that_a_call_names_are_read_by_one_statement(database):
     machines = Nodes(database)
     created = [machines.node(f"machine-{number}") for number in range(5)]
     service = placement(database)
     queries = (f"resources=CUSTOM_BM:1&in_tree=machine-{number}" for number in range(5))
-    one = CLAIM["requests"][0]
-    body = {"requests": [{**one, "consumer": key(number), "query": query} for number, query in enumerate(queries, 1)]}
-    seen = []
-    with sql_hooks.statements(database.reading_engine, seen.append):
+    entry = CLAIM["requests"][0]
+    body = {"requests": [{**entry, "consumer": key(number), "query": query} for number, query in enumerate(queries, 1)]}
+    statements = []
+    with sql_hooks.statements(database.reading_engine, statements.append):
         placed = service("POST", "/v1/claims", body=body).body["results"]
-    assert [[*each["allocations"]] for each in placed] == [[uuid] for uuid in created]
-    assert sum(".name IN " in statement for statement in seen) == 1
+    assert [[*result["allocations"]] for result in placed] == [[uuid] for uuid in created]
+    assert sum(".name IN " in statement for statement in statements) == 1
 
 
 def test_a_device_in_a_machine_has_the_node_as_its_parent(database):
@@ -120,18 +120,21 @@ def test_a_device_in_a_machine_has_the_node_as_its_parent(database):
     service = placement(database)
     service("POST", "/resource_providers", body={"name": "gpu", "parent_provider_uuid": node})
     tree = service("GET", f"/v1/providers/{node}").body["tree"]
-    assert [(each["name"], (each["parent"] or {}).get("node")) for each in tree] == [(node, None), ("gpu", "machine")]
+    assert [(provider["name"], (provider["parent"] or {}).get("node")) for provider in tree] == [
+        (node, None),
+        ("gpu", "machine"),
+    ]
     shown = service("GET", "/v1/overview").body["providers"]
-    assert [(each["parent"] or {}).get("node") for each in shown] == [None, "machine"]
+    assert [(provider["parent"] or {}).get("node") for provider in shown] == [None, "machine"]
 
 
-def test_a_provider_goes_before_a_node_of_the_same_name(database):
+def test_a_provider_takes_precedence_over_a_node_with_the_same_name(database):
     machines = Nodes(database)
     node = machines.node("host1")
     service = placement(database)
     service("POST", "/resource_providers", body={"name": "host1"})
-    found = service("GET", "/v1/providers/host1").body["provider"]["uuid"]
-    assert found not in (node, None)
+    uuid = service("GET", "/v1/providers/host1").body["provider"]["uuid"]
+    assert uuid not in (node, None)
     assert service("GET", f"/v1/providers/{node}").body["provider"]["node"] == "host1"
 
 
@@ -145,16 +148,16 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
             return read(*given)
 
     monkeypatch.setattr(nodes, "names_by_uuid", names)
-    done = service("POST", "/v1/claims", body=CLAIM)
-    assert (done.status, done.body["claimed"]) == (200, 1)
+    answer = service("POST", "/v1/claims", body=CLAIM)
+    assert (answer.status, answer.body["claimed"]) == (200, 1)
 
 
 def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
     monkeypatch.setattr(nodes, "_BATCH_SIZE", 2)
     machines = Nodes(database)
     created = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
-    seen = []
-    with sql_hooks.statements(database.reading_engine, seen.append):
+    statements = []
+    with sql_hooks.statements(database.reading_engine, statements.append):
         assert database.read(nodes.names_by_uuid, [*created, key(1)]) == created
-    assert {statement.partition(" IN ")[2].count(",") + 1 for statement in seen} == {2}, seen
+    assert {statement.partition(" IN ")[2].count(",") + 1 for statement in statements} == {2}, statements
     assert database.read(nodes.names_by_uuid) == created

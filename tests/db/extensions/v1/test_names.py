@@ -1,4 +1,4 @@
-"""A provider with any name that Placement accepts is found by it, in paths and in parameters (docs: v1-names)."""
+"""Lookup of providers by any name that Placement accepts, in paths and parameters (docs: v1-names)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def send(database):
 
 
 def test_a_provider_is_found_by_its_name(send):
-    """A name cannot be empty in a path, and a line break at the end of a path is no part of it."""
-    found = 0
+    """A name in a path cannot be empty, and a line break at the end of a path is not part of the name."""
+    found_count = 0
     for name in NAMES:
-        made = send("/resource_providers", {"name": name})
-        if made.status_int != 200:
+        created = send("/resource_providers", {"name": name})
+        if created.status_int != 200:
             continue
         quoted = urllib.parse.quote(name, safe="")
         shown = send(f"/v1/providers/{quoted}")
@@ -46,20 +46,20 @@ def test_a_provider_is_found_by_its_name(send):
             assert shown.status_int == 404
         else:
             assert (shown.status_int, shown.json["provider"]["name"]) == (200, name)
-            found += 1
+            found_count += 1
         if name:
             parameter = send(f"/v1/overview?root={quoted}")
-            assert [each["name"] for each in parameter.json["providers"]] == [name]
+            assert [provider["name"] for provider in parameter.json["providers"]] == [name]
             assert send(f"/v1/consumers?provider={quoted}").json == {"consumers": [], "next": None}
-    assert found > 30
+    assert found_count > 30
 
 
-def test_a_uuid_goes_before_a_name(send):
-    one = send("/resource_providers", {"name": "one"}).json["uuid"]
-    other = send("/resource_providers", {"name": one}).json["uuid"]
-    assert send(f"/v1/providers/{one}").json["provider"]["name"] == "one"
+def test_a_uuid_takes_precedence_over_a_name(send):
+    first = send("/resource_providers", {"name": "one"}).json["uuid"]
+    other = send("/resource_providers", {"name": first}).json["uuid"]
+    assert send(f"/v1/providers/{first}").json["provider"]["name"] == "one"
     assert send(f"/v1/providers/{other}").json["provider"]["uuid"] == other
-    assert [each["name"] for each in send(f"/v1/overview?root={one}").json["providers"]] == ["one"]
+    assert [provider["name"] for provider in send(f"/v1/overview?root={first}").json["providers"]] == ["one"]
 
 
 @pytest.mark.parametrize("name", ["ONE", "one ", " one", "0ne", "o%6Ee"])

@@ -1,4 +1,4 @@
-"""No request to the API below /v1 is answered with 5xx or with SQL; none that reads or is refused changes anything."""
+"""No response of the v1 API is 5xx or contains SQL, and requests that read or are refused change nothing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.strategies import scaled
 
 @pytest.fixture
 def target(synced_database):
-    found = Target(synced_database)
-    yield found
-    found.close()
+    target = Target(synced_database)
+    yield target
+    target.close()
 
 
 @pytest.mark.every_database
@@ -33,8 +33,8 @@ def test_no_request_breaks_the_service(backend, target):
     anything()
 
 
-def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
-    """Each place gets a part of the texts, and each text goes to many places; long runs have all."""
+def test_no_text_breaks_the_service_in_any_place(backend, target):
+    """Each place gets some of the texts, and each text goes to many places; long runs send all of them."""
     step = 6 if backend.kind == servers.SQLite.kind else 12
     for number, place in enumerate(v1.places()):
         for trap in traps_for(number, step):
@@ -42,7 +42,7 @@ def test_no_text_breaks_the_place_where_it_is_sent(backend, target):
 
 
 def test_no_number_is_too_large_for_a_parameter(target):
-    """The columns of the database, its driver, the index and Python's integers of text have bounds of their own."""
+    """Database columns, the driver, the index and Python's parser of integers each have their own limits."""
     names = ("limit", "after", "until")
     numbered = [place for place in v1.places() if place.query.removesuffix("=TRAP").endswith(names)]
     assert len(numbered) > 8

@@ -1,4 +1,4 @@
-"""Which calls of POST /v1/claims are optimistic, and which outcomes count for the backoff."""
+"""Optimistic calls of POST /v1/claims, and the outcomes that count for the backoff."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.made import opened
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
-#: More than any host of these tests has.
+#: A request for more than the capacity of any host in these tests.
 TOO_MUCH = request("resources=VCPU:10")
 
 
@@ -31,7 +31,7 @@ def elsewhere(database):
 
 
 def optimistic(crowd, *bodies):
-    """Return how many of these calls, sent one after the other, were optimistic."""
+    """Send the calls one after another, and return the number of optimistic ones."""
     with crowd.recorded():
         for body in bodies:
             assert crowd("POST", "/v1/claims", body).status == 200
@@ -53,7 +53,7 @@ def test_the_call_after_a_refused_optimistic_claim_is_not_optimistic(crowd, else
     assert optimistic(crowd, call(), call(), call()) == 2
 
 
-def test_nor_does_it_count_as_placed(crowd, elsewhere):
+def test_a_call_that_finds_no_place_does_not_count_as_placed(crowd, elsewhere):
     """After the second refusal in a row, three calls are not optimistic."""
     host = crowd.host("a", VCPU=9)
     crowd.read()
@@ -86,20 +86,20 @@ def test_calls_that_find_no_place_do_not_count(crowd):
     assert optimistic(crowd, call()) == 1
 
 
-def test_only_what_was_claimed_counts_as_written_jointly(crowd):
+def test_only_claims_count_as_written_jointly(crowd):
     crowd.host("a", VCPU=9)
     crowd.read()
-    asked = request()
+    entry = request()
     with crowd.recorded():
-        crowd.claim(asked)
-        crowd.claim(asked)
+        crowd.claim(entry)
+        crowd.claim(entry)
         crowd.claim(TOO_MUCH)
     assert crowd.joined == [1]
     assert crowd.outcomes == {"claimed": 1, "held": 1, "NoRoom": 1}
 
 
 def test_a_place_on_two_providers_is_not_claimed_optimistically(crowd, elsewhere):
-    """One of them is in another tree by now, with the same generation."""
+    """One of them has moved to another tree, with the same generation."""
     roots, child = [crowd.host("a", VCPU=1), crowd.host("b", MEMORY_MB=1)], str(uuid.uuid4())
     body = {"name": "c", "uuid": child, "parent_provider_uuid": roots[0]}
     assert crowd("POST", "/resource_providers", body).status == 200
@@ -108,8 +108,8 @@ def test_a_place_on_two_providers_is_not_claimed_optimistically(crowd, elsewhere
     crowd.read()
     moved = {"name": "c", "parent_provider_uuid": roots[1]}
     assert elsewhere("PUT", f"/resource_providers/{child}", moved).body["generation"] == 1
-    asked = call(request("resources=VCPU:1,VGPU:1")), call(request("resources=MEMORY_MB:1"))
-    assert [answer.status for answer in crowd.claim_each(*asked)] == [409, 200]
+    calls = call(request("resources=VCPU:1,VGPU:1")), call(request("resources=MEMORY_MB:1"))
+    assert [answer.status for answer in crowd.claim_each(*calls)] == [409, 200]
     assert crowd("GET", f"/resource_providers/{child}/usages").body["usages"] == {"VGPU": 0}
 
 
@@ -127,7 +127,7 @@ def disable(cloud, host):
     assert cloud("PUT", f"/resource_providers/{host}/traits", body).status == 200
 
 
-def test_where_hosts_are_disabled_the_others_are_claimed_optimistically(crowd):
+def test_hosts_are_claimed_optimistically_even_if_others_are_disabled(crowd):
     crowd.host("a", VCPU=9)
     disable(crowd, crowd.host("b", VCPU=9))
     crowd.read()
@@ -142,7 +142,7 @@ def test_an_optimistic_claim_does_not_take_a_host_that_has_just_been_disabled(cr
 
 
 def test_a_place_that_depends_on_its_root_is_not_claimed_optimistically(crowd, elsewhere):
-    """The child is as it was when its root is disabled."""
+    """The child is unchanged when its root is disabled."""
     root, child = crowd.host("root"), crowd.host("child", VCPU=9)
     assert crowd("PUT", f"/resource_providers/{child}", {"name": "child", "parent_provider_uuid": root}).status == 200
     crowd.read()

@@ -1,4 +1,4 @@
-"""The overview, the trees and the consumers of /v1 are what the single calls of Placement say, after any writes."""
+"""After any writes, the overview, trees and consumers of /v1 agree with the responses of the Placement API."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from placement import deploy
 from placement.extensions.v1.handlers import overview
 from placement.objects.claims import consumer_pages
 from tests import caller, servers, web
-from tests.db.extensions.v1 import single_calls
-from tests.db.extensions.v1.single_calls import get, pages
+from tests.db.extensions.v1 import single_requests
+from tests.db.extensions.v1.single_requests import get, pages
 from tests.db.test_state_machine import Writers, run
 from tests.model.strategies import CLASSES
 
@@ -21,13 +21,13 @@ LIMITS = st.sampled_from(("", "limit=1", "limit=2", "limit=3", "limit=999999999"
 AMOUNTS = st.sampled_from(("free", "used", "capacity"))
 
 
-class Lookers(Writers):
-    """Clients that write, and look at everything now and then."""
+class WritersAndReaders(Writers):
+    """Clients that write, and compare all documents now and then."""
 
     @rule(limit=LIMITS)
-    def looks_at_all(self, limit):
+    def reads_the_overview(self, limit):
         shown = self.overview(limit)
-        assert {each["uuid"]: each for each in shown} == single_calls.providers(self.call)
+        assert {provider["uuid"]: provider for provider in shown} == single_requests.providers(self.call)
         check_order(shown)
 
     @rule(limit=LIMITS, amount=AMOUNTS, name=st.sampled_from(CLASSES), least=st.booleans())
@@ -37,7 +37,7 @@ class Lookers(Writers):
         shown = self.overview(limit, f"sort={'-' if least else ''}{amount}:{name}")
         check_order(shown)
         sums = {
-            root: [each["inventories"][name][amount] for each in tree if name in each["inventories"]]
+            root: [provider["inventories"][name][amount] for provider in tree if name in provider["inventories"]]
             for root, tree in trees(self.overview()).items()
         }
         expected = [sum(sums[root]) for root in trees(shown)]
@@ -48,11 +48,11 @@ class Lookers(Writers):
     def filters(self, limit, data):
         known = [*itertools.chain(*trees(self.overview()).values())]
         kinds = {
-            "class": {name for each in known for name in each["inventories"]},
-            "trait": {name for each in known for name in each["traits"]},
-            "aggregate": {name for each in known for name in each["aggregates"]},
+            "class": {name for provider in known for name in provider["inventories"]},
+            "trait": {name for provider in known for name in provider["traits"]},
+            "aggregate": {name for provider in known for name in provider["aggregates"]},
             "over_committed": {"1"},
-            "root": {each["name"] for each in known} | {each["uuid"] for each in known},
+            "root": {provider["name"] for provider in known} | {provider["uuid"] for provider in known},
         }
         wanted = {
             kind: data.draw(st.sampled_from(sorted(names)))
@@ -61,52 +61,54 @@ class Lookers(Writers):
         }
         shown = self.overview(limit, *(f"{kind}={value}" for kind, value in wanted.items()))
         root = wanted.pop("root", None)
-        of_root = next((each["root"]["uuid"] for each in known if root in (each["uuid"], each["name"])), None)
+        of_root = next(
+            (provider["root"]["uuid"] for provider in known if root in (provider["uuid"], provider["name"])), None
+        )
         assert trees(shown).keys() == {
             top
             for top, tree in trees(known).items()
-            if any(meets(each, wanted) for each in tree) and (root is None or top == of_root)
+            if any(meets(provider, wanted) for provider in tree) and (root is None or top == of_root)
         }
 
     @rule(window=st.sampled_from((1, 3, 50_000)), few=st.sampled_from((0, 2, 10_000)), many=st.sampled_from((0, 1000)))
-    def looks_at_more_or_fewer_at_once(self, window, few, many):
-        """With ``many`` 0 the overview is a stream, and its numbers of consumers are kept from one to the next."""
+    def changes_the_limits(self, window, few, many):
+        """With ``many`` 0, the overview is streamed, and the index counts its consumers."""
         consumer_pages.WINDOW, consumer_pages.MAX_INDEX_ROWS, overview.MAX_UNSTREAMED = window, few, many
 
     @rule(limit=LIMITS.filter(lambda limit: "99" not in limit))
-    def looks_at_consumers(self, limit):
+    def reads_consumers(self, limit):
         shown = pages(self.call, f"/v1/consumers?{limit}", "consumers")
-        assert all(each.pop("since") for each in shown)
-        assert len(shown) == len({each["uuid"] for each in shown})
-        assert {each["uuid"]: each for each in shown} == single_calls.consumers(self.call)
+        assert all(consumer.pop("since") for consumer in shown)
+        assert len(shown) == len({consumer["uuid"] for consumer in shown})
+        assert {consumer["uuid"]: consumer for consumer in shown} == single_requests.consumers(self.call)
 
     @rule(which=st.integers(0, 9), name=st.sampled_from(CLASSES), more=st.sampled_from(("", "&limit=1", "&limit=2")))
     def filters_consumers(self, which, name, more):
-        known = [*single_calls.consumers(self.call).values()]
-        held = sorted({provider for each in known for provider in each["allocations"]})
+        known = [*single_requests.consumers(self.call).values()]
+        held = sorted({provider for consumer in known for provider in consumer["allocations"]})
         if not held:
             return
         provider = held[which % len(held)]
-        every = {each["uuid"]: each for each in known}
+        every = {consumer["uuid"]: consumer for consumer in known}
 
         def listed(query):
-            found = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
-            return [each["uuid"] for each in found]
+            consumers = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
+            return [consumer["uuid"] for consumer in consumers]
 
-        on = {uuid for uuid, each in every.items() if provider in each["allocations"]}
+        on = {uuid for uuid, consumer in every.items() if provider in consumer["allocations"]}
         assert sorted(listed(f"provider={provider}")) == sorted(on)
-        one = every[sorted(on)[0]]
+        chosen = every[sorted(on)[0]]
         for field in ("project", "user", "type"):
-            expected = sorted(uuid for uuid, each in every.items() if each[field] == one[field])
-            assert sorted(listed(f"{field}={one[field]}")) == expected
+            expected = sorted(uuid for uuid, consumer in every.items() if consumer[field] == chosen[field])
+            assert sorted(listed(f"{field}={chosen[field]}")) == expected
         if name in self.classes():
-            having = {uuid for uuid, each in every.items() if holds(each, name)}
+            having = {uuid for uuid, consumer in every.items() if holds(consumer, name)}
             assert sorted(listed(f"class={name}")) == sorted(having)
             here = {uuid for uuid in on if name in every[uuid]["allocations"][provider]["resources"]}
             assert sorted(listed(f"class={name}&provider={provider}")) == sorted(here)
 
     @rule(which=st.integers(0, 9), by_name=st.booleans(), limit=st.sampled_from(("", "limit=1", "limit=2")))
-    def looks_at_a_tree(self, which, by_name, limit):
+    def reads_a_tree(self, which, by_name, limit):
         known = self.overview()
         if not known:
             return
@@ -116,13 +118,13 @@ class Lookers(Writers):
         tree = trees(known)[chosen["root"]["uuid"]]
         assert (shown["provider"], shown["tree"]) == (chosen, tree)
         holders = {
-            (each["consumer"], each["provider"]["uuid"]): each["resources"]
-            for each in pages(self.call, path, "holders")
+            (holder["consumer"], holder["provider"]["uuid"]): holder["resources"]
+            for holder in pages(self.call, path, "holders")
         }
         assert holders == {
             (uuid, provider): held["resources"]
-            for uuid, each in single_calls.consumers(self.call).items()
-            for provider, held in each["allocations"].items()
+            for uuid, consumer in single_requests.consumers(self.call).items()
+            for provider, held in consumer["allocations"].items()
             if provider in {member["uuid"] for member in tree}
         }
 
@@ -130,40 +132,40 @@ class Lookers(Writers):
         return pages(self.call, f"/v1/overview?{'&'.join(filter(None, query))}", "providers")
 
     def classes(self):
-        return {each["name"] for each in get(self.call, "/resource_classes")["resource_classes"]}
+        return {resource_class["name"] for resource_class in get(self.call, "/resource_classes")["resource_classes"]}
 
 
 def trees(shown):
-    """The providers by the uuid of their root; trees that are not together raise."""
-    found = {}
+    """Return the providers of each tree, by the uuid of the root; check that they are consecutive."""
+    by_root = {}
     for root, tree in itertools.groupby(shown, lambda each: each["root"]["uuid"]):
-        assert root not in found
-        found[root] = [*tree]
-    return found
+        assert root not in by_root
+        by_root[root] = [*tree]
+    return by_root
 
 
 def check_order(shown):
-    """Every provider comes after its parent, and after all that is below its elder siblings."""
+    """Check that the providers of each tree are in pre-order."""
     for root, tree in trees(shown).items():
         path = []
-        for each in tree:
-            if each["uuid"] == root:
+        for provider in tree:
+            if provider["uuid"] == root:
                 assert not path
-            while path and path[-1] != each["parent"]["uuid"]:
+            while path and path[-1] != provider["parent"]["uuid"]:
                 path.pop()
-            assert path or each["uuid"] == root
-            path.append(each["uuid"])
+            assert path or provider["uuid"] == root
+            path.append(provider["uuid"])
 
 
-def meets(each, wanted):
+def meets(provider, wanted):
     name = wanted.get("class")
     return (
-        (name is None or name in each["inventories"])
-        and ("trait" not in wanted or wanted["trait"] in each["traits"])
-        and ("aggregate" not in wanted or wanted["aggregate"] in each["aggregates"])
+        (name is None or name in provider["inventories"])
+        and ("trait" not in wanted or wanted["trait"] in provider["traits"])
+        and ("aggregate" not in wanted or wanted["aggregate"] in provider["aggregates"])
         and (
             "over_committed" not in wanted
-            or any(over(of) for key, of in each["inventories"].items() if name in (None, key))
+            or any(over(inventory) for key, inventory in provider["inventories"].items() if name in (None, key))
         )
     )
 
@@ -177,9 +179,9 @@ def holds(consumer, name):
 
 
 @pytest.mark.every_database
-def test_the_answers_are_those_of_the_single_calls(backend, database, monkeypatch):
+def test_documents_agree_with_the_placement_api(backend, database, monkeypatch):
     for module, name in ((consumer_pages, "WINDOW"), (consumer_pages, "MAX_INDEX_ROWS"), (overview, "MAX_UNSTREAMED")):
         monkeypatch.setattr(module, name, getattr(module, name))  # restores it
     conf = web.configuration(placement_database__connection=str(database.engine.url))
     call = caller.inside(deploy.loadapp(conf, database))
-    run(Lookers, call, 15 if backend.kind == servers.SQLite.kind else 5)
+    run(WritersAndReaders, call, 15 if backend.kind == servers.SQLite.kind else 5)

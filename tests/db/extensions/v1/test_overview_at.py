@@ -1,4 +1,4 @@
-"""GET /v1/overview?at=: what was shown at a time is shown again, whatever has happened since."""
+"""GET /v1/overview?at=: the overview of a past time is the one that was shown then."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ ALWAYS = [
 
 
 def shown(service, **query):
-    """Return the providers of the overview by uuid, with what they have in no order."""
+    """Return the providers of the overview, by uuid."""
     text = "&".join(f"{name}={value}" for name, value in query.items())
     answer = service("GET", f"/v1/overview?{text}")
     assert answer.status == 200, answer
-    found = {one["uuid"]: one for one in answer.body["providers"]}
-    assert len(found) == len(answer.body["providers"])
-    return found
+    providers = {provider["uuid"]: provider for provider in answer.body["providers"]}
+    assert len(providers) == len(answer.body["providers"])
+    return providers
 
 
-def moment(database):
-    """Return the present, by the database's clock; every event before is older, every later one newer."""
+def now_between_events(database):
+    """Return the time by the database's clock; all earlier events are older, and all later ones are newer."""
     newest = database.read(lambda db: db.execute(sa.select(sa.func.max(events.c.at))).scalar_one())
     now = later(database, newest)
     later(database, now)
@@ -53,29 +53,29 @@ def moment(database):
 
 
 def later(database, time):
-    """Return the time of the database's clock once it is later than this one."""
+    """Wait until the database's clock is later than ``time``, and return its time."""
     until(lambda: database.read(leases.now) > time)
     return database.read(leases.now)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_each_state_can_be_seen_again(database, seed):
+def test_every_state_is_shown_again(database, seed):
     service, states, chance = placement(database), [], random.Random(seed)
     for write in chance.sample([*ALWAYS, *chance.sample(SCENARIOS, 15)], 20):
         names = Names()
         for call in (*write.before, write.call):
             service(*names.fill(call))
-            states.append((moment(database), shown(service)))
+            states.append((now_between_events(database), shown(service)))
     for at, state in states:
         assert shown(service, at=at) == state
     assert len({str(state) for _, state in states}) > 20
 
 
-def test_the_conditions_and_pages_of_the_present_are_those_of_the_past(database):
+def test_conditions_and_pages_apply_to_a_past_state(database):
     service, names = placement(database), Names()
     for call in (*HOST, claim(host={"VCPU": 3}), provider("other"), provider("child", "host")):
         assert service(*names.fill(call)).status < 300
-    at = moment(database)
+    at = now_between_events(database)
     for call in (
         "DELETE /allocations/$consumer",
         "DELETE /resource_providers/$child",
@@ -90,39 +90,42 @@ def test_the_conditions_and_pages_of_the_present_are_those_of_the_past(database)
     assert tree[names["child"]]["root"]["uuid"] == names["host"]
     first = service("GET", f"/v1/overview?at={at}&limit=1").body
     following = service("GET", "/v1/" + first["next"].partition("/v1/")[2]).body
-    assert {one["uuid"] for page in (first, following) for one in page["providers"]} == {*tree, names["other"]}
+    assert {provider["uuid"] for page in (first, following) for provider in page["providers"]} == {
+        *tree,
+        names["other"],
+    }
 
 
-def test_a_class_has_the_name_that_it_had(database):
+def test_a_renamed_class_has_its_former_name(database):
     service, names = placement(database), Names()
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
     assert service(*names.fill(provider("host"))).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
     assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
-    at = moment(database)
+    at = now_between_events(database)
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
     assert shown(service)[names["host"]]["inventories"].keys() == {"CUSTOM_NEW"}
     assert shown(service, at=at)[names["host"]]["inventories"].keys() == {"CUSTOM_OLD"}
     assert shown(service, at=at, **{"class": "CUSTOM_OLD"}).keys() == {names["host"]}
 
 
-def test_what_changed_before_a_class_got_its_name_is_undone_under_the_old_one(database):
-    """Of two providers, one has no event since then."""
+def test_changes_before_the_rename_of_a_class_are_undone_under_its_former_name(database):
+    """One of the two providers has no event since then."""
     service, names = placement(database), Names()
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 7).status == 201
     for name in ("host", "other"):
         assert service(*names.fill(provider(name))).status == 200
         body = {"resource_provider_generation": 0, "inventories": {"CUSTOM_OLD": {"total": 4}}}
         assert service("PUT", names.filled(f"/resource_providers/${name}/inventories"), 39, body).status == 200
-    at, state = moment(database), shown(service)
+    at, state = now_between_events(database), shown(service)
     body = {"resource_provider_generation": 1, "inventories": {"CUSTOM_OLD": {"total": 5}, "VCPU": {"total": 1}}}
     assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
     assert service("PUT", "/resource_classes/CUSTOM_OLD", 6, {"name": "CUSTOM_NEW"}).status == 200
     assert shown(service, at=at) == state
 
 
-def test_a_class_has_the_name_that_it_had_before_it_got_another_and_that_one_again(database):
-    """Two classes change their names through a third."""
+def test_names_of_classes_that_were_renamed_repeatedly(database):
+    """Two classes exchange their names by way of a third."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
     for number, name in enumerate(("CUSTOM_A", "CUSTOM_B"), 1):
@@ -132,11 +135,13 @@ def test_a_class_has_the_name_that_it_had_before_it_got_another_and_that_one_aga
             "inventories": {"VCPU": {"total": 9}, name: {"total": number}},
         }
         before = service("GET", names.filled("/resource_providers/$host/inventories"), 39).body["inventories"]
-        body["inventories"] |= {one: {"total": amounts["total"]} for one, amounts in before.items()}
+        body["inventories"] |= {
+            resource_class: {"total": amounts["total"]} for resource_class, amounts in before.items()
+        }
         assert service("PUT", names.filled("/resource_providers/$host/inventories"), 39, body).status == 200
     states = []
     for old, new in (("A", "C"), ("B", "A"), ("C", "B"), ("B", "D"), ("D", "B")):
-        states.append((moment(database), shown(service)))
+        states.append((now_between_events(database), shown(service)))
         assert service("PUT", f"/resource_classes/CUSTOM_{old}", 6, {"name": f"CUSTOM_{new}"}).status == 200
     for at, state in states:
         assert shown(service, at=at) == state
@@ -144,14 +149,14 @@ def test_a_class_has_the_name_that_it_had_before_it_got_another_and_that_one_aga
             assert shown(service, at=at, **{"class": name}).keys() == {names["host"]}
 
 
-def test_what_a_process_without_a_history_has_removed_does_no_harm(database):
-    """The events before do not say all of an inventory: what they leave out is not known any more."""
+def test_unrecorded_deletions_do_not_break_a_past_state(database):
+    """Earlier events contain only some columns of a deleted inventory; the others are unknown, so it is left out."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
     page = names.filled("/resource_providers/$host/inventories")
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}, "DISK_GB": {"total": 4}}}
     assert service("PUT", page, 39, body).status == 200
-    at = moment(database)
+    at = now_between_events(database)
     changed = {"resource_provider_generation": 1, "total": 4, "reserved": 1}
     assert service("PUT", f"{page}/VCPU", 39, changed).status == 200
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
@@ -162,12 +167,12 @@ def test_what_a_process_without_a_history_has_removed_does_no_harm(database):
     shown(service, at=at)
 
 
-def test_providers_that_are_gone_are_different_ones(database, monkeypatch):
-    """Also those whose transactions have no position when they are read."""
+def test_deleted_providers_are_shown_as_different_ones(database, monkeypatch):
+    """The transactions of their deletions have no position when they are read."""
     service, names = placement(database), Names()
     for name in ("host", "second"):
         assert service(*names.fill(provider(name))).status == 200
-    at = moment(database)
+    at = now_between_events(database)
     state = shown(service)
     database.recorder.order()
     for name in ("host", "second"):
@@ -177,14 +182,14 @@ def test_providers_that_are_gone_are_different_ones(database, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_what_is_removed_while_it_is_read_is_undone(database, monkeypatch):
-    """All of it is read from one state."""
+def test_events_that_are_pruned_while_they_are_read_are_undone(database, monkeypatch):
+    """All events are read in one snapshot."""
     monkeypatch.setattr(past, "_WINDOW", 1)
     service, names = placement(database), Names()
     for name in ("host", "second", "third"):
         assert service(*names.fill(provider(name))).status == 200
         if name == "host":
-            at, state = moment(database), shown(service)
+            at, state = now_between_events(database), shown(service)
     database.recorder.order()
     removed = []
 
@@ -198,7 +203,7 @@ def test_what_is_removed_while_it_is_read_is_undone(database, monkeypatch):
     assert removed == [2]
 
 
-def test_the_pages_of_an_age_are_of_one_time(database):
+def test_all_pages_of_an_age_show_the_same_time(database):
     service, names = placement(database), Names()
     for name in ("host", "second"):
         assert service(*names.fill(provider(name))).status == 200
@@ -213,30 +218,30 @@ def test_the_pages_of_an_age_are_of_one_time(database):
     assert len(following["providers"]) == 1
 
 
-def test_pages_of_one_time_have_each_provider_once_whatever_is_deleted_meanwhile(database):
+def test_pages_of_a_past_state_contain_each_provider_once_despite_deletions(database):
     service, names = placement(database), Names()
     for name in ("first", "second", "third", "fourth"):
         assert service(*names.fill(provider(name))).status == 200
     assert service("DELETE", names.filled("/resource_providers/$first"), 39).status == 204
-    at = moment(database)
+    at = now_between_events(database)
     before = shown(service, at=at)
-    path, found = f"/v1/overview?at={at}&limit=1", []
+    path, uuids = f"/v1/overview?at={at}&limit=1", []
     while path:
         body = service("GET", path).body
-        found += [one["uuid"] for one in body["providers"]]
-        if len(found) in (1, 2):
-            assert service("DELETE", f"/resource_providers/{found[-1]}", 39).status == 204
+        uuids += [provider["uuid"] for provider in body["providers"]]
+        if len(uuids) in (1, 2):
+            assert service("DELETE", f"/resource_providers/{uuids[-1]}", 39).status == 204
         path = body["next"] and "/v1/" + body["next"].partition("/v1/")[2]
-    assert sorted(found) == sorted(before)
+    assert sorted(uuids) == sorted(before)
 
 
-def test_a_time_before_the_history_is_gone(database):
+def test_a_time_before_the_history_is_refused_with_410(database):
     service, names = placement(database), Names()
     answer = service("GET", "/v1/overview?at=1h")
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
     assert "oldest event: none" in answer.error["detail"]
     assert service(*names.fill(provider("host"))).status == 200
-    shown(service, at=moment(database))
+    shown(service, at=now_between_events(database))
     before = database.read(leases.now) - datetime.timedelta(hours=1)
     answer = service("GET", f"/v1/overview?at={precise(before)}")
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
@@ -244,22 +249,22 @@ def test_a_time_before_the_history_is_gone(database):
     assert precise(begins) in answer.error["detail"]
 
 
-def test_an_event_at_that_very_time_has_happened(database):
-    """Also the oldest one."""
+def test_an_event_exactly_at_the_time_is_part_of_the_state(database):
+    """This includes the oldest event."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
-    moment(database)
+    now_between_events(database)
     assert service(*names.fill(provider("second"))).status == 200
     database.recorder.order()
     at, _ = database.read(lambda db: db.execute(sa.select(event_order.c.at).order_by(event_order.c.at)).scalars().all())
     assert shown(service, at=precise(at)).keys() == {names["host"]}
 
 
-def test_of_events_at_one_time_all_are_undone(database):
-    """The database may find them in another order than that of their positions."""
+def test_all_events_with_the_same_timestamp_are_undone(database):
+    """The database may return them in an order other than that of their positions."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
-    at = moment(database)
+    at = now_between_events(database)
     for name in ("second", "third"):
         assert service(*names.fill(provider(name))).status == 200
     database.recorder.order()
@@ -273,11 +278,11 @@ def test_of_events_at_one_time_all_are_undone(database):
     assert shown(service, at=at).keys() == {names["host"]}
 
 
-def test_events_that_were_removed_are_not_taken_for_none(database):
-    """A state cannot be known of a time whose events were removed."""
+def test_a_time_whose_later_events_were_pruned_is_refused(database):
+    """The state at that time is unknown."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
-    at = moment(database)
+    at = now_between_events(database)
     for name in ("second", "third"):
         assert service(*names.fill(provider(name))).status == 200
     database.recorder.order()
@@ -286,40 +291,40 @@ def test_events_that_were_removed_are_not_taken_for_none(database):
     assert service("GET", f"/v1/overview?at={at}").status == 410
 
 
-def test_too_many_changes_are_refused_before_anything_is_read(database):
+def test_too_many_changes_are_refused_before_providers_are_read(database):
     with opened(database.url, history=HistorySettings(max_undone_events=2)) as bounded:
         service, names = placement(bounded), Names()
         assert service(*names.fill(provider("host"))).status == 200
-        at = moment(bounded)
+        at = now_between_events(bounded)
         for name in ("second", "third"):
             assert service(*names.fill(provider(name))).status == 200
         assert shown(service, at=at).keys() == {names["host"]}
-        moment(bounded)
+        now_between_events(bounded)
         assert service(*names.fill(provider("fourth"))).status == 200
         bounded.recorder.order()
-        seen = []
-        with sql_hooks.statements(bounded.reading_engine, seen.append):
+        statements = []
+        with sql_hooks.statements(bounded.reading_engine, statements.append):
             answer = service("GET", f"/v1/overview?at={at}")
         assert (answer.status, answer.error["code"]) == (400, "placement.v1.too_many_changes")
-        assert not [statement for statement in seen if "resource_providers" in statement]
-        # The time that the sentence names is not refused.
+        assert not [statement for statement in statements if "resource_providers" in statement]
+        # The suggested time is not refused.
         [reached] = re.findall(r"such as (\S+Z)\.", answer.error["detail"])
         assert shown(service, at=reached).keys() >= {names["host"], names["second"], names["third"]}
 
 
-def test_how_many_events_are_undone_is_configured():
+def test_the_maximum_number_of_undone_events_is_configured():
     conf = web.configuration(history__max_undone_events=5000)
     configured = connect(conf)
     extension.attach(configured, conf)
     assert configured.recorder.settings.max_undone_events == 5000
 
 
-def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monkeypatch):
-    """Events without a position yet are undone, too."""
+def test_events_without_a_position_are_undone(database, monkeypatch):
+    """Such events are committed while a past state is read."""
     service, names = placement(database), Names()
     for call in HOST:
         assert service(*names.fill(call)).status < 300
-    at = moment(database)
+    at = now_between_events(database)
     before = shown(service)
     database.recorder.order()
     monkeypatch.setattr(database.recorder, "order", lambda: None)
@@ -330,19 +335,19 @@ def test_what_is_committed_while_the_past_is_read_changes_nothing(database, monk
     assert shown(service, at=at) == before
 
 
-def test_a_date_that_is_none_is_refused(database):
+def test_an_invalid_date_is_refused(database):
     service = placement(database)
     for text in ("yesterday", "2026-13-01", "2026-11-20T08:11:35.1234567Z"):
         assert service("GET", f"/v1/overview?at={text}").status == 400
 
 
-# --- states are kept ---
+# --- cached states ---
 
 _HOUR = datetime.timedelta(hours=1)
 
 
 def grow_older(database):
-    """Move all events an hour back; a time then is that of an hour before."""
+    """Set all events back by an hour, as if the test had run an hour earlier."""
     database.recorder.order()
     with database.engine.begin() as connection:
         for table in (events, event_order):
@@ -359,50 +364,50 @@ def an_hour_before(at):
 
 @pytest.fixture
 def long_ago(database):
-    """A service, and states of long ago, by date: each has a host more than the one before."""
+    """A service, and states of an hour ago, by date: each has one host more than the previous one."""
     service, names, states = placement(database), Names(), {}
     for number in range(past._MAX_RECENT + 2):
         assert service(*names.fill(provider(f"host{number}"))).status == 200
-        states[an_hour_before(moment(database))] = shown(service)
+        states[an_hour_before(now_between_events(database))] = shown(service)
     grow_older(database)
     return service, states
 
 
-def asked(database, service, at):
-    """Return the state of a time, and whether providers were read for it."""
-    seen = []
-    with sql_hooks.statements(database.reading_engine, seen.append):
+def request_state(database, service, at):
+    """Return the state at a time, and whether providers were read from the database."""
+    statements = []
+    with sql_hooks.statements(database.reading_engine, statements.append):
         state = shown(service, at=at)
-    return state, any("FROM resource_providers" in statement for statement in seen)
+    return state, any("FROM resource_providers" in statement for statement in statements)
 
 
-def test_a_state_of_long_ago_is_the_same_whatever_is_written_and_is_read_once(database, long_ago):
+def test_an_old_state_is_read_once_and_not_affected_by_writes(database, long_ago):
     service, states = long_ago
     at, state = next(iter(states.items()))
-    assert asked(database, service, at) == (state, True)
+    assert request_state(database, service, at) == (state, True)
     names = Names()
     for call in (*HOST, claim(host={"VCPU": 3})):
         assert service(*names.fill(call)).status < 300
     assert names["host"] in shown(service)
-    assert asked(database, service, at) == (state, False)
+    assert request_state(database, service, at) == (state, False)
 
 
-def test_more_states_than_are_kept_can_be_seen_in_turn(database, long_ago):
+def test_the_cache_keeps_the_last_requested_states(database, long_ago):
     service, states = long_ago
     for _ in range(2):
         for at, state in states.items():
-            assert asked(database, service, at) == (state, True)
+            assert request_state(database, service, at) == (state, True)
     newest = [*states][-past._MAX_RECENT :]
-    assert [asked(database, service, at) for at in newest] == [(states[at], False) for at in newest]
+    assert [request_state(database, service, at) for at in newest] == [(states[at], False) for at in newest]
     oldest = next(iter(states))
-    assert asked(database, service, oldest) == (states[oldest], True)
+    assert request_state(database, service, oldest) == (states[oldest], True)
 
 
-def test_the_state_of_a_moment_ago_has_what_is_committed_later_with_an_earlier_time(database):
-    """As by a transaction that takes long: its events have the time of its beginning."""
+def test_a_recent_state_includes_events_that_are_committed_later_with_an_earlier_timestamp(database):
+    """The timestamps of a transaction's events precede its COMMIT, by a long time if the transaction is slow."""
     service, names = placement(database), Names()
     assert service(*names.fill(provider("host"))).status == 200
-    at = moment(database)
+    at = now_between_events(database)
     assert service(*names.fill(provider("second"))).status == 200
     database.recorder.order()
     assert shown(service, at=at).keys() == {names["host"]}

@@ -1,4 +1,4 @@
-"""What a caller may see of a project is compared exactly; some collations have one row for two spellings of it."""
+"""Projects are compared exactly, although some collations store one row for two spellings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def service(database):
 
 
 @pytest.mark.every_database
-def test_the_usages_of_another_spelling_are_of_another_project(service):
-    for project, user, held in (("projA", "ann", 1), *((each, "ann", 0) for each in OTHERS), ("projA", "ANN", 0)):
+def test_usages_of_another_spelling_belong_to_another_project(service):
+    for project, user, held in (("projA", "ann", 1), *((other, "ann", 0) for other in OTHERS), ("projA", "ANN", 0)):
         query = f"project_id={project}&user_id={user}"
         usages = service("GET", f"/usages?{query}", 37).body["usages"]
         by_type = service("GET", f"/usages?{query}", 39).body["usages"]
@@ -30,12 +30,12 @@ def test_the_usages_of_another_spelling_are_of_another_project(service):
 
 
 @pytest.mark.every_database
-def test_the_consumers_and_events_of_another_spelling_are_of_another_project(service):
-    for project, found in (("projA", [CONSUMER]), *((each, []) for each in OTHERS)):
+def test_consumers_and_events_of_another_spelling_belong_to_another_project(service):
+    for project, expected in (("projA", [CONSUMER]), *((other, []) for other in OTHERS)):
         consumers = service("GET", f"/v1/consumers?project={project}").body["consumers"]
-        assert [one["uuid"] for one in consumers] == found
+        assert [consumer["uuid"] for consumer in consumers] == expected
         events = service("GET", f"/v1/events?project={project}").body["events"]
-        assert [one["uuid"] for one in events] == found
+        assert [event["uuid"] for event in events] == expected
     for project in OTHERS:
         assert service("DELETE", f"/v1/claims?project={project}").body["released"] == []
     assert service("DELETE", "/v1/claims?project=projA").body["released"] == [CONSUMER]

@@ -1,4 +1,4 @@
-"""Explanations of refused requests of POST /v1/claims serve for half a second."""
+"""Explanations of refused requests of POST /v1/claims are cached for half a second."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cloud(database):
 
 
 def stock(cloud, host, total):
-    """Give a host so many VCPU."""
+    """Set the total of a host's VCPU."""
     generation = cloud("GET", f"/resource_providers/{host}").body["generation"]
     body = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": total}}}
     assert cloud("PUT", f"/resource_providers/{host}/inventories", body).status == 200
@@ -45,7 +45,7 @@ def refusal(cloud, query):
     return result
 
 
-def test_the_explanation_of_an_equal_query_serves_for_half_a_second(cloud, clock):
+def test_the_explanation_of_an_equal_query_is_reused_for_half_a_second(cloud, clock):
     host = cloud.host("h", VCPU=2)
     first = refusal(cloud, "resources=VCPU:8")
     stock(cloud, host, 3)
@@ -58,13 +58,13 @@ def test_the_explanation_of_an_equal_query_serves_for_half_a_second(cloud, clock
     clock.now = 0.51
     later = refusal(cloud, "resources=VCPU:8")
     assert later["explanation"] != first["explanation"]
-    # It serves from the time at which it was made.
+    # Its age counts from the time at which it was computed.
     stock(cloud, host, 4)
     clock.now = 1.0
     assert refusal(cloud, "resources=VCPU:8")["explanation"] == later["explanation"]
 
 
-def test_each_query_has_its_own(cloud, clock):
+def test_each_query_has_its_own_explanation(cloud, clock):
     host = cloud.host("h", VCPU=2)
     first = refusal(cloud, "resources=VCPU:8")
     other = refusal(cloud, "resources=VCPU:8&required=HW_CPU_X86_AVX")
@@ -74,8 +74,8 @@ def test_each_query_has_its_own(cloud, clock):
     assert refusal(cloud, "resources=VCPU:8")["explanation"] == first["explanation"]
 
 
-def test_where_the_query_has_candidates_the_refusal_serves_for_no_other(cloud, clock):
-    """The first is refused beside others of the call, the second because nothing is left."""
+def test_an_explanation_of_a_query_with_candidates_is_not_cached(cloud, clock):
+    """The first request is refused beside others of its call, the second because no capacity is free."""
     cloud.host("h", VCPU=1)
     cloud.host("full", VCPU=1)
     beside = cloud.claim(*[request("resources=VCPU:1") for _ in range(3)], all_or_nothing=True).body["results"]
@@ -88,28 +88,28 @@ def test_where_the_query_has_candidates_the_refusal_serves_for_no_other(cloud, c
     assert "beside the other requests" not in alone["error"]["detail"]
 
 
-def test_a_request_that_fits_is_placed_whatever_was_explained(cloud, clock):
+def test_a_cached_explanation_does_not_prevent_a_claim_that_fits(cloud, clock):
     host = cloud.host("h", VCPU=2)
     refusal(cloud, "resources=VCPU:3")
     stock(cloud, host, 3)
     assert cloud.claim(request("resources=VCPU:3")).status == 200
-    nothing_left = refusal(cloud, "resources=VCPU:3")
-    assert "explanation" in nothing_left
-    assert nothing_left["explanation"]["obstacle"] is not None
+    refused = refusal(cloud, "resources=VCPU:3")
+    assert "explanation" in refused
+    assert refused["explanation"]["obstacle"] is not None
 
 
-def test_a_limited_number_is_remembered_and_none_that_is_old(crowd, clock, monkeypatch):
+def test_the_cache_is_bounded_and_drops_old_explanations(crowd, clock, monkeypatch):
     monkeypatch.setattr(reasons, "MAX_REASONS", 8)
     host = crowd.host("h", VCPU=1)
     amounts = range(2, 11)
     crowd.read()
     first = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
-    remembered = crowd.shared.reasons
-    assert len(remembered._recent) == 8
+    cache = crowd.shared.reasons
+    assert len(cache._recent) == 8
     stock(crowd, host, 20)
     put(crowd, host, 19)
     second = [refusal(crowd, f"resources=VCPU:{amount}")["explanation"] for amount in amounts]
-    assert [one == two for one, two in zip(first, second, strict=True)] == [True] * 8 + [False]
+    assert [before == after for before, after in zip(first, second, strict=True)] == [True] * 8 + [False]
     clock.now = 0.6
     refusal(crowd, "resources=VCPU:11")
-    assert len(remembered._recent) == 1
+    assert len(cache._recent) == 1

@@ -1,4 +1,4 @@
-"""Releases of many consumers: their batches, what others change meanwhile, and how long they go on."""
+"""Releases of many consumers: batches, concurrent changes, limits and the deadline."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ RED = ConsumerFilter(project="red")
 
 @pytest.fixture
 def consumers(database, monkeypatch):
-    """Seven consumers of a project, which are released by three transactions."""
+    """Seven consumers of a project; three transactions release them."""
     monkeypatch.setattr(release, "BATCH", 3)
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 100)])
     )
-    several = [str(uuid.uuid4()) for _ in range(7)]
-    place(database, several)
-    return several
+    uuids = [str(uuid.uuid4()) for _ in range(7)]
+    place(database, uuids)
+    return uuids
 
 
-def place(database, several, amount=1, project="red"):
-    wanted = [Claim(consumer, {HOST: {"VCPU": amount}}, Owner(project, "user")) for consumer in several]
-    database.write(lambda db: ClaimSet(db, wanted).place())
+def place(database, uuids, amount=1, project="red"):
+    claims = [Claim(consumer, {HOST: {"VCPU": amount}}, Owner(project, "user")) for consumer in uuids]
+    database.write(lambda db: ClaimSet(db, claims).place())
 
 
 def used(database):
@@ -47,7 +47,7 @@ def used(database):
 
 
 def commits_of(database, work):
-    """Return what ``work()`` returns, and the number of its transactions that deleted consumers."""
+    """Return the result of ``work()``, and the number of its transactions that deleted consumers."""
     with sql_hooks.writes(database.engine) as written:
         result = work()
     return result, sum(statement.startswith("DELETE FROM consumers") for statement in written)
@@ -56,47 +56,47 @@ def commits_of(database, work):
 def test_named_consumers_are_released_in_batches(database, consumers):
     absent = str(uuid.uuid4())
     named = [consumers[0], absent, *consumers, consumers[3]]
-    done, commits = commits_of(database, lambda: release_named(database, named))
-    assert (done.released, done.missing, done.complete) == (consumers, [absent], True)
+    result, commits = commits_of(database, lambda: release_named(database, named))
+    assert (result.released, result.missing, result.complete) == (consumers, [absent], True)
     assert (commits, used(database)) == (3, 0)
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("stored", [str.lower, str.upper])
-def test_a_consumer_is_released_in_each_spelling(database, consumers, stored):
-    """``POST /allocations`` stores capitals; some collations find either."""
+def test_a_consumer_is_released_by_every_spelling_of_its_uuid(database, consumers, stored):
+    """``POST /allocations`` stores capitals, and some collations match both cases."""
     held = [stored("abcdefab-0000-4000-8000-00000000000c"), stored("abcdefab-0000-4000-8000-00000000000d")]
     place(database, held, 2)
     named = [held[0].upper(), held[0].upper().replace("-", ""), held[1]]
-    done = release_named(database, named)
-    assert (done.released, done.complete, used(database)) == (held, True, len(consumers))
+    result = release_named(database, named)
+    assert (result.released, result.complete, used(database)) == (held, True, len(consumers))
 
 
 @pytest.mark.every_database
-def test_of_two_spellings_that_are_stored_the_exact_one_is_released(database, consumers):
+def test_the_exact_spelling_is_released_if_two_are_stored(database, consumers):
     both = ["ABCDEFAB-0000-4000-8000-00000000000E", "abcdefab-0000-4000-8000-00000000000e"]
     place(database, both[:1])
     try:
         place(database, both[1:], 2)
         left = 2
     except errors.TooManyConflicts:
-        left = 0  # some collations have one row for both
+        left = 0  # some collations store one row for both
     assert release_named(database, both[:1]).released == both[:1]
     assert used(database) == len(consumers) + left
 
 
 def test_matching_consumers_are_released_in_batches(database, consumers):
     place(database, [str(uuid.uuid4())], project="blue")
-    done, commits = commits_of(database, lambda: release_matching(database, RED, 100))
-    assert (sorted(done.released), done.complete) == (sorted(consumers), True)
+    result, commits = commits_of(database, lambda: release_matching(database, RED, 100))
+    assert (sorted(result.released), result.complete) == (sorted(consumers), True)
     assert (commits, used(database)) == (3, 1)
 
 
-def test_a_limit_is_kept(database, consumers):
-    done = release_matching(database, RED, 4)
-    assert (len(done.released), done.complete, used(database)) == (4, False, 3)
-    done = release_matching(database, RED, 4)
-    assert (len(done.released), done.complete, used(database)) == (3, True, 0)
+def test_a_release_respects_its_limit(database, consumers):
+    result = release_matching(database, RED, 4)
+    assert (len(result.released), result.complete, used(database)) == (4, False, 3)
+    result = release_matching(database, RED, 4)
+    assert (len(result.released), result.complete, used(database)) == (3, True, 0)
 
 
 def grow(database, consumer):
@@ -104,49 +104,47 @@ def grow(database, consumer):
 
 
 def extend(database, consumer):
-    """Its generation stays as it is."""
+    """Extend the lease of a consumer, which does not change its generation."""
     database.write(lambda db: leases.extend(db, consumer, 3600))
 
 
 @pytest.mark.parametrize(("change", "left"), [(grow, 5), (extend, 1)])
-def test_a_consumer_that_changed_after_its_conditions_were_judged_keeps_what_it_holds(
-    database, consumers, monkeypatch, change, left
-):
+def test_a_consumer_that_changed_after_it_was_matched_is_not_released(database, consumers, monkeypatch, change, left):
     page, changed = consumer_pages.page, []
 
-    def then_changed(*arguments):
-        found = page(*arguments)
+    def then_change(*arguments):
+        matches = page(*arguments)
         if not changed:
-            changed.append(found.holders[1].uuid)
+            changed.append(matches.holders[1].uuid)
             change(database, changed[0])
-        return found
+        return matches
 
-    monkeypatch.setattr(consumer_pages, "page", then_changed)
-    done = release_matching(database, RED, 100)
-    assert sorted([*done.released, *changed]) == sorted(consumers)
-    assert (done.complete, used(database)) == (False, left)
-    done = release_matching(database, RED, 100)
-    assert (done.released, done.complete) == (changed, True)
+    monkeypatch.setattr(consumer_pages, "page", then_change)
+    result = release_matching(database, RED, 100)
+    assert sorted([*result.released, *changed]) == sorted(consumers)
+    assert (result.complete, used(database)) == (False, left)
+    result = release_matching(database, RED, 100)
+    assert (result.released, result.complete) == (changed, True)
 
 
 @pytest.mark.every_database
-def test_a_consumer_that_ended_and_came_back_is_another_one(database, consumers, monkeypatch):
-    """It has the uuid and the generation that were read and, where ids are used again, the id."""
+def test_a_consumer_that_was_released_and_created_again_is_not_released(database, consumers, monkeypatch):
+    """It has the same uuid and generation as the consumer that was matched and, if ids are reused, the same id."""
     page, again = consumer_pages.page, []
 
-    def then_changed(*arguments):
-        found = page(*arguments)
+    def then_replace(*arguments):
+        matches = page(*arguments)
         newest = consumers[-1]
-        if not again and newest in {holder.uuid for holder in found.holders}:
+        if not again and newest in {holder.uuid for holder in matches.holders}:
             again.append(newest)
             database.write(lambda db: release.end_consumer(db, newest))
             place(database, again, 5, project="blue")
-        return found
+        return matches
 
-    monkeypatch.setattr(consumer_pages, "page", then_changed)
-    done = release_matching(database, RED, 100)
-    assert sorted([*done.released, *again]) == sorted(consumers)
-    assert (done.complete, used(database)) == (False, 5)
+    monkeypatch.setattr(consumer_pages, "page", then_replace)
+    result = release_matching(database, RED, 100)
+    assert sorted([*result.released, *again]) == sorted(consumers)
+    assert (result.complete, used(database)) == (False, 5)
 
 
 def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkeypatch):
@@ -159,6 +157,6 @@ def test_a_release_ends_at_the_deadline_of_a_request(database, consumers, monkey
 
     for work in (lambda: release_named(database, consumers), lambda: release_matching(database, RED, 100)):
         with sql_hooks.statements(database.engine, late):
-            done = work()
-        assert (len(done.released), done.missing, done.complete) == (3, [], False)
+            result = work()
+        assert (len(result.released), result.missing, result.complete) == (3, [], False)
     assert used(database) == 1

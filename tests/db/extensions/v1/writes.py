@@ -1,6 +1,6 @@
-"""The routes of /v1 that write, as scenarios of the same kind as those of Placement (tests/db/writes.py).
+"""Scenarios of the writing routes of /v1, like the scenarios of Placement (tests/db/writes.py).
 
-Every request has room in one tree only, so that its place is the same in each run.
+Every request fits in one tree only, so its place is the same in each run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.db.scenarios import Call, Write
 
 
 def request(consumer: str = "consumer", tree: str = "host", amount: int = 1, **more: Any) -> dict[str, Any]:
-    """A consumer asks for a few VCPUs in the tree of a provider."""
+    """Return a request for a few VCPUs in the tree of a provider."""
     return {
         "consumer": f"${consumer}",
         "consumer_type": "T_$RUN",
@@ -29,7 +29,7 @@ def claims(*requests: dict[str, Any], **options: Any) -> Call:
     return Call("POST /v1/claims", {"requests": [*requests], **options})
 
 
-#: Both hosts, and the names that a new consumer needs: those of the first consumer are known.
+#: Both hosts, and a first consumer, which creates the names that a new consumer needs.
 HOSTS = (*HOST, *OTHER, claim(consumer="consumer_before", host={"DISK_GB": 1}))
 PLACED = (*HOSTS, claims(request()))
 LEASED = (*HOSTS, claims(request(), request("consumer_2", "other", 2), expires_in=3600))
@@ -64,7 +64,7 @@ ACCEPTED = (
         BOTH,
         200,
     ),
-    # The rows of two consumers are locked, or made, by as many statements in any order of their uuids.
+    # The number of statements that lock or create the rows of two consumers does not depend on the order of uuids.
     Write(
         "claim a place together with another",
         PLACED,
@@ -81,9 +81,9 @@ ACCEPTED = (
     ),
     Write("make a lease endless", LEASED, Call(EXTENSION, {"expires_in": None}), {}, 200),
     Write(
-        "give a claim of Placement an end",
+        "set the expiry of a claim of Placement",
         (*HOST, claim(host={"VCPU": 1})),
-        Call(EXTENSION, {"expires_in": 86_400}),  # no run of the same test may end it
+        Call(EXTENSION, {"expires_in": 86_400}),  # later than the end of any test run
         {},
         200,
     ),
@@ -100,28 +100,30 @@ ACCEPTED = (
 )
 
 REFUSED = (
-    Write("extend what is not held", HOSTS, Call(EXTENSION, {"expires_in": 60}), status=404),
-    Write("a place where none is free", FULL, claims(request()), status=409),
-    Write("places for all of several", FULL, claims(request("consumer_2", amount=9), request()), status=409),
+    Write("extend a claim that does not exist", HOSTS, Call(EXTENSION, {"expires_in": 60}), status=404),
+    Write("claim a place on a full host", FULL, claims(request()), status=409),
     Write(
-        "places for all of several of which one has none",
+        "claim places on a full host for several", FULL, claims(request("consumer_2", amount=9), request()), status=409
+    ),
+    Write(
+        "claim places for all of several, one without a place",
         HOSTS,
         claims(request("consumer_2", amount=9), request(), all_or_nothing=True),
         status=409,
     ),
-    Write("a place for a consumer that has another one", PLACED, claims(request(amount=2)), status=409),
+    Write("claim another place for a consumer", PLACED, claims(request(amount=2)), status=409),
     Write(
-        "a move from a wrong generation",
+        "move from a wrong generation",
         PLACED,
         claims(request(tree="other", keep=False, consumer_generation=7)),
         status=409,
     ),
 )
 
-#: Those of which a dry run is sent.
+#: Scenarios that are also sent as dry runs.
 TRIED = ("claim places for several", "move by a claim", "release named consumers")
 
-#: Where most can remain half done.
+#: Scenarios in which a killed process could leave the most half done.
 DEADLY = ("claim places for several", "move and claim for an hour", "release named consumers")
 
 MALFORMED = (
@@ -129,5 +131,5 @@ MALFORMED = (
     ("POST", "/v1/claims/$consumer/extend", {"expires_in": 0}),
 )
 
-#: Who reads events puts them in order.
+#: Tables that maintenance and readers of events write.
 HOUSEKEEPING = (event_order, usage_samples, usage_shares)

@@ -1,4 +1,4 @@
-"""Every route of the API below /v1, those that will be added included."""
+"""Every route of the v1 API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def app():
 
 @pytest.mark.parametrize("parameter", ["dryrun", "colour", "limit2"])
 @pytest.mark.parametrize(("method", "path"), ROUTES)
-def test_a_parameter_that_a_route_does_not_have_is_refused(app, method, path, parameter):
+def test_an_unknown_parameter_is_refused(app, method, path, parameter):
     named = path.format(consumer=CONSUMER, provider="host1", object="host1")
     body = json.dumps(BODIES[path]).encode() if method == "POST" else None
     headers = {"content-type": "application/json"} if body else {}

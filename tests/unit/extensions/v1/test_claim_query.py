@@ -1,4 +1,4 @@
-"""The query of a claim has two forms of one meaning, and a canonical text by which equal ones are known."""
+"""The query of a claim: its two forms, text and object, and the canonical text that identifies equal queries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def group(**fields):
         ),
     ],
 )
-def test_both_forms(text, document):
+def test_the_text_and_the_object_are_equal_queries(text, document):
     assert parsed(text) == parsed(document)
 
 
@@ -91,7 +91,7 @@ def test_both_forms(text, document):
         ),
     ],
 )
-def test_both_forms_are_refused_in_the_same_words(text, document):
+def test_both_forms_are_refused_with_the_same_sentence(text, document):
     with pytest.raises(errors.BadRequest) as of_text:
         parsed(text)
     with pytest.raises(type(of_text.value)) as of_document:
@@ -99,7 +99,7 @@ def test_both_forms_are_refused_in_the_same_words(text, document):
     assert of_document.value.sentence == of_text.value.sentence
 
 
-def test_an_object_may_have_any_amount_and_groups_that_say_nothing():
+def test_an_object_may_contain_any_amount_and_empty_groups():
     document = {"groups": {"": {"resources": {"VCPU": 10**30}}, "1": {}, "2": {"resources": {}, "required": []}}}
     assert parsed(document).groups == (Group("", {"VCPU": TOO_MUCH}),)
 
@@ -107,13 +107,13 @@ def test_an_object_may_have_any_amount_and_groups_that_say_nothing():
 @pytest.mark.parametrize(
     "given_query", ["resources=VCPU:1&limit=1", "resources=VCPU:1&color=red", "resources=%00", "resources=%ff"]
 )
-def test_what_is_no_parameter_is_refused(given_query):
+def test_an_unknown_parameter_and_invalid_text_are_refused(given_query):
     with pytest.raises(errors.InvalidQuery):
         schema.query_parameters(given_query)
 
 
 @given(worlds().flatmap(search_queries), st.randoms(use_true_random=False))
-def test_equal_queries_have_one_text_however_they_are_written(query, order):
+def test_equal_queries_have_the_same_canonical_text(query, order):
     """The order of groups, classes and traits does not matter; everything else does."""
     shuffled = dataclasses.replace(query, groups=_shuffled(query.groups, order), limit=7)
     assert shuffled.canonical == query.canonical
@@ -129,7 +129,9 @@ def test_equal_queries_have_one_text_however_they_are_written(query, order):
 
 
 def _shuffled(groups, order: random.Random):
-    groups = [dataclasses.replace(each, resources=dict(_any_order(each.resources.items(), order))) for each in groups]
+    groups = [
+        dataclasses.replace(group, resources=dict(_any_order(group.resources.items(), order))) for group in groups
+    ]
     return tuple(_any_order(groups, order))
 
 
@@ -140,7 +142,7 @@ def _any_order(items, order):
 
 
 @pytest.mark.parametrize(("length", "status"), [(28 * 1024, "valid"), (28 * 1024 + 1, "too long")])
-def test_a_text_is_as_long_as_in_an_address(length, status):
+def test_a_query_text_is_limited_to_the_length_of_a_url(length, status):
     request = {"consumer": A, "consumer_type": "JOB", "project_id": "p", "user_id": "u"}
     document = {"requests": [request | {"query": ("resources=VCPU:2&" + "a&" * length)[:length]}]}
     if status == "valid":

@@ -1,4 +1,4 @@
-"""How long a request may follow events."""
+"""The time for which a request may follow events."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ SAMPLE = Path(__file__).parents[4] / "etc" / "uwsgi" / "placement.ini"
 
 
 @pytest.mark.parametrize("option", ["harakiri", "worker-reload-mercy"])
-def test_it_ends_before_uwsgi_kills_its_worker(option):
+def test_following_ends_before_uwsgi_kills_the_worker(option):
     [seconds] = re.findall(rf"^{option} = (\d+)$", SAMPLE.read_text(), re.MULTILINE)
     assert max(MAX_STREAM_SECONDS, MAX_WAIT) < int(seconds)

@@ -1,4 +1,4 @@
-"""A provider is found by its uuid or its name."""
+"""Lookup of a provider by its uuid or its name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def snapshot():
     return build(dataclasses.replace(rows, providers=providers), {0: "VCPU"})
 
 
-def test_a_uuid_goes_before_an_equal_name(snapshot):
+def test_a_uuid_takes_precedence_over_an_equal_name(snapshot):
     assert snapshot.provider(lookup.of_path(snapshot, made.empty(), ONE)).uuid == ONE
     assert snapshot.provider(lookup.of_path(snapshot, made.empty(), TWO)).uuid == TWO
 
@@ -39,26 +39,26 @@ def test_a_name_is_compared_exactly(snapshot):
         assert lookup.find(snapshot, other) is None
 
 
-def test_a_uuid_is_found_in_each_spelling(snapshot):
+def test_a_uuid_is_found_in_every_spelling(snapshot):
     for spelled in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
         assert snapshot.provider(lookup.of_path(snapshot, made.empty(), spelled)).uuid == TWO
 
 
 class CountedProviders(list):
-    """Providers that count how often they are read from the first to the last."""
+    """A list of providers that counts its iterations."""
 
-    times = 0
+    iterations = 0
 
     def __iter__(self):
-        self.times += 1
+        self.iterations += 1
         return super().__iter__()
 
 
-def test_many_names_read_the_providers_once(snapshot):
+def test_lookups_of_many_names_read_the_providers_once(snapshot):
     snapshot.providers = CountedProviders(snapshot.providers)
     for number in range(600):
         assert lookup.find(snapshot, f"host{number}") is None
-    assert snapshot.providers.times == 1
+    assert snapshot.providers.iterations == 1
 
 
 def test_a_new_name_is_found_in_the_next_snapshot(snapshot):

@@ -1,4 +1,4 @@
-"""Metrics of the history and of those who follow it."""
+"""Metrics of the history and of the requests that follow it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_readers_of_events_are_counted(registry):
     assert samples(registry, "positions_lost_total") == {(): 1}
 
 
-def test_what_is_about_the_database_outlives_its_process(registry):
+def test_multiprocess_modes_of_the_gauges(registry):
     with counted() as of_the_core:
         core = modes(of_the_core)
     assert modes(registry) == core | {

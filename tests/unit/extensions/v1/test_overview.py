@@ -1,4 +1,4 @@
-"""The document of many providers is sent in pieces, and is the same as in one."""
+"""Trees of the overview: pieces of the document, pages, order and filters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def snapshot():
 
 
 def forest(hosts):
-    """Return a snapshot with so many hosts, some of them with a device."""
+    """Return a snapshot of hosts; every tenth one has a device."""
     world = World()
     for number in range(hosts):
         world.host(f"host{number}", VCPU=Stock(number % 7 + 1, used=number % 3))
@@ -31,7 +31,7 @@ def slots_of(snapshot, page):
     return [slot for root in page.roots for slot in depth_first(snapshot, root)]
 
 
-def test_the_pieces_make_one_document(snapshot):
+def test_the_pieces_form_one_document(snapshot):
     slots = slots_of(snapshot, find_trees(snapshot, TreeFilter()))
     pieces = [*overview.pieces(snapshot, slots, {1: 5}, "http://next", {})]
     assert len(pieces) == 2 + 3
@@ -40,8 +40,8 @@ def test_the_pieces_make_one_document(snapshot):
     assert document["providers"][0]["consumers"] == 5
 
 
-def test_a_piece_is_made_when_it_is_sent(snapshot):
-    """So that the memory of a reply is that of a piece, however many providers it has."""
+def test_pieces_are_generated_lazily(snapshot):
+    """A reply thus needs the memory of one piece, with any number of providers."""
     slots = slots_of(snapshot, find_trees(snapshot, TreeFilter()))
     remaining = iter(slots)
     pieces = overview.pieces(snapshot, remaining, {}, None, {})
@@ -49,39 +49,39 @@ def test_a_piece_is_made_when_it_is_sent(snapshot):
     assert [*remaining] == slots[1000:]
 
 
-def test_no_provider_is_a_document_too(snapshot):
+def test_a_document_without_providers(snapshot):
     assert json.loads(b"".join(overview.pieces(snapshot, [], {}, None, {}))) == {"providers": [], "next": None}
 
 
 @pytest.mark.parametrize("order", [None, TreeOrder("free", "VCPU"), TreeOrder("used", "VCPU", least_first=True)])
 @pytest.mark.parametrize("limit", [1, 2, 7, 10**9])
-def test_pages_have_whole_trees_and_follow_each_other(order, limit):
+def test_consecutive_pages_contain_whole_trees(order, limit):
     snapshot = forest(50)
     everything = find_trees(snapshot, TreeFilter(), order)
     assert everything.last is None
-    found, after = [], None
+    roots, after = [], None
     while True:
         page = find_trees(snapshot, TreeFilter(), order, limit, after)
         assert len(slots_of(snapshot, page)) <= limit or len(page.roots) == 1
-        found += page.roots
+        roots += page.roots
         after = page.last
         if after is None:
             break
-    assert found == everything.roots
+    assert roots == everything.roots
 
 
-def test_a_page_begins_after_its_mark_also_if_the_tree_of_the_mark_is_gone(snapshot):
+def test_a_page_begins_after_its_mark_even_if_the_tree_of_the_mark_was_deleted(snapshot):
     page = find_trees(snapshot, TreeFilter(), limit=10)
-    gone = page.last._replace(id=page.last.id + 1)
-    first = find_trees(snapshot, TreeFilter(), limit=1, after=gone).roots[0]
-    assert snapshot.provider(first).id == gone.id + 1
+    deleted = page.last._replace(id=page.last.id + 1)
+    first = find_trees(snapshot, TreeFilter(), limit=1, after=deleted).roots[0]
+    assert snapshot.provider(first).id == deleted.id + 1
 
 
 def names(snapshot, page):
     return [snapshot.provider(slot).name for slot in slots_of(snapshot, page)]
 
 
-def test_siblings_are_in_the_order_of_their_creation():
+def test_siblings_are_sorted_by_id():
     world = World()
     for name, parent in (("root", None), ("b", "root"), ("a", "root"), ("below b", "b"), ("below a", "a")):
         world.host(name, parent=parent, VCPU=1)
@@ -89,7 +89,7 @@ def test_siblings_are_in_the_order_of_their_creation():
     assert names(snapshot, find_trees(snapshot, TreeFilter())) == ["root", "b", "below b", "a", "below a"]
 
 
-def test_what_is_full_is_not_over_committed():
+def test_a_full_provider_is_not_over_committed():
     world = World()
     world.host("full", VCPU=Stock(4, used=4), PGPU=1)
     world.host("over", VCPU=Stock(4, reserved=1, used=4), PGPU=1)
@@ -99,7 +99,7 @@ def test_what_is_full_is_not_over_committed():
     assert names(snapshot, find_trees(snapshot, TreeFilter(over_committed=True, resource_class="PGPU"))) == []
 
 
-def test_what_is_over_committed_takes_nothing_from_the_free_sum_of_its_tree():
+def test_an_over_committed_provider_does_not_reduce_the_free_sum_of_its_tree():
     world = World()
     world.host("two free", VCPU=Stock(8, used=6))
     world.host("three free", VCPU=Stock(3))

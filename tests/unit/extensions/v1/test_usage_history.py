@@ -1,4 +1,4 @@
-"""What a request for the usage reads."""
+"""The timestamps and the period that a request for usage over time reads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NOW = datetime.datetime(2026, 11, 23, 12)
 
 
 @pytest.mark.parametrize(
-    ("most", "classes", "moments"),
+    ("limit", "classes", "timestamps"),
     [
-        # With 20 names of each class and moment, 40 000 rows are 2000 moments of one class.
+        # With 20 names for each class and timestamp, 40 000 rows are 2000 timestamps of one class.
         (200, 0, 200),
         (200, 1, 200),
         (1000, 2, 1000),
@@ -24,17 +24,17 @@ NOW = datetime.datetime(2026, 11, 23, 12)
         (200, 10, 200),
         (200, 11, 181),
         (200, 100, 20),
-        # A line has two points at least, unless one is asked for.
+        # A line has at least two points, unless the limit is one.
         (200, 100_000, 2),
         (1, 100_000, 1),
     ],
 )
-def test_of_many_classes_fewer_moments_are_read(most, classes, moments):
-    assert timestamps_per_class(most, classes) == moments
+def test_with_many_classes_fewer_timestamps_are_read(limit, classes, timestamps):
+    assert timestamps_per_class(limit, classes) == timestamps
 
 
 @pytest.mark.parametrize(
-    ("given", "present"),
+    ("query", "includes_present"),
     [
         ({}, True),
         ({"from": "2026-11-23", "to": "2026-11-24"}, True),
@@ -44,6 +44,6 @@ def test_of_many_classes_fewer_moments_are_read(most, classes, moments):
         ({"from": "2999-01-01", "to": "3000-01-01"}, False),
     ],
 )
-def test_the_present_is_a_part_of_periods_that_it_is_in(given, present):
-    parameters = usage_history.SHOW.validate([*given.items()], OLDEST)
-    assert usage_history.period(parameters, NOW)[2] is present
+def test_whether_a_period_includes_the_present(query, includes_present):
+    parameters = usage_history.SHOW.validate([*query.items()], OLDEST)
+    assert usage_history.period(parameters, NOW)[2] is includes_present

@@ -1,4 +1,4 @@
-"""The events are complete for the writes of every route: replaying them gives the state of the tables."""
+"""Completeness of events: for the writes of every route, replaying them results in the state of the tables."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from tests.db.writes import ALL, REFUSED, VARIANTS, every_tenth
 from tests.made import opened
 
 OWNER = Owner("project", "user")
-each = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
+each_write = pytest.mark.parametrize("write", [*ALL, *VARIANTS], ids=lambda write: write.name)
 
 
-def told(database, write, *, silent=False, plan=None):
-    """Make the scenario and the request of a write; return the status, and the events of the request.
+def run_write(database, write, *, silent=False, plan=None):
+    """Send the requests of a write; return the status of the last one and its events.
 
     Args:
-        silent: Whether the request notes nothing.
+        silent: Whether the request records no events.
         plan: The faults of the request.
     """
     names, service = Names(), placement(database)
@@ -49,9 +49,9 @@ def told(database, write, *, silent=False, plan=None):
     return answer.status, [*event_rows.following(database)][before:]
 
 
-@each
-def test_replaying_the_events_gives_the_state(database, write):
-    status, of_request = told(database, write)
+@each_write
+def test_replaying_the_events_results_in_the_state_of_the_tables(database, write):
+    status, of_request = run_write(database, write)
     assert status == write.status
     assert replay.differences(replay.replayed(database), replay.read(database)) == {}
     assert event_rows.without_row(database) == []
@@ -61,34 +61,34 @@ def test_replaying_the_events_gives_the_state(database, write):
         assert of_request
         method, path = write.call.what.split()
         api = next((api for api in apis.ALL if api.prefix and path.startswith(api.prefix)), routes.PLACEMENT)
-        for one in of_request:
-            assert one.request["route"].startswith(f"{method} {api.prefix}/"), one
-            assert one.request["request_id"].startswith("req-")
-            assert one.request["api"] == api.name
+        for event in of_request:
+            assert event.request["route"].startswith(f"{method} {api.prefix}/"), event
+            assert event.request["request_id"].startswith("req-")
+            assert event.request["api"] == api.name
 
 
 @pytest.mark.usefixtures("no_pauses")
-@each
-def test_an_attempt_that_is_rolled_back_leaves_no_gap_and_nothing_twice(database, backend, write):
+@each_write
+def test_an_attempt_that_is_rolled_back_causes_no_gap_and_no_duplicate(database, backend, write):
     plan = Plan("COMMIT", [faults.collisions(backend.kind)[0]])
-    status, _ = told(database, write, plan=plan)
+    status, _ = run_write(database, write, plan=plan)
     assert status == write.status
     assert replay.differences(replay.replayed(database), replay.read(database)) == {}
     assert plan.done or not write.changes
 
 
-def test_a_refused_claim_moves_no_generation(database):
-    """A consumer leaves the provider that the refused claim of the same transaction is on."""
-    left, taken, consumer = (str(uuid.uuid4()) for _ in range(3))
-    for host in (left, taken):
+def test_a_refused_claim_advances_no_generation(database):
+    """The refused claim is on a provider that a consumer leaves in the same transaction."""
+    source, target, consumer = (str(uuid.uuid4()) for _ in range(3))
+    for host in (source, target):
         database.write(
             lambda db, host=host: LockedProvider.create(db, uuid=host, name=host).replace_inventories(
                 [Inventory("VCPU", 8)]
             )
         )
-    database.write(lambda db: ClaimSet(db, [Claim(consumer, {left: {"VCPU": 4}}, OWNER, None)]).place())
-    move = Claim(consumer, {taken: {"VCPU": 4}}, OWNER, 1)
-    too_much = Claim(str(uuid.uuid4()), {left: {"VCPU": 9}}, OWNER, None)
+    database.write(lambda db: ClaimSet(db, [Claim(consumer, {source: {"VCPU": 4}}, OWNER, None)]).place())
+    move = Claim(consumer, {target: {"VCPU": 4}}, OWNER, 1)
+    too_much = Claim(str(uuid.uuid4()), {source: {"VCPU": 9}}, OWNER, None)
     moved, refused = database.write(lambda db: ClaimSet(db, [move, too_much]).place_each())
     assert isinstance(moved, PlacedClaim)
     assert isinstance(refused, errors.CapacityExceeded)
@@ -97,16 +97,16 @@ def test_a_refused_claim_moves_no_generation(database):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_claim_for_nothing_ends_the_lease_as_it_was_extended_meanwhile(database):
-    """An extension moves no generation, so the claim does not collide with it."""
+def test_an_empty_claim_records_the_expiry_of_a_lease_extended_meanwhile(database):
+    """An extension does not advance the generation, so the claim does not collide with it."""
     host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
     database.write(
         lambda db: LockedProvider.create(db, uuid=host, name="host").replace_inventories([Inventory("VCPU", 8)])
     )
     database.write(lambda db: ClaimSet(db, [Claim(consumer, {host: {"VCPU": 4}}, OWNER, None)]).place())
 
-    def extend(on, seconds):
-        on.write(lambda db: leases.extend(db, consumer, seconds))
+    def extend(target, seconds):
+        target.write(lambda db: leases.extend(db, consumer, seconds))
 
     extend(database, 3600)
     with (
@@ -118,6 +118,6 @@ def test_a_claim_for_nothing_ends_the_lease_as_it_was_extended_meanwhile(databas
 
 
 @pytest.mark.parametrize("write", every_tenth(write for write in (*ALL, *VARIANTS) if write.changes))
-def test_a_write_that_notes_nothing_is_seen(database, write):
-    told(database, write, silent=True)
+def test_replaying_detects_a_write_without_events(database, write):
+    run_write(database, write, silent=True)
     assert replay.differences(replay.replayed(database), replay.read(database)) != {}

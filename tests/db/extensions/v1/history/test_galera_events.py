@@ -1,4 +1,4 @@
-"""The order of events that are written, and put in order, at two Galera nodes at once (docs/adr/0042)."""
+"""The order of events that are written and ordered at two Galera nodes at once (docs/adr/0042)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.db.extensions.event_rows import chain
 pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 
 
-def test_sequencers_at_two_nodes_give_each_transaction_one_position(pair):
-    """Each node has writers of its own, and two threads that order all the time."""
+def test_concurrent_ordering_at_two_nodes_assigns_one_position_to_each_transaction(pair):
+    """Each node has its own writers, and two threads that order continuously."""
     ended = threading.Event()
 
     def order(database):
@@ -30,8 +30,8 @@ def test_sequencers_at_two_nodes_give_each_transaction_one_position(pair):
             [*pool.map(writing, range(4))]
         finally:
             ended.set()
-        for each in orders:
-            each.result()
+        for ordering in orders:
+            ordering.result()
     pair.settle()
     for database in pair.databases:
         database.recorder.order()
@@ -43,8 +43,8 @@ def test_sequencers_at_two_nodes_give_each_transaction_one_position(pair):
     assert len([row for row in first if row[1] in {rows.key(0xFEED0 + number) for number in range(4)}]) == 120
 
 
-def test_an_object_that_is_changed_at_both_nodes_has_its_steps_in_order(pair):
-    """Nothing is put in order until all of it is committed; the clocks are those of both servers."""
+def test_the_steps_of_an_object_changed_at_both_nodes_are_in_order(pair):
+    """They are ordered only once all of them are committed; each timestamp is by the clock of its node."""
     key = rows.key(0xFEEDF)
     for generation in range(20):
         chain(pair.databases[generation % 2], key, 1, start=generation)

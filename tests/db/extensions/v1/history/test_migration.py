@@ -1,4 +1,4 @@
-"""The tables of the history that an earlier release has made, with their rows, are brought up to date."""
+"""Migration of history tables that an earlier release created, with their rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.made import ADDITIONS
 pytestmark = pytest.mark.every_database
 
 
-def test_events_of_a_release_without_ids_of_rows_are_kept_and_come_first(database):
-    """Some of them have a position, and others are put in order with those of this release."""
+def test_events_of_a_release_without_row_ids_are_kept_and_come_first(database):
+    """Some of them have a position; the others are ordered together with events of this release."""
     write(database, (key(1), None, 0))
     chain(database, key(1), 2)
     database.recorder.order()
@@ -33,7 +33,7 @@ def test_events_of_a_release_without_ids_of_rows_are_kept_and_come_first(databas
     assert service("POST", "/resource_providers", 39, {"uuid": key(1), "name": "again"}).status == 200
     assert rows.unordered(database) == 2
     shown = service("GET", f"/v1/history/{key(1)}").body["events"]
-    assert [one["generation"] for one in shown] == [[None, 0], [0, 1], [1, 2], [2, None], [None, 0]]
+    assert [event["generation"] for event in shown] == [[None, 0], [0, 1], [1, 2], [2, None], [None, 0]]
     ids = sa.select(events.c.row_id).order_by(events.c.at)
     assert [id_ is None for id_ in database.read(lambda db: db.execute(ids).scalars().all())] == [True] * 4 + [False]
 

@@ -13,8 +13,8 @@ from tests.made import opened
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("path", ["/traits/CUSTOM_ONCE", "/resource_classes/CUSTOM_ONCE"])
-def test_of_two_deletions_of_a_name_one_is_an_event(database, path):
-    """The other one commits right before ours deletes the row, or locks it."""
+def test_two_concurrent_deletions_of_a_name_record_one_event(database, path):
+    """The other deletion commits just before this one deletes the row or locks it."""
     service = placement(database)
     assert service("PUT", path, 39).status == 201
     table = path.split("/")[1]
@@ -28,8 +28,8 @@ def test_of_two_deletions_of_a_name_one_is_an_event(database, path):
         with interleaving.just_before(database, writes, lambda: statuses.append(others("DELETE", path, 39).status)):
             statuses.append(service("DELETE", path, 39).status)
     assert statuses == [204, 404]
-    found = [one.changes["name"] for one in event_rows.following(database)]
-    assert found == [
+    names = [event.changes["name"] for event in event_rows.following(database)]
+    assert names == [
         [None, "CUSTOM_ONCE"],
         ["CUSTOM_ONCE", None],
     ]

@@ -1,4 +1,4 @@
-"""The order of events in the database: each transaction gets one position, and old ones are removed."""
+"""The order of events in the database: one position for each transaction, and removal of old events."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def call(database):
     return placement(database)
 
 
-def test_events_have_the_order_of_their_commits(database):
+def test_events_are_in_the_order_of_their_commits(database):
     write(database, (key(1), None, 0), (key(2), None, 0))
     chain(database, key(1), 3)
     database.recorder.order()
-    found = rows.in_order(database)
-    assert [row[0] for row in found] == [1, 2, 3, 4, 5]
-    rows.check(found)
+    ordered = rows.in_order(database)
+    assert [row[0] for row in ordered] == [1, 2, 3, 4, 5]
+    rows.check(ordered)
     write(database, (key(1), 3, None))
     assert rows.unordered(database) == 1
     database.recorder.order()
     assert rows.in_order(database)[-1] == (6, key(1), 3, None)
 
 
-def test_nothing_is_written_if_all_is_in_order(database):
+def test_nothing_is_written_if_all_events_are_ordered(database):
     chain(database, key(1), 2)
     database.recorder.order()
     with watched(database) as statements:
@@ -60,17 +60,17 @@ def test_nothing_is_written_if_all_is_in_order(database):
     assert (select.split()[0], commit) == ("SELECT", "COMMIT")
 
 
-def test_a_page_is_one_transaction_that_only_reads_if_all_is_in_order(database, call):
+def test_a_page_is_one_read_only_transaction_if_all_events_are_ordered(database, call):
     chain(database, key(1), 2)
     assert len(call("GET", "/v1/events").body["events"]) == 2
     with watched(database) as statements:
         assert len(call("GET", "/v1/events").body["events"]) == 2
     end = statements.index("COMMIT")
     assert {select.split()[0] for select in statements[1:end]} == {"SELECT"}
-    assert not {one.split()[0] for one in statements} - {"BEGIN", "START", "SELECT", "COMMIT"}
+    assert not {statement.split()[0] for statement in statements} - {"BEGIN", "START", "SELECT", "COMMIT"}
 
 
-def test_a_page_puts_in_order_what_is_not(database, call):
+def test_a_page_orders_unordered_events_first(database, call):
     with opened(database.url) as other:
         chain(other, key(1), 2)
     assert len(call("GET", "/v1/events").body["events"]) == 2
@@ -82,22 +82,22 @@ def test_a_page_puts_in_order_what_is_not(database, call):
 @contextlib.contextmanager
 def watched(database):
     """Collect the statements of all engines while a block runs."""
-    found = []
+    statements = []
 
     def note(_connection, _cursor, statement, *_):
-        found.append(statement)
+        statements.append(statement)
 
     engines = {database.engine, database.reading_engine}
     for engine in engines:
         sa.event.listen(engine, "before_cursor_execute", note)
     try:
-        yield found
+        yield statements
     finally:
         for engine in engines:
             sa.event.remove(engine, "before_cursor_execute", note)
 
 
-def test_a_transaction_that_is_rolled_back_has_no_events(database):
+def test_a_transaction_that_is_rolled_back_records_no_events(database):
     def work(db):
         db.note("provider", key(1), {}, advance=Advance(None, 0, 1))
         raise errors.NoAllocations(uuid="x")
@@ -109,8 +109,8 @@ def test_a_transaction_that_is_rolled_back_has_no_events(database):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_writes_of_one_millisecond_have_the_order_of_their_commits(database):
-    """Moves have no generations."""
+def test_writes_with_the_same_timestamp_are_in_the_order_of_their_commits(database):
+    """Moves of a provider do not change its generation."""
     with opened(database.url) as other:
         calls = [placement(database), placement(other)]
         roots = [str(uuid.uuid4()) for _ in range(3)]
@@ -123,24 +123,24 @@ def test_writes_of_one_millisecond_have_the_order_of_their_commits(database):
     assert replay.untruths(database) == []
 
 
-def test_generations_tell_the_order_where_clocks_do_not(database):
-    """Each transaction is by another writer, as those of several processes are, and times go backwards."""
-    chance = [7, 3, 9, 1, 8, 2, 6, 4, 5, 0]
+def test_generations_decide_the_order_if_clocks_are_wrong(database):
+    """Each transaction is by another writer, as with several processes, and timestamps go backwards."""
+    seconds = [7, 3, 9, 1, 8, 2, 6, 4, 5, 0]
     for generation in range(10):
         with opened(database.url) as other:
             chain(other, key(1), 1, start=generation)
     with database.engine.begin() as connection:
-        for generation, second in enumerate(chance):
+        for generation, second in enumerate(seconds):
             at = datetime.datetime(2026, 11, 1, 0, 0, second)
             connection.execute(sa.update(events).where(events.c.generation == generation + 1).values(at=at))
     database.recorder.order()
-    found = rows.in_order(database)
-    assert len(found) == 10
-    rows.check(found)
+    ordered = rows.in_order(database)
+    assert len(ordered) == 10
+    rows.check(ordered)
 
 
-def test_a_consumer_that_comes_and_goes_is_created_first(database, call):
-    """By several processes, and the clocks of those that release are behind: the steps alone are a circle."""
+def test_a_consumer_is_created_before_it_is_released_each_time(database, call):
+    """Several processes write; the clocks of those that release are behind, and the steps alone form a cycle."""
     provider, consumer = key(1), key(2)
     assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
@@ -158,13 +158,13 @@ def test_a_consumer_that_comes_and_goes_is_created_first(database, call):
     of_consumer = (events.c.uuid == consumer) & (events.c.generation.is_(None))
     database.write(lambda db: db.execute(sa.update(events).where(of_consumer).values(at=early)))
     database.recorder.order()
-    found = [row for row in rows.in_order(database) if row[1] == consumer]
-    assert [row[2:] for row in found] == [(None, 1), (1, None)] * 2
+    ordered = [row for row in rows.in_order(database) if row[1] == consumer]
+    assert [row[2:] for row in ordered] == [(None, 1), (1, None)] * 2
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_who_was_overtaken_leaves_what_is_newer(database):
-    """Another process has put in order what it has found; it does not go on for ever with what comes meanwhile."""
+def test_overtaken_ordering_leaves_newer_transactions(database):
+    """Another process has ordered the transactions that this one read; it must not go on forever with later ones."""
     chain(database, key(1), 3)
 
     def overtake():
@@ -180,10 +180,10 @@ def test_who_was_overtaken_leaves_what_is_newer(database):
     assert rows.unordered(database) == 2
 
 
-def test_lives_are_told_apart_by_ids_where_clocks_do_not(database, call):
-    """Each write is by another process, of which each second one has a clock that is an hour behind.
+def test_row_ids_distinguish_lifetimes_if_clocks_are_wrong(database, call):
+    """Two processes write in turn, and the clock of one is far behind.
 
-    The consumer is claimed, grows and is released twice; of the two lives those steps are equal.
+    The consumer is claimed, changed and released twice; the steps of both lifetimes are equal.
     """
     provider, consumer = key(1), key(2)
     assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": "host"}).status == 200
@@ -196,22 +196,22 @@ def test_lives_are_told_apart_by_ids_where_clocks_do_not(database, call):
         ("PUT", {**claim, "consumer_generation": 1}),
         ("DELETE", None),
     ]
-    # The same two writers by turns, so that each other order of the lives is a circle.
-    with opened(database.url) as one, opened(database.url) as other:
-        services = placement(one), placement(other)
+    # The two writers take turns, so that every wrong order of the lifetimes is a cycle.
+    with opened(database.url) as slow, opened(database.url) as other:
+        services = placement(slow), placement(other)
         for number, (method, body) in enumerate(writes * 2):
             assert services[number % 2](method, f"/allocations/{consumer}", 39, body).status == 204
-        behind = one.writers.idle[0].id
+        behind = slow.writers.idle[0].id
         early = datetime.datetime(2026, 1, 1)
-        late_ones = sa.update(events).where(events.c.writer_id == behind).values(at=early)
-        database.write(lambda db: db.execute(late_ones))
+        set_back = sa.update(events).where(events.c.writer_id == behind).values(at=early)
+        database.write(lambda db: db.execute(set_back))
     database.recorder.order()
-    found = [row for row in rows.in_order(database) if row[1] == consumer]
-    assert [row[2:] for row in found] == [(None, 1), (1, 2), (2, None)] * 2
+    ordered = [row for row in rows.in_order(database) if row[1] == consumer]
+    assert [row[2:] for row in ordered] == [(None, 1), (1, 2), (2, None)] * 2
     assert replay.untruths(database) == []
 
 
-_HELD_UP = """
+_DELAY_INSERT = """
 CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN IF pg_try_advisory_lock(8) THEN PERFORM pg_advisory_lock(7); END IF; RETURN NEW; END $$;
 CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION held_up()
@@ -219,9 +219,9 @@ CREATE TRIGGER held_up BEFORE INSERT ON consumers FOR EACH ROW EXECUTE FUNCTION 
 
 
 @pytest.fixture
-def held_up(database):
-    """A function that has the next transaction that inserts a consumer wait for a lock, 7, once it has the row's id."""
-    yield lambda: execute(database, _HELD_UP)
+def delay_insert(database):
+    """A function that makes the next insertion of a consumer wait for advisory lock 7 after its row id is assigned."""
+    yield lambda: execute(database, _DELAY_INSERT)
     execute(database, "DROP FUNCTION IF EXISTS held_up CASCADE")
 
 
@@ -232,8 +232,8 @@ def execute(database, statements):
 
 @pytest.mark.usefixtures("patient_database")
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, call, held_up):
-    """Others claim and release the consumer meanwhile, elsewhere, and their row has the higher id."""
+def test_a_claim_delayed_between_row_id_and_insertion_comes_last(database, call, delay_insert):
+    """Another process claims and releases the consumer meanwhile, on another provider, with a higher row id."""
     consumer = key(2)
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 9}}}
     claim = {"project_id": "p", "user_id": "u", "consumer_generation": None, "consumer_type": "INSTANCE"}
@@ -243,11 +243,11 @@ def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, ca
         assert call("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
         assert call("PUT", f"/resource_providers/{provider}/inventories", 39, body).status == 200
         claims.append({**claim, "allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": project})
-        # The project has a row then, and no attempt is run again.
+        # This creates the row of the project, so that the test's claims need no retry.
         assert call("PUT", f"/allocations/{key(number + 2)}", 39, claims[-1]).status == 204
     path = f"/allocations/{consumer}"
     with opened(database.url) as other, ThreadPoolExecutor(1) as threads:
-        held_up()
+        delay_insert()
         with database.engine.begin() as holder:
             holder.exec_driver_sql("SELECT pg_advisory_xact_lock(7)")
             late = threads.submit(placement(other), "PUT", path, 39, claims[1])
@@ -257,17 +257,17 @@ def test_who_is_held_up_between_the_id_and_the_row_has_claimed_last(database, ca
         assert late.result().status == 204
     of_consumer = sa.select(events.c.row_id).where(events.c.uuid == consumer).order_by(events.c.at)
     first, _, last = database.read(lambda db: db.execute(of_consumer).scalars().all())
-    assert last < first, "the test is one"
+    assert last < first, "the delayed claim has the lower row id"
     database.recorder.order()
-    found = [row for row in rows.in_order(database) if row[1] == consumer]
-    assert [row[2:] for row in found] == [(None, 1), (1, None), (None, 1)]
+    ordered = [row for row in rows.in_order(database) if row[1] == consumer]
+    assert [row[2:] for row in ordered] == [(None, 1), (1, None), (None, 1)]
     shown = call("GET", f"/v1/events?consumer={consumer}").body["events"]
-    assert [one["project"] for one in shown] == ["p", "p", "late"]
+    assert [event["project"] for event in shown] == ["p", "p", "late"]
     assert replay.untruths(database) == []
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_two_that_prune_at_once_remove_each_event_once(database):
+def test_two_processes_that_prune_at_once_remove_each_event_once(database):
     chain(database, key(1), 10)
     database.recorder.order()
     counts = []
@@ -284,13 +284,13 @@ def test_two_that_prune_at_once_remove_each_event_once(database):
     assert min(counts) >= 0
 
 
-def prune(database, most):
-    with opened(database.url, history=HistorySettings(max_events=most)) as other:
+def prune(database, max_events):
+    with opened(database.url, history=HistorySettings(max_events=max_events)) as other:
         return other.recorder.prune()
 
 
-def test_sequencers_at_once_give_each_transaction_one_position(database):
-    """Eight writers, and four others that order all the time, each with connections of its own."""
+def test_concurrent_ordering_assigns_one_position_to_each_transaction(database):
+    """Eight threads write and four order continuously, each with its own connections."""
     ended = threading.Event()
 
     def order(_):
@@ -308,25 +308,25 @@ def test_sequencers_at_once_give_each_transaction_one_position(database):
             [*pool.map(writing, range(8))]
         finally:
             ended.set()
-        for each in orders:
-            each.result()
+        for ordering in orders:
+            ordering.result()
     database.recorder.order()
-    found = rows.in_order(database)
-    assert len(found) == 8 * 40
+    ordered = rows.in_order(database)
+    assert len(ordered) == 8 * 40
     assert rows.unordered(database) == 0
-    rows.check(found)
+    rows.check(ordered)
 
 
-def test_more_transactions_than_one_statement_inserts_are_ordered(database, monkeypatch):
+def test_more_transactions_than_one_batch_are_ordered(database, monkeypatch):
     monkeypatch.setattr("placement.extensions.v1.history.order.BATCH", 3)
     chain(database, key(1), 10)
     database.recorder.order()
-    found = rows.in_order(database)
-    assert len(found) == 10
-    rows.check(found)
+    ordered = rows.in_order(database)
+    assert len(ordered) == 10
+    rows.check(ordered)
 
 
-def test_events_of_a_writer_that_has_ended_are_ordered(database):
+def test_events_of_an_ended_writer_are_ordered(database):
     with opened(database.url) as other:
         chain(other, key(1), 3)
     old = datetime.datetime(2026, 1, 1)
@@ -341,8 +341,8 @@ def test_events_of_a_writer_that_has_ended_are_ordered(database):
 
 
 @pytest.mark.parametrize("was_ended", [False, True], ids=["ended", "cleared"])
-def test_maintenance_orders_events_before_writers_are_ended(database, was_ended):
-    """Of a writer that is cleared no event could be found; if another thread puts events in order, they may be its."""
+def test_maintenance_orders_events_before_it_ends_writers(database, was_ended):
+    """The events of a cleared writer cannot be found, so writers are kept while another thread orders events."""
     with opened(database.url) as other:
         chain(other, key(1), 3)
     (expired,) = writers(database)
@@ -358,14 +358,14 @@ def test_maintenance_orders_events_before_writers_are_ended(database, was_ended)
     assert expired in writers(database)
     database._attempts.maintain(writer)
     assert rows.unordered(database) == 0
-    found = rows.in_order(database)
-    assert len(found) == 6
-    rows.check(found)
+    ordered = rows.in_order(database)
+    assert len(ordered) == 6
+    rows.check(ordered)
     assert writers(database) == {writer.id} | (set() if was_ended else {-expired})
 
 
 def writers(database):
-    """Return the ids of the writers; those that have ended have negative ones."""
+    """Return the ids of the writers; the ids of ended writers are negative."""
     return set(database.read(lambda db: db.execute(sa.select(change_writers.c.id)).scalars().all()))
 
 
@@ -384,14 +384,14 @@ def positions(database):
 
 
 def chain_of_several(database, number):
-    """Write a chain each transaction of which is by another writer, as those of several processes are."""
+    """Write a chain of transactions, each by another writer, as with several processes."""
     for generation in range(number):
         with opened(database.url) as other:
             chain(other, key(1), 1, start=generation)
     database.recorder.order()
 
 
-def test_events_are_removed_after_their_time(database):
+def test_events_are_removed_after_their_retention(database):
     chain_of_several(database, 6)
     aged(database, 4, 31)
     assert database.recorder.prune() == 4
@@ -400,7 +400,7 @@ def test_events_are_removed_after_their_time(database):
     assert rows.unordered(database) == 0
 
 
-def test_the_newest_transaction_stays_so_that_positions_go_on(database):
+def test_the_newest_transaction_is_kept_so_that_positions_continue(database):
     chain(database, key(1), 3)
     database.recorder.order()
     aged(database, 3, 31)
@@ -422,26 +422,26 @@ def test_the_oldest_events_are_removed_if_there_are_too_many(database):
 
 @pytest.fixture
 def old_events(database, monkeypatch):
-    """Nine events, which a batch removes two of; all but the newest are too old."""
+    """Nine events that are too old; a batch removes two, and the newest event is always kept."""
     monkeypatch.setattr(pruning, "BATCH", 2)
     chain(database, key(1), 9)
     database.recorder.order()
     aged(database, 9, 31)
 
 
-def test_pruning_goes_in_batches(database, old_events):
+def test_pruning_removes_batches(database, old_events):
     assert database.recorder.prune() == 8
     assert positions(database) == [9]
 
 
 def test_old_events_are_removed_while_another_thread_orders(database, old_events):
-    """Readers that poll have it done most of the time."""
+    """Readers that poll order events almost continuously."""
     with database.recorder._ordering._lock:
         assert not database.recorder.maintain()
     assert positions(database) == [*range(3, 10)]
 
 
-def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monkeypatch):
+def test_writes_continue_the_pruning_that_maintenance_began(database, old_events, monkeypatch):
     monkeypatch.setattr(history, "_PAUSE_FACTOR", 0)
     database.recorder.maintain()
     left = [positions(database)]
@@ -449,7 +449,7 @@ def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monk
         chain(database, key(1), 1, start=generation)
         left.append(positions(database))
     assert left == [[*range(first, 10)] for first in (3, 5, 7, 9, 9, 9)]
-    # What gets too old after the last batch is left to the next maintenance.
+    # Events that become too old after the last batch are left to the next maintenance.
     database.recorder.order()
     aged(database, 14, 31)
     chain(database, key(1), 1, start=14)
@@ -457,7 +457,7 @@ def test_writes_go_on_with_what_maintenance_has_begun(database, old_events, monk
 
 
 def test_writes_between_two_batches_remove_nothing(database, old_events, monkeypatch):
-    """A batch takes more than a microsecond, and a pause so many times as long."""
+    """A batch takes more than a microsecond, so the pause is longer than the test."""
     monkeypatch.setattr(history, "_PAUSE_FACTOR", 10**9)
     database.recorder.maintain()
     chain(database, key(1), 3, start=9)
@@ -465,8 +465,8 @@ def test_writes_between_two_batches_remove_nothing(database, old_events, monkeyp
 
 
 @pytest.mark.every_database
-def test_what_another_process_removes_is_left_to_it(database, old_events):
-    """Nothing waits for it, where the server can leave locked rows out; the next maintenance goes on."""
+def test_events_that_another_process_is_removing_are_skipped(database, old_events):
+    """If the server supports SKIP LOCKED, nothing waits for that process; the next maintenance continues."""
     if database.url.get_backend_name() == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     with database.engine.connect() as other:
@@ -479,7 +479,7 @@ def test_what_another_process_removes_is_left_to_it(database, old_events):
     assert [row[0] for row in rows.in_order(database)] == [*range(3, 11)]
 
 
-def test_a_write_succeeds_if_nothing_can_be_removed_after_it(database, caplog):
+def test_a_write_succeeds_if_pruning_after_it_fails(database, caplog):
     with opened(database.url, history=HistorySettings(enabled=False)) as silent:
         silent.recorder.maintain()
         silent.write(lambda db: db.execute(sa.text("DROP TABLE event_order")))
@@ -501,20 +501,20 @@ def test_a_sweep_removes_old_events(database):
 
 @contextlib.contextmanager
 def configured(database, **history):
-    """Provide the database as a service has it with these options of [history]."""
+    """Provide the database as a service with these options of [history] connects to it."""
     url = database.url.render_as_string(hide_password=False)
     named = {f"history__{name}": value for name, value in history.items()}
     conf = web.configuration(placement_database__connection=url, **named)
-    found = connect(conf)
-    extension.attach(found, conf)
+    connected = connect(conf)
+    extension.attach(connected, conf)
     try:
-        yield found
+        yield connected
     finally:
-        found.dispose()
+        connected.dispose()
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_whether_events_are_recorded_is_configured(database, enabled):
+def test_recording_is_configured(database, enabled):
     with configured(database, enabled=enabled) as service:
         chain(service, key(1), 3)
         service.recorder.order()
@@ -522,7 +522,7 @@ def test_whether_events_are_recorded_is_configured(database, enabled):
         assert rows.unordered(service) == 0
 
 
-def test_how_long_events_are_kept_is_configured(database):
+def test_the_retention_of_events_is_configured(database):
     with configured(database, retention_days=2) as service:
         chain(service, key(1), 6)
         service.recorder.order()
@@ -532,8 +532,8 @@ def test_how_long_events_are_kept_is_configured(database):
         assert [row[0] for row in rows.in_order(service)] == [5, 6]
 
 
-def test_how_many_events_are_kept_is_configured(database):
-    """The least number that may be configured is large, and so are these transactions."""
+def test_the_maximum_number_of_events_is_configured(database):
+    """The smallest number that can be configured is large, so these transactions are large."""
     with configured(database, max_events=1000) as service:
         for generation in range(3):
             write(service, *((key(number), generation, generation + 1) for number in range(400)))

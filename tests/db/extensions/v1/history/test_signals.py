@@ -1,4 +1,4 @@
-"""The events of the history: what is recorded, ordered and removed, and who waits."""
+"""Signals of the history: events recorded, ordered and removed, and waiting requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def host(service, total=4):
     return provider
 
 
-def test_events_are_published_by_kind_once_they_are_committed(database, received):
+def test_events_are_published_by_kind_after_their_commit(database, received):
     service = placement(database)
     provider = host(service)
     received.clear()
@@ -48,11 +48,11 @@ def test_events_are_published_by_kind_once_they_are_committed(database, received
     assert received.of("events_recorded") == []
 
 
-def test_an_attempt_that_is_run_again_publishes_its_events_once(database, received):
+def test_a_retried_write_publishes_its_events_once(database, received):
     attempts = []
 
     def work(db):
-        noting_a_trait(db)
+        note_a_trait(db)
         attempts.append(None)
         if len(attempts) == 1:
             raise Collision
@@ -61,7 +61,7 @@ def test_an_attempt_that_is_run_again_publishes_its_events_once(database, receiv
     assert received.of("events_recorded") == [({"trait": 1},)]
 
 
-def test_events_that_are_rolled_back_at_their_commit_are_not_published(database, received, monkeypatch):
+def test_events_whose_commit_fails_are_not_published(database, received, monkeypatch):
     commits, commit = [], dialects.commit
 
     def fail_once(connection):
@@ -72,17 +72,17 @@ def test_events_that_are_rolled_back_at_their_commit_are_not_published(database,
 
     monkeypatch.setattr(dialects, "commit", fail_once)
     with pytest.raises(Collision):
-        database._attempts.commit(noting_a_trait, 1)
-    database.write(noting_a_trait)
+        database._attempts.commit(note_a_trait, 1)
+    database.write(note_a_trait)
     assert commits == [[], []]
     assert received.of("events_recorded") == [({"trait": 1},)]
 
 
-def noting_a_trait(db):
+def note_a_trait(db):
     db.note("trait", "CUSTOM_A", {("name",): (None, "CUSTOM_A")})
 
 
-def test_the_order_publishes_what_waits_for_it(database, received):
+def test_ordering_publishes_the_number_of_unordered_transactions(database, received):
     chain(database, key(1), 3)
     database.recorder.order()
     assert received.of("transactions_unordered") == [(3,), (0,)]
@@ -93,7 +93,7 @@ def test_the_order_publishes_what_waits_for_it(database, received):
     assert received.of("transactions_ordered") == []
 
 
-def test_transactions_wait_for_an_order_that_cannot_be_written(database, received, monkeypatch):
+def test_transactions_whose_order_cannot_be_written_count_as_unordered(database, received, monkeypatch):
     chain(database, key(1), 3)
 
     def refuse(*_, **_options):
@@ -106,7 +106,7 @@ def test_transactions_wait_for_an_order_that_cannot_be_written(database, receive
     assert received.of("transactions_ordered") == []
 
 
-def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, monkeypatch):
+def test_ordering_is_logged_only_with_more_than_one_batch(database, caplog, monkeypatch):
     caplog.set_level("INFO", "placement.extensions.v1.history.order")
     chain(database, key(1), 3)
     database.recorder.order()
@@ -114,11 +114,11 @@ def test_an_order_after_a_gap_is_logged_and_others_are_not(database, caplog, mon
     monkeypatch.setattr(order, "BATCH", 2)
     chain(database, key(2), 3)
     database.recorder.order()
-    [said] = caplog.messages
-    assert said.startswith("Assigned positions to the events of 3 transactions since 20")
+    [message] = caplog.messages
+    assert message.startswith("Assigned positions to the events of 3 transactions since 20")
 
 
-def test_maintenance_publishes_how_long_the_history_is(database, received):
+def test_maintenance_publishes_the_length_and_age_of_the_history(database, received):
     assert database.recorder.maintain()
     assert received.of("history_measured") == [(0, 0.0)]
     chain(database, key(1), 5)
@@ -129,7 +129,7 @@ def test_maintenance_publishes_how_long_the_history_is(database, received):
     assert {cause: number for cause, number in received.of("events_pruned") if number} == {}
 
 
-def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, received):
+def test_pruning_publishes_the_number_of_removed_events_by_cause(database, received):
     chain(database, key(1), 10)
     database.recorder.order()
     aged(database, 4, 3)
@@ -141,7 +141,7 @@ def test_pruning_publishes_how_much_was_too_old_and_how_much_too_much(database, 
     assert (events, round(oldest / 86400)) == (7, 3)
 
 
-def test_a_history_of_which_only_the_newest_is_left_is_measured(database, received, monkeypatch):
+def test_a_history_with_only_its_newest_event_is_measured(database, received, monkeypatch):
     monkeypatch.setattr(pruning, "BATCH", 2)
     chain(database, key(1), 5)
     database.recorder.order()
@@ -150,7 +150,7 @@ def test_a_history_of_which_only_the_newest_is_left_is_measured(database, receiv
     assert [(left, round(age / 86400)) for left, age in received.of("history_measured")] == [(3, 40), (1, 40), (1, 40)]
 
 
-def test_waiting_requests_are_published_and_those_that_may_not(received):
+def test_waiting_and_refused_requests_are_published(received):
     watch = EventWatch(lambda: (0, ""))
     assert watch.enter()
     assert not watch.enter()
@@ -159,7 +159,7 @@ def test_waiting_requests_are_published_and_those_that_may_not(received):
     assert received.of("wait_refused") == [()]
 
 
-def test_the_time_that_a_request_waits_is_published(received):
+def test_the_waiting_time_of_a_request_is_published(received):
     watch = EventWatch(lambda: (7, ""))
     assert watch.wait(6, time.monotonic() + PATIENCE)
     assert not watch.wait(7, time.monotonic())

@@ -1,4 +1,4 @@
-"""Samples of the usage: one for each class and interval, with what the index says."""
+"""Usage samples: one for each class and interval, equal to the sums of the index."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from tests.db.extensions.event_rows import key
 from tests.db.in_process import placement
 from tests.made import opened
 
-#: Ratios that single precision does not hold exactly; with the totals below some products are whole, others just not.
+#: Ratios, most of them inexact in single precision; with the totals below, some products are whole and others nearly.
 RATIOS = (0.1, 0.3, 0.7, 0.9, 1.0, 1.1, 1.5, 2.3, 16.0)
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 def fill(database, seed=1):
-    """Make providers with inventories of all kinds, and give some of them away."""
+    """Create providers with various inventories, and allocate some of them."""
     chance = random.Random(seed)
 
     def work(db):
         for number in range(1, 31):
-            made = LockedProvider.create(db, uuid=key(number), name=f"host{number}")
-            made.replace_inventories([
+            provider = LockedProvider.create(db, uuid=key(number), name=f"host{number}")
+            provider.replace_inventories([
                 Inventory(name, total, chance.randrange(total + 1), 1, total, 1, chance.choice(RATIOS))
                 for name in CLASSES
                 for total in (chance.choice((1, 10, 20, 30, 997, 2_000_000_000)),)
@@ -51,12 +51,12 @@ def fill(database, seed=1):
 
 
 def provider_ids(database):
-    """Return the ids of the providers: a server goes on counting from one test to the next."""
+    """Return the ids of the providers; a server does not restart them between tests."""
     return database.read(lambda db: db.execute(sa.select(resource_providers.c.id)).scalars().all())
 
 
-def found(database):
-    """Return capacity and usage of the samples, by time and class."""
+def recorded(database):
+    """Return the capacity and usage of the samples, by timestamp and class."""
     rows = database.read(lambda db: db.execute(sa.select(usage_samples)).all())
     return {(row.at, row.resource_class): (row.capacity, row.used) for row in rows}
 
@@ -65,7 +65,7 @@ def number_of(database, table):
     return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(table)).scalar_one())
 
 
-#: What other programs may write, by kind of database: ratios that are no numbers, and more reserved than there is.
+#: Ratios, totals and reserved amounts that other implementations may write, by database: infinite, or over-reserved.
 ODD = {
     "mysql": [(3e38, 10, 10), (0.3, 1, 6)],
     "postgresql": [(float("nan"), 10, 0), (float("inf"), 10, 10), (float("-inf"), 10, 10), (0.3, 1, 6)],
@@ -73,7 +73,7 @@ ODD = {
 }
 
 
-def test_a_sample_is_what_the_index_says(database):
+def test_a_sample_is_equal_to_the_sums_of_the_index(database):
     fill(database)
     for provider, (ratio, total, reserved) in zip(
         provider_ids(database), ODD[database.url.get_backend_name()], strict=False
@@ -82,7 +82,7 @@ def test_a_sample_is_what_the_index_says(database):
         values = {"allocation_ratio": ratio, "total": total, "reserved": reserved}
         database.write(lambda db, odd=odd, values=values: db.execute(odd.values(values)))
     database.recorder.maintain()
-    taken = found(database)
+    taken = recorded(database)
     snapshot = LiveIndex(database).current()
     assert {name: amounts for (_, name), amounts in taken.items()} == {
         name: (int(column.totals().capacity), int(column.totals().used))
@@ -94,29 +94,29 @@ def test_a_sample_is_what_the_index_says(database):
     assert (at.minute % 10, at.second, at.microsecond) == (0, 0, 0)
 
 
-def test_sums_are_never_below_nothing_and_never_too_great(database):
+def test_sums_are_clipped_to_zero_and_the_largest_stored_capacity(database):
     fill(database)
     ratio = 3e38 if database.url.get_backend_name() in ("mysql", "mariadb") else float("inf")
-    spoilt = (
+    inconsistent = (
         (inventories.c.resource_class_id == 0, {"reserved": 2_000_000_000, "total": 1}),
         (inventories.c.resource_class_id == 1, {"allocation_ratio": ratio, "reserved": 0}),
     )
-    for condition, values in spoilt:
+    for condition, values in inconsistent:
         database.write(
             lambda db, condition=condition, values=values: db.execute(
                 sa.update(inventories).where(condition).values(values)
             )
         )
     database.recorder.maintain()
-    capacities = {name: capacity for (_, name), (capacity, _) in found(database).items()}
+    capacities = {name: capacity for (_, name), (capacity, _) in recorded(database).items()}
     assert capacities["VCPU"] == 0
     assert capacities["MEMORY_MB"] == 2**62
     present = placement(database)("GET", "/v1/usage").body["classes"]
-    assert {name: [one["capacity"] for one in each][-1] for name, each in present.items()} == capacities
+    assert {name: samples[-1]["capacity"] for name, samples in present.items()} == capacities
 
 
-def test_the_present_is_that_of_classes_of_which_a_provider_has_an_inventory(database):
-    """Not of those that none has any more, and not of rows that another program has left without a class."""
+def test_the_present_usage_contains_classes_with_an_inventory(database):
+    """It leaves out classes whose inventories were deleted, and inconsistent rows without a class."""
     service, host = placement(database), key(1)
     assert service("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
     for generation, names in enumerate([CLASSES, CLASSES[:2]]):
@@ -124,37 +124,37 @@ def test_the_present_is_that_of_classes_of_which_a_provider_has_an_inventory(dat
         assert service("PUT", f"/resource_providers/{host}/inventories", 39, body).status == 200
         assert service("GET", "/v1/usage").body["classes"].keys() == {*names}
     assert service("GET", "/v1/usage?class=VCPU").body["classes"].keys() == {"VCPU"}
-    spoilt = sa.update(inventories).where(inventories.c.resource_class_id == 1).values(resource_class_id=99_999)
-    database.write(lambda db: db.execute(spoilt))
+    without_class = sa.update(inventories).where(inventories.c.resource_class_id == 1).values(resource_class_id=99_999)
+    database.write(lambda db: db.execute(without_class))
     assert placement(database)("GET", "/v1/usage").body["classes"].keys() == {"VCPU"}
 
 
-def test_an_interval_has_one_sample_and_it_is_neither_an_event_nor_in_the_feed(database):
+def test_an_interval_has_one_sample_which_is_neither_an_event_nor_in_the_feed(database):
     fill(database)
     database.recorder.order()
     before = [number_of(database, table) for table in (events, event_order, provider_changes)]
     database.recorder.maintain()
-    first = found(database)
+    first = recorded(database)
     assert first
     database.write(lambda db: db.execute(sa.update(allocations).values(used=9)))
     database.recorder.maintain()
-    later = found(database)
+    later = recorded(database)
     assert {name: later[name] for name in first} == first
     assert [number_of(database, table) for table in (events, event_order, provider_changes)] == before
 
 
-def test_the_next_interval_has_a_sample_of_its_own(database):
+def test_the_next_interval_has_its_own_sample(database):
     fill(database)
     database.recorder.maintain()
     ten_minutes = datetime.timedelta(minutes=10)
-    for (at, _), _ in found(database).items():
+    for at, _ in recorded(database):
         database.write(
             lambda db, at=at: db.execute(
                 sa.update(usage_samples).where(usage_samples.c.at == at).values(at=at - ten_minutes)
             )
         )
     database.recorder.maintain()
-    assert len(found(database)) == 2 * len(CLASSES)
+    assert len(recorded(database)) == 2 * len(CLASSES)
 
 
 @pytest.mark.every_database
@@ -164,8 +164,8 @@ def test_several_processes_take_one_sample(database):
         for _ in range(5):
             database.write(lambda db: db.execute(sa.delete(usage_samples)))
             [*threads.map(take_elsewhere, [database.url] * 4)]
-            assert len(found(database)) % len(CLASSES) == 0
-            assert found(database)
+            assert len(recorded(database)) % len(CLASSES) == 0
+            assert recorded(database)
 
 
 def take_elsewhere(url):
@@ -173,25 +173,25 @@ def take_elsewhere(url):
         sampling.take(other)
 
 
-def test_nothing_is_sampled_where_the_history_is_off(database):
+def test_a_process_that_records_no_history_takes_no_samples(database):
     fill(database)
     with opened(database.url, history=HistorySettings(enabled=False)) as other:
         other.recorder.maintain()
-    assert found(database) == {}
+    assert recorded(database) == {}
 
 
 def test_samples_are_removed_with_the_events(database):
     fill(database)
     database.recorder.maintain()
-    now = next(iter(found(database)))[0]
+    now = next(iter(recorded(database)))[0]
     for days in (1, 29, 31, 400):
         row = {"at": now - datetime.timedelta(days=days), "resource_class": "VCPU", "capacity": 1, "used": 1}
         database.write(lambda db, row=row: db.execute(sa.insert(usage_samples).values(row)))
     database.recorder.prune()
-    assert {(now - at).days for at, _ in found(database)} - {0} == {1, 29}
+    assert {(now - at).days for at, _ in recorded(database)} - {0} == {1, 29}
 
 
-def test_a_sample_that_cannot_be_taken_stops_nothing(database, caplog):
+def test_a_sample_that_cannot_be_taken_is_logged(database, caplog):
     fill(database)
     database.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
     with caplog.at_level(logging.WARNING):
@@ -199,8 +199,8 @@ def test_a_sample_that_cannot_be_taken_stops_nothing(database, caplog):
     assert "Cannot take a usage sample" in caplog.text
 
 
-def test_maintenance_does_not_maintain_what_it_writes_itself(database, monkeypatch):
-    """A writer may be due for maintenance at each write."""
+def test_the_writes_of_maintenance_start_no_further_maintenance(database, monkeypatch):
+    """A feed writer may be due for maintenance at each write."""
     orders = []
     order = database.recorder._ordering.try_run
 
@@ -217,6 +217,6 @@ def test_maintenance_does_not_maintain_what_it_writes_itself(database, monkeypat
     assert len(orders) == 2
 
 
-@pytest.mark.parametrize("moment", ["2026-11-23T18:30:00", "2026-11-23T18:39:59.999999"])
-def test_an_interval_begins_at_ten_minutes(moment):
-    assert sampling.beginning(datetime.datetime.fromisoformat(moment)).isoformat() == "2026-11-23T18:30:00"
+@pytest.mark.parametrize("timestamp", ["2026-11-23T18:30:00", "2026-11-23T18:39:59.999999"])
+def test_intervals_begin_at_multiples_of_ten_minutes(timestamp):
+    assert sampling.beginning(datetime.datetime.fromisoformat(timestamp)).isoformat() == "2026-11-23T18:30:00"

@@ -1,4 +1,4 @@
-"""Samples of the usage as they are read: a period, few of many, one class."""
+"""Reading of usage samples: a period, a limit, one class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEP = datetime.timedelta(minutes=10)
 
 @pytest.fixture
 def month(database):
-    """Samples of two classes, of which one has few; the amount used is the number of the interval."""
+    """Samples of two classes, few of them of PGPU; the usage is the number of the interval."""
     rows = [
         {"at": START + number * STEP, "resource_class": name, "capacity": 5000, "used": number}
         for number in range(1000)
@@ -27,25 +27,25 @@ def month(database):
     return database
 
 
-def used(database, since, until, most, resource_class=None):
-    found = database.read(
-        lambda db: UsageSample.between(db, START + since * STEP, START + until * STEP, most, resource_class)
+def used(database, since, until, limit, resource_class=None):
+    by_class = database.read(
+        lambda db: UsageSample.between(db, START + since * STEP, START + until * STEP, limit, resource_class)
     )
-    return {name: [sample.used for sample in samples] for name, samples in found.items()}
+    return {name: [sample.used for sample in samples] for name, samples in by_class.items()}
 
 
-def test_a_period_has_its_beginning_and_not_its_end(month):
+def test_a_period_includes_its_beginning_but_not_its_end(month):
     assert used(month, 2, 5, 100) == {"PGPU": [2], "VCPU": [2, 3, 4]}
     assert used(month, 2, 5, 100, "VCPU") == {"VCPU": [2, 3, 4]}
     assert used(month, 5000, 6000, 100) == {}
 
 
-def test_of_many_samples_the_last_of_each_span_is_shown(month):
+def test_the_last_sample_of_each_span_is_read_if_there_are_too_many(month):
     assert used(month, 0, 1000, 4, "VCPU") == {"VCPU": [249, 499, 749, 999]}
     assert used(month, 0, 1000, 1000, "VCPU") == {"VCPU": [*range(1000)]}
     assert used(month, 0, 4000, 4, "VCPU") == {"VCPU": [999]}
 
 
 def test_spans_without_a_sample_are_left_out():
-    moments = [START + number * STEP for number in (0, 1, 7)]
-    assert spread(moments, START, 3 * STEP) == [moments[1], moments[2]]
+    timestamps = [START + number * STEP for number in (0, 1, 7)]
+    assert spread(timestamps, START, 3 * STEP) == [timestamps[1], timestamps[2]]

@@ -1,4 +1,4 @@
-"""Shares of the usage, by project and by aggregate: what is stored with a sample, and what GET /v1/usage shows."""
+"""Usage shares by project and by aggregate: recorded with each sample, and shown by GET /v1/usage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RACK, ZONE, EMPTY = (f"aa000000-0000-4000-8000-00000000000{number}" for number i
 
 
 def provider(service, number, parent=None, aggregates=(), **totals):
-    """Make a provider with inventories; return its uuid."""
-    uuid, made = key(number), {"name": f"host{number}", "uuid": key(number)}
-    send(service, "POST", "/resource_providers", made | ({"parent_provider_uuid": parent} if parent else {}))
+    """Create a provider with inventories, and return its uuid."""
+    uuid, body = key(number), {"name": f"host{number}", "uuid": key(number)}
+    send(service, "POST", "/resource_providers", body | ({"parent_provider_uuid": parent} if parent else {}))
     send(service, "PUT", f"/resource_providers/{uuid}/inventories", {
         "resource_provider_generation": 0, "inventories": {name: {"total": total} for name, total in totals.items()},
     })  # fmt: skip
@@ -34,7 +34,7 @@ def provider(service, number, parent=None, aggregates=(), **totals):
 
 
 def claim(service, number, project, **held):
-    """Have a consumer of a project hold amounts of classes on providers, by the numbers of these."""
+    """Claim amounts of classes for a consumer of a project, by ``_`` and the numbers of the providers."""
     body = {
         "allocations": {key(int(name[1:])): {"resources": amounts} for name, amounts in held.items()},
         "project_id": project,
@@ -51,21 +51,23 @@ def send(service, method, path, body):
 
 
 def shares(service, by, query=""):
-    """Return the last share of each name, by class, in the order of the reply: used, and capacity if there is one."""
-    found = service("GET", f"/v1/usage?by={by}{query}").body["shares"]
+    """Return the last shares (name, usage, capacity or None) by class, in the order of the reply."""
+    by_class = service("GET", f"/v1/usage?by={by}{query}").body["shares"]
     return {
-        name: [(each["name"], *(each["samples"][-1].get(amount) for amount in ("used", "capacity"))) for each in of]
-        for name, of in found.items()
+        name: [
+            (share["name"], *(share["samples"][-1].get(amount) for amount in ("used", "capacity"))) for share in shares
+        ]
+        for name, shares in by_class.items()
     }
 
 
 @pytest.fixture
 def service(database):
-    """A service with a host of two NUMA nodes in two aggregates, and one without that is in one of them."""
+    """A service with a host with two NUMA nodes in two aggregates, and a host in one of them and in another."""
     service = placement(database)
     root = provider(service, 1, aggregates=(RACK, ZONE), DISK_GB=100)
     provider(service, 2, root, VCPU=8)
-    # In an aggregate of its own and of its root: it counts once.
+    # This provider and its root are both in ZONE, in which it counts once.
     provider(service, 3, root, aggregates=(ZONE,), VCPU=8)
     provider(service, 4, aggregates=(ZONE, EMPTY), VCPU=4)
     provider(service, 5, VCPU=1)
@@ -77,7 +79,7 @@ def service(database):
 
 
 @pytest.mark.every_database
-def test_a_share_is_what_consumers_of_a_project_hold(database, service):
+def test_a_project_share_is_the_usage_of_its_consumers(database, service):
     sampling.take(database)
     assert shares(service, "project") == {
         "DISK_GB": [("red", 7, None)],
@@ -87,7 +89,7 @@ def test_a_share_is_what_consumers_of_a_project_hold(database, service):
 
 
 @pytest.mark.every_database
-def test_a_share_is_what_the_trees_of_an_aggregate_have_and_what_is_used_of_it(database, service):
+def test_an_aggregate_share_is_the_usage_and_capacity_of_its_providers(database, service):
     sampling.take(database)
     assert shares(service, "aggregate") == {
         "DISK_GB": [(RACK, 7, 100), (ZONE, 7, 100)],
@@ -100,25 +102,25 @@ def test_without_by_there_are_no_shares(database, service):
     assert service("GET", "/v1/usage").body.keys() == {"classes"}
 
 
-def test_only_the_largest_are_kept(database, service, monkeypatch):
+def test_only_the_largest_shares_are_recorded(database, service, monkeypatch):
     monkeypatch.setattr(usage_shares, "MAX_SHARES", 1)
     sampling.take(database)
     assert shares(service, "project")["VCPU"] == [("blue", 9, None)]
     assert shares(service, "aggregate")["VCPU"] == [(ZONE, 13, 20)]
 
 
-def test_the_largest_at_the_end_comes_first_and_each_is_in_the_order_of_time(database, service):
+def test_shares_are_sorted_by_their_last_usage_and_samples_by_time(database, service):
     first, second = datetime.datetime(2026, 11, 23, 8), datetime.datetime(2026, 11, 23, 8, 10)
     samples = [{"at": at, "resource_class": "VCPU", "capacity": 10, "used": 10} for at in (first, second)]
     database.write(lambda db: db.execute(sa.insert(usage_samples), samples))
-    store(database, first, red=9, gone=3, blue=1)
+    store(database, first, red=9, former=3, blue=1)
     store(database, second, blue=5, red=4)
-    assert used(service, "") == [("blue", [1, 5]), ("red", [9, 4]), ("gone", [3])]
+    assert used(service, "") == [("blue", [1, 5]), ("red", [9, 4]), ("former", [3])]
     assert used(service, "&limit=1") == [("blue", [5]), ("red", [4])]
 
 
 def store(database, at, **projects):
-    """Store shares of VCPU at a moment, in the order of the arguments."""
+    """Store shares of VCPU with a timestamp, in the order of the arguments."""
     rows = [
         {"at": at, "dimension": "project", "resource_class": "VCPU", "place": place, "name": name, "used": used}
         for place, (name, used) in enumerate(projects.items())
@@ -127,31 +129,31 @@ def store(database, at, **projects):
 
 
 def used(service, query):
-    """Return the name of each share of a day, and what is used at each moment."""
-    found = service("GET", f"/v1/usage?by=project&from=2026-11-23&to=2026-11-24{query}").body["shares"]["VCPU"]
-    return [(each["name"], [sample["used"] for sample in each["samples"]]) for each in found]
+    """Return the name of each share of a day, and its usage over time."""
+    shares_shown = service("GET", f"/v1/usage?by=project&from=2026-11-23&to=2026-11-24{query}").body["shares"]["VCPU"]
+    return [(share["name"], [sample["used"] for sample in share["samples"]]) for share in shares_shown]
 
 
 def test_shares_are_removed_with_the_samples(database, service):
     sampling.take(database)
 
-    def times():
+    def timestamps():
         return set(database.read(lambda db: db.execute(sa.select(table.c.at))).scalars())
 
-    [now] = times()
+    [now] = timestamps()
     for days in (29, 31):
         store(database, now - datetime.timedelta(days=days), red=1)
     database.recorder.prune()
-    assert {(now - at).days for at in times()} == {0, 29}
+    assert {(now - at).days for at in timestamps()} == {0, 29}
 
 
 @pytest.mark.every_database
-def test_names_that_a_collation_takes_for_one_are_two_shares(database):
-    """Projects are compared by the collation of their table; a share has no key of texts that could collide."""
+def test_names_that_a_collation_equates_are_different_shares(database):
+    """The key of a share contains its rank instead of its name, so such names do not collide."""
     store(database, datetime.datetime(2026, 11, 23), **{"Red": 3, "red": 2, "red ": 1})
     assert database.read(lambda db: len(db.execute(sa.select(table)).all())) == 3
 
 
-def test_a_dimension_that_there_is_not_is_refused(database):
+def test_an_unknown_dimension_is_refused(database):
     reply = placement(database)("GET", "/v1/usage?by=user")
     assert (reply.status, reply.body["errors"][0]["field"]) == (400, "by")

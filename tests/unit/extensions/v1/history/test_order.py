@@ -1,4 +1,4 @@
-"""The order of committed transactions: numbers of writers rise, and objects go from one generation to the next."""
+"""The order of committed transactions: it respects the numbers of each writer and the generations of each object."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def at(second):
 
 
 def history(number, objects, writers, seed):
-    """Return what writers have done, in the order of its commits, as pairs of writer and steps.
+    """Return random transactions in the order of their commits, as pairs of a writer and steps.
 
-    Some objects are there already, and each that is created has another row.
+    Some objects exist from the beginning.  Each creation of an object uses a new row id.
     """
     chance = random.Random(seed)
     rows = itertools.count(1)
     states = {key: chance.choice([None, 0, 5]) for key in range(objects)}
     ids = {key: next(rows) for key in range(objects)}
-    done = []
+    commits = []
     for _ in range(number):
         steps = []
         for key in chance.sample(range(objects), chance.randint(1, min(3, objects))):
@@ -38,39 +38,40 @@ def history(number, objects, writers, seed):
             after = chance.choice([0, 1]) if before is None else chance.choice([before + 1, before + 1, before, None])
             states[key] = after
             steps.append(GenerationStep(key, ids[key], before, after))
-        done.append((chance.randrange(writers), tuple(steps)))
-    return done
+        commits.append((chance.randrange(writers), tuple(steps)))
+    return commits
 
 
-def numbered(done, times):
-    """Give each transaction its number, and a time."""
+def numbered(commits, times):
+    """Return the commits as transactions with the numbers of their writers and with these times, in seconds."""
     numbers = {}
-    found = []
-    for (writer, steps), second in zip(done, times, strict=True):
+    transactions = []
+    for (writer, steps), second in zip(commits, times, strict=True):
         numbers[writer] = numbers.get(writer, 0) + 1
-        found.append(UnorderedTransaction(writer, numbers[writer], at(second), steps))
-    return found
+        transactions.append(UnorderedTransaction(writer, numbers[writer], at(second), steps))
+    return transactions
 
 
 def is_possible(order):
-    """Return whether transactions can have been committed in this order, by doing what they say."""
+    """Return whether the transactions can have been committed in this order: apply their steps one by one."""
     newest, states = {}, {}
-    for one in order:
-        if one.seq != newest.get(one.writer, 0) + 1:
+    for transaction in order:
+        if transaction.seq != newest.get(transaction.writer, 0) + 1:
             return False
-        newest[one.writer] = one.seq
-        for step in one.steps:
+        newest[transaction.writer] = transaction.seq
+        for step in transaction.steps:
             row, generation = states.get(step.object, (0, step.before))
-            # Each creation of an object inserts a row with a larger id; 0 stands for an object not seen yet.
+            # Each creation of an object inserts a row with a larger id; 0 is an object without an earlier step.
             is_new = step.before is None or row == 0
-            has_its_row = step.row > row if is_new else step.row == row
-            if generation != step.before or not has_its_row:
+            is_its_row = step.row > row if is_new else step.row == row
+            if generation != step.before or not is_its_row:
                 return False
             states[step.object] = (step.row, step.after)
     return True
 
 
 def check_writers(order, transactions):
+    """Check that an order contains all transactions and respects the numbers of each writer."""
     newest = {}
     for transaction in order:
         assert transaction.seq == newest.get(transaction.writer, 0) + 1
@@ -78,60 +79,62 @@ def check_writers(order, transactions):
     assert len(order) == len(transactions)
 
 
-def without_rows(done):
-    """Return what earlier releases have recorded of it."""
-    return [(writer, tuple(step._replace(row=None) for step in steps)) for writer, steps in done]
+def without_rows(commits):
+    """Return the commits as earlier releases recorded them: without row ids."""
+    return [(writer, tuple(step._replace(row=None) for step in steps)) for writer, steps in commits]
 
 
 def breaks(order):
-    """Return the objects whose generations do not follow each other, each with where."""
-    states, found = {}, []
+    """Return the steps that do not continue the generations of their object, as (object, expected, actual)."""
+    states, mismatches = {}, []
     for transaction in order:
         for step in transaction.steps:
             if states.get(step.object, step.before) != step.before:
-                found.append((step.object, states[step.object], step.before))
+                mismatches.append((step.object, states[step.object], step.before))
             states[step.object] = step.after
-    return found
+    return mismatches
 
 
 HISTORIES = st.builds(history, st.integers(1, 40), st.integers(1, 6), st.integers(1, 6), st.integers(0, 10**6))
-FEW = st.builds(history, st.integers(1, 6), st.integers(1, 3), st.integers(1, 3), st.integers(0, 10**6))
+SHORT_HISTORIES = st.builds(history, st.integers(1, 6), st.integers(1, 3), st.integers(1, 3), st.integers(0, 10**6))
 
 
-@given(FEW, st.randoms(use_true_random=False))
-def test_of_all_orders_that_are_possible_it_is_the_one_nearest_to_the_times(done, chance):
-    """All orders of few transactions are tried; the nearest one has the earliest as the first, and so on."""
-    transactions = numbered(done, [chance.randint(0, 5) for _ in done])
-    by_time = sorted(transactions, key=lambda one: (one.at, one.writer, one.seq))
+@given(SHORT_HISTORIES, st.randoms(use_true_random=False))
+def test_the_order_is_the_possible_one_nearest_to_the_times(commits, chance):
+    """Try all orders: permutations of the order by time come in lexicographic order, so the nearest comes first."""
+    transactions = numbered(commits, [chance.randint(0, 5) for _ in commits])
+    by_time = sorted(transactions, key=lambda transaction: (transaction.at, transaction.writer, transaction.seq))
     possible = (list(order) for order in itertools.permutations(by_time) if is_possible(order))
     assert topological_order(chance.sample(transactions, len(transactions))) == next(possible)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_generations_follow_each_other_whatever_the_clocks_say(done, chance):
-    transactions = numbered(done, [chance.randint(0, 50) for _ in done])
+def test_the_order_is_possible_with_any_clocks(commits, chance):
+    transactions = numbered(commits, [chance.randint(0, 50) for _ in commits])
     order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
     assert is_possible(order)
 
 
 @given(HISTORIES)
-def test_clocks_that_are_right_give_the_order_of_the_commits(done):
-    transactions = numbered(done, range(len(done)))
+def test_with_correct_clocks_the_order_is_the_order_of_the_commits(commits):
+    transactions = numbered(commits, range(len(commits)))
     assert topological_order(reversed(transactions)) == transactions
 
 
 @given(HISTORIES)
-def test_without_ids_clocks_that_are_right_do_so_too(done):
-    """Earlier releases have recorded none."""
-    transactions = numbered(without_rows(done), range(len(done)))
+def test_with_correct_clocks_row_ids_are_not_needed(commits):
+    """Earlier releases recorded no row ids."""
+    transactions = numbered(without_rows(commits), range(len(commits)))
     assert topological_order(reversed(transactions)) == transactions
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_without_ids_objects_that_are_not_deleted_need_no_clock(done, chance):
-    gone = {step.object for _, steps in done for step in steps if step.after is None}
-    kept = [(writer, tuple(step for step in steps if step.object not in gone)) for writer, steps in without_rows(done)]
+def test_without_row_ids_objects_that_are_never_deleted_need_no_clock(commits, chance):
+    deleted = {step.object for _, steps in commits for step in steps if step.after is None}
+    kept = [
+        (writer, tuple(step for step in steps if step.object not in deleted)) for writer, steps in without_rows(commits)
+    ]
     transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
     order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
@@ -139,41 +142,43 @@ def test_without_ids_objects_that_are_not_deleted_need_no_clock(done, chance):
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_some_have_ids_while_processes_of_two_releases_write(done, chance):
-    mixed = [one if chance.random() < 0.5 else other for one, other in zip(done, without_rows(done), strict=True)]
+def test_processes_of_two_releases_write_steps_with_and_without_row_ids(commits, chance):
+    pairs = zip(commits, without_rows(commits), strict=True)
+    mixed = [new if chance.random() < 0.5 else old for new, old in pairs]
     transactions = numbered(mixed, range(len(mixed)))
     assert topological_order(chance.sample(transactions, len(transactions))) == transactions
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_an_order_has_all_transactions_although_lines_contradict_each_other(done, chance):
-    """Other programs may write anything."""
-    steps = [step for _, of in done for step in of]
+def test_the_order_contains_all_transactions_even_if_chains_contradict_each_other(commits, chance):
+    """Other implementations may write any rows."""
+    all_steps = [step for _, steps in commits for step in steps]
     wrong = [
-        (writer, tuple(chance.choice(steps)._replace(row=chance.choice([None, 1, 2])) for _ in of))
-        for writer, of in done
+        (writer, tuple(chance.choice(all_steps)._replace(row=chance.choice([None, 1, 2])) for _ in steps))
+        for writer, steps in commits
     ]
     transactions = numbered(wrong, [chance.randint(0, 50) for _ in wrong])
     check_writers(topological_order(transactions), transactions)
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_generations_rise_over_what_is_missing(done, chance):
-    """Some writers record nothing; where they delete something, the clocks have to be right."""
+def test_generations_increase_across_unrecorded_steps(commits, chance):
+    """Some writers record no steps, but every deletion is recorded: without it, the order depends on the clocks."""
     kept = [
-        (writer, tuple(step for step in steps if step.after is None or chance.random() < 0.7)) for writer, steps in done
+        (writer, tuple(step for step in steps if step.after is None or chance.random() < 0.7))
+        for writer, steps in commits
     ]
     transactions = numbered(kept, [chance.randint(0, 50) for _ in kept])
     order = topological_order(transactions)
     check_writers(order, transactions)
     reached = {}
-    for step in (step for one in order for step in one.steps):
-        place = step.row, -1 if step.before is None else step.before
-        assert reached.get(step.object, place) <= place
-        reached[step.object] = place
+    for step in (step for transaction in order for step in transaction.steps):
+        state = step.row, -1 if step.before is None else step.before
+        assert reached.get(step.object, state) <= state
+        reached[step.object] = state
 
 
-def test_what_is_created_is_deleted_afterwards_although_the_clock_is_behind():
+def test_a_deletion_follows_its_creation_even_if_its_clock_is_behind():
     created = UnorderedTransaction(1, 1, at(10), (GenerationStep("a", 7, None, 1),))
     released = UnorderedTransaction(2, 1, at(5), (GenerationStep("a", 7, 1, None),))
     assert topological_order([released, created]) == [created, released]
@@ -181,9 +186,9 @@ def test_what_is_created_is_deleted_afterwards_although_the_clock_is_behind():
     assert topological_order([released, again]) == [released, again]
 
 
-def test_many_lives_are_put_in_order():
-    """Consumers that are claimed and released twice, by processes whose clocks differ, all on one provider."""
-    chance, done, generation = random.Random(3), [], 0
+def test_many_lifetimes_are_ordered():
+    """Processes whose clocks differ claim and release each consumer twice, all on one provider."""
+    chance, commits, generation = random.Random(3), [], 0
     rows = itertools.count(1)
     waiting = {key: [(None, 1), (1, None)] * 2 for key in range(1000)}
     ids = {}
@@ -198,13 +203,13 @@ def test_many_lives_are_put_in_order():
         if after:
             steps.append(GenerationStep("provider", 1, generation, generation + 1))
             generation += 1
-        done.append((chance.randrange(4), tuple(steps)))
+        commits.append((chance.randrange(4), tuple(steps)))
     skew = {0: 0, 1: 0.005, 2: 0.01, 3: 0.02}
-    transactions = numbered(done, [number / 1000 + skew[writer] for number, (writer, _) in enumerate(done)])
+    transactions = numbered(commits, [number / 1000 + skew[writer] for number, (writer, _) in enumerate(commits)])
     assert is_possible(topological_order(transactions))
 
 
-def test_an_object_that_comes_again_is_deleted_in_between():
+def test_an_object_is_deleted_before_it_is_created_again():
     """The clock of the second writer is an hour behind."""
     first = [
         UnorderedTransaction(1, 1, at(4000), (GenerationStep("a", 1, None, 0),)),
@@ -218,14 +223,14 @@ def test_an_object_that_comes_again_is_deleted_in_between():
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_clocks_that_are_right_give_the_order_of_what_is_left(done, chance):
-    kept = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in done]
+def test_with_correct_clocks_unrecorded_steps_do_not_change_the_order(commits, chance):
+    kept = [(writer, tuple(step for step in steps if chance.random() < 0.7)) for writer, steps in commits]
     transactions = numbered(kept, range(len(kept)))
     assert topological_order(chance.sample(transactions, len(transactions))) == transactions
 
 
-def test_a_life_that_goes_on_is_the_last_although_another_one_drew_its_id_later():
-    """Between the id and the row of one claim, others have claimed and released the consumer."""
+def test_the_present_lifetime_is_the_last_even_if_an_earlier_one_has_a_higher_row_id():
+    """After the database assigned a claim's row id, and before it inserted the row, others claimed and released."""
     other = [
         UnorderedTransaction(1, 1, at(1), (GenerationStep("a", 11, None, 1),)),
         UnorderedTransaction(2, 1, at(2), (GenerationStep("a", 11, 1, None),)),
@@ -236,19 +241,19 @@ def test_a_life_that_goes_on_is_the_last_although_another_one_drew_its_id_later(
     assert topological_order([claimed, *other]) == [*other, claimed]
 
 
-def test_what_has_no_generation_comes_by_time():
+def test_transactions_without_steps_are_ordered_by_time():
     late, early = UnorderedTransaction(1, 1, at(2)), UnorderedTransaction(2, 1, at(1))
     assert topological_order([late, early]) == [early, late]
 
 
-def test_the_only_writer_at_a_time_says_the_order():
+def test_rowids_decide_the_order_on_sqlite():
     late, early = UnorderedTransaction(1, 1, at(2), rowid=1), UnorderedTransaction(2, 1, at(1), rowid=2)
     assert topological_order([early, late]) == [late, early]
 
 
 @pytest.mark.parametrize("writers", [1, 8])
-def test_many_transactions_are_put_in_order(writers):
-    """Clocks are far apart."""
-    done = history(3000, 200, writers, 1)
-    transactions = numbered(done, [second + 20 * (writer % 2) for second, (writer, _) in enumerate(done)])
+def test_many_transactions_are_ordered(writers):
+    """The clocks of every other writer are far ahead."""
+    commits = history(3000, 200, writers, 1)
+    transactions = numbered(commits, [second + 20 * (writer % 2) for second, (writer, _) in enumerate(commits)])
     assert is_possible(topological_order(transactions))

@@ -1,4 +1,4 @@
-"""What the OpenAPI documents take from declarations."""
+"""OpenAPI documents generated from declarations."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ each_document = pytest.mark.parametrize(
 
 
 def operations(document):
-    """Yield method, path and operation of each operation, with the parts that it refers to."""
+    """Yield the method, the path and the object of each operation, with its references resolved."""
     for path, methods in resolved(document["paths"], document).items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
 
 
 def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
-    """Return the operation of an endpoint, in the API of Placement with this route alone."""
+    """Return the operation of an endpoint in a Placement API whose only route is this one."""
     api = dataclasses.replace(PLACEMENT, routes={path: {method: declared}})
     document = describe(api, version, label="1")
     return resolved(document["paths"].get(path, {}).get(method.lower()), document)
@@ -46,49 +46,58 @@ def described(declared, version=mv.LATEST, path="/things/{name}", method="GET"):
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 def test_every_endpoint_declares_its_replies(api):
-    served = [(path, each) for path, methods in api.routes.items() for each in methods.values()]
-    endpoints = [(path, one) for path, each in served for one in (each if isinstance(each, tuple) else (each,))]
-    assert [(path, one.handler) for path, one in endpoints if not one.replies] == []
+    endpoints = [
+        (path, endpoint)
+        for path, methods in api.routes.items()
+        for served in methods.values()
+        for endpoint in (served if isinstance(served, tuple) else (served,))
+    ]
+    assert [(path, endpoint.handler) for path, endpoint in endpoints if not endpoint.replies] == []
 
 
 @each_document
-def test_every_operation_has_a_name_of_its_own_and_a_reply_that_succeeds(api, version):
-    found = list(operations(describe(api, version, label="1")))
-    names = [operation["operationId"] for _, _, operation in found]
+def test_every_operation_has_a_unique_name_and_a_successful_response(api, version):
+    all_operations = list(operations(describe(api, version, label="1")))
+    names = [operation["operationId"] for _, _, operation in all_operations]
     assert len(set(names)) == len(names)
+    successes = {"200", "201", "204"}
     assert [
-        (method, path) for method, path, each in found if not {"200", "201", "204"} & each["responses"].keys()
+        (method, path) for method, path, operation in all_operations if not successes & operation["responses"].keys()
     ] == []
 
 
 @each_document
-def test_examples_conform_to_the_schemas_beside_them(api, version):
+def test_examples_conform_to_their_schemas(api, version):
     def check(content):
         validator = jsonschema_rs.Draft202012Validator(content["schema"], validate_formats=True)
         for example in content.get("examples", {}).values():
             validator.validate(example["value"])
 
     for _, _, operation in operations(describe(api, version, label="1")):
-        for each in operation["parameters"]:
-            check(each)
+        for parameter in operation["parameters"]:
+            check(parameter)
         for response in [operation.get("requestBody", {}), *operation["responses"].values()]:
             for content in response.get("content", {}).values():
                 check(content)
 
 
 def test_every_body_of_the_newest_version_has_an_example():
-    found = operations(describe(PLACEMENT, mv.LATEST, label="1"))
-    bodies = {(method, path): each["requestBody"] for method, path, each in found if "requestBody" in each}
+    all_operations = operations(describe(PLACEMENT, mv.LATEST, label="1"))
+    bodies = {
+        (method, path): operation["requestBody"]
+        for method, path, operation in all_operations
+        if "requestBody" in operation
+    }
     assert len(bodies) > 10
     assert [route for route, body in bodies.items() if "examples" not in body["content"]["application/json"]] == []
 
 
-def test_examples_with_a_query_are_of_the_version_of_the_document_or_an_older_one():
-    """What values a parameter can have is not all in the schemas: a newer example may use one that is refused."""
+def test_examples_with_a_query_are_not_newer_than_the_document():
+    """The schemas do not fully describe the values of parameters, so an older version may refuse a newer example."""
 
     def versions(path, method, version):
         declared = PLACEMENT.routes[path][method]
-        return [each.version for each in examples.of(PLACEMENT, version, method, path, declared)]
+        return [example.version for example in examples.of(PLACEMENT, version, method, path, declared)]
 
     for version in VERSIONS:
         assert max(versions("/allocation_candidates", "GET", version), default=version) <= version
@@ -107,7 +116,7 @@ def test_an_operation_is_in_the_versions_of_its_endpoint():
     assert described(show, Version(1, 5))["summary"] == "Show the thing"
 
 
-def test_replies_are_those_of_the_version():
+def test_replies_depend_on_the_version():
     replies = (
         Success(201, location=True, until=Version(1, 20)),
         Success(200, Object(Field("new", string(), since=Version(1, 30))), since=Version(1, 20)),
@@ -116,13 +125,15 @@ def test_replies_are_those_of_the_version():
     assert "location" in described(declared, Version(1, 19))["responses"]["201"]["headers"]
     old, new = (described(declared, Version(1, minor))["responses"] for minor in (29, 30))
     assert "201" not in old
-    assert [each["200"]["content"]["application/json"]["schema"].get("properties") for each in (old, new)] == [
+    assert [
+        by_status["200"]["content"]["application/json"]["schema"].get("properties") for by_status in (old, new)
+    ] == [
         None,
         {"new": {"type": "string"}},
     ]
 
 
-def test_parameters_of_groups_are_one_object_and_repeated_ones_are_lists():
+def test_parameters_of_groups_are_one_object_and_repeated_parameters_are_lists():
     need = PatternField("^need([1-9][0-9]*)?$", string(), repeated_since=Version(1, 10))
     query = Query(Object(Field("limit", string(), required=True), need))
     declared = endpoint(query=query, replies=ok(Object()))(lambda _req: no_content())
@@ -145,50 +156,50 @@ def test_parameters_of_groups_are_one_object_and_repeated_ones_are_lists():
         ({"body": Body(Object())}, "POST", "/things", "400 401 403 406 409 413 415 429 500 503"),
     ],
 )
-def test_failures_follow_from_the_form_of_the_endpoint(declaration, method, path, expected):
+def test_failures_follow_from_the_declaration_of_the_endpoint(declaration, method, path, expected):
     declared = endpoint(**declaration)(lambda _req: no_content())
     assert " ".join(described(declared, path=path, method=method)["responses"]) == expected
 
 
 @each_document
-def test_every_parameter_of_a_query_says_what_it_means(api, version):
-    found = [
+def test_every_parameter_of_a_query_has_a_description(api, version):
+    described_parameters = [
         (path, parameter["name"], parameter.get("description", ""))
         for _, path, operation in operations(describe(api, version, label="1"))
         for parameter in operation["parameters"]
         if parameter["in"] == "query"
     ]
-    assert [each for each in found if not each[2].endswith(".")] == []
+    assert [parameter for parameter in described_parameters if not parameter[2].endswith(".")] == []
 
 
-def test_a_write_with_a_dry_run_may_answer_with_that():
+def test_a_write_that_supports_dry_runs_describes_their_parameters_and_response():
     declared = endpoint(replies=(Success(204),), dry_run=lambda _req: ())(lambda _req: no_content())
     operation = described(declared, path="/things", method="PUT")
-    assert {each["name"] for each in operation["parameters"]} >= {"dry_run", "placement-dry-run"}
+    assert {parameter["name"] for parameter in operation["parameters"]} >= {"dry_run", "placement-dry-run"}
     assert operation["responses"]["200"]["content"]["application/json"]["schema"]["required"] == ["dry_run", "room"]
 
 
 @pytest.mark.parametrize(("api", "version", "open_"), [(V1, OLDEST, True), (PLACEMENT, mv.LATEST, False)])
 def test_records_of_an_api_without_versions_may_have_further_fields(api, version, open_):
-    """To such an API fields are added; a client that was generated before does not refuse them."""
+    """Such an API may add fields, and a client generated earlier must accept them."""
 
     def records(schema):
         if isinstance(schema, dict):
             if "properties" in schema:
                 yield schema
-            for each in schema.values():
-                yield from records(each)
+            for value in schema.values():
+                yield from records(value)
         elif isinstance(schema, list):
-            for each in schema:
-                yield from records(each)
+            for item in schema:
+                yield from records(item)
 
     schemas = describe(api, version, label="1")["components"]["schemas"]
-    found = [*records([schema for name, schema in schemas.items() if name.endswith("Reply")])]
-    assert len(found) > 10
-    assert {each.get("additionalProperties", True) for each in found} == {open_}
+    of_replies = [*records([schema for name, schema in schemas.items() if name.endswith("Reply")])]
+    assert len(of_replies) > 10
+    assert {record.get("additionalProperties", True) for record in of_replies} == {open_}
 
 
-def test_two_schemas_of_one_name_are_refused():
+def test_two_schemas_with_the_same_name_are_refused():
     components = Components()
     first = components.schema("Thing", {"type": "string"})
     assert components.schema("Thing", {"type": "string"}) == first == {"$ref": "#/components/schemas/Thing"}
@@ -196,7 +207,7 @@ def test_two_schemas_of_one_name_are_refused():
         components.schema("Thing", {"type": "integer"})
 
 
-def test_errors_have_codes_since_the_version_that_brought_them():
+def test_errors_have_codes_since_the_version_that_introduced_them():
     def fields(version):
         schema = describe(PLACEMENT, version, label="1")["components"]["schemas"]["Errors409"]
         return schema["properties"]["errors"]["items"]["properties"]
@@ -206,8 +217,8 @@ def test_errors_have_codes_since_the_version_that_brought_them():
     assert {"placement.concurrent_update", "placement.inventory.inuse"} <= set(codes)
 
 
-def test_codes_are_those_of_the_failures_of_the_api():
-    """What other APIs have been imported does not matter."""
+def test_an_api_lists_the_codes_of_its_own_failures():
+    """They do not depend on which other APIs have been imported."""
 
     def codes(api, status):
         schema = describe(api, mv.LATEST, label="1")["components"]["schemas"][f"Errors{status}"]
@@ -218,12 +229,12 @@ def test_codes_are_those_of_the_failures_of_the_api():
     own = ["placement.v1.nothing_held", "placement.v1.nothing_known"]
     assert codes(V1, 404) == [errors.PROVIDER_NOT_FOUND, "placement.undefined_code", *own]
     declared = {
-        each for each in vars(failures).values() if isinstance(each, type) and each.__module__ == failures.__name__
+        kind for kind in vars(failures).values() if isinstance(kind, type) and kind.__module__ == failures.__name__
     }
     assert {*V1.failures} == declared
 
 
-def test_a_refusal_of_the_version_names_the_versions_and_has_no_code():
+def test_a_refused_version_has_the_supported_versions_and_no_code():
     schema = describe(PLACEMENT, mv.LATEST, label="1")["components"]["schemas"]["Errors406"]
     valid = jsonschema_rs.Draft202012Validator(schema).is_valid
     common = {"status": 406, "title": "Not Acceptable", "detail": "", "request_id": "req-1"}

@@ -1,4 +1,4 @@
-"""Schemas in the words of generators have the same values."""
+"""Portable schemas: rewritten for client generators, but equivalent to the declared schemas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from placement.routes import PLACEMENT
 from placement.version_history import OLDEST
 from tests import json_strategies
 
-#: The schemas of all bodies and replies as they are declared.
+#: The declared schemas of all bodies and replies.
 DECLARED = [
     schema.render(version)
     for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST))
@@ -28,11 +28,13 @@ DECLARED = [
 
 
 @hypothesis.given(st.data())
-def test_the_same_values_are_valid(data):
+def test_portable_schemas_accept_the_same_values(data):
     schema = data.draw(st.sampled_from(DECLARED))
     value = data.draw(json_strategies.nearly(json_strategies.conforming(schema)) | json_strategies.json_values())
-    before, after = (jsonschema.Draft202012Validator(each).is_valid(value) for each in (schema, portable(schema)))
-    assert before == after
+    is_valid, is_valid_after = (
+        jsonschema.Draft202012Validator(form).is_valid(value) for form in (schema, portable(schema))
+    )
+    assert is_valid == is_valid_after
 
 
 INTEGER = {"type": "integer"}
@@ -44,7 +46,7 @@ BY_EXPRESSION = {"patternProperties": {"^a": INTEGER}, "additionalProperties": F
     ("keyword", "data"),
     [("const", INTEGER), ("default", INTEGER), ("enum", [INTEGER]), ("example", INTEGER), ("examples", [INTEGER])],
 )
-def test_data_stays_as_it_is(keyword, data):
+def test_data_is_not_rewritten(keyword, data):
     assert portable({keyword: data}) == {keyword: data}
 
 
@@ -54,7 +56,7 @@ def test_a_property_may_have_the_name_of_a_keyword():
     assert changed == {"properties": {"default": LARGE, "enum": of_enum, "format": {"maximum": 1} | INTEGER}}
 
 
-def test_names_keep_the_pattern_that_they_have():
+def test_an_existing_pattern_of_names_is_kept():
     schema = {**BY_EXPRESSION, "propertyNames": {"pattern": "z$"}}
     assert portable(schema) == {**schema, "patternProperties": {"^a": LARGE}}
     described = portable({**BY_EXPRESSION, "propertyNames": {"description": "Classes."}})
@@ -65,26 +67,26 @@ def parts(schema):
     """Yield a schema and all schemas in it."""
     if isinstance(schema, dict):
         yield schema
-        for each in schema.values():
-            yield from parts(each)
+        for part in schema.values():
+            yield from parts(part)
     elif isinstance(schema, list):
-        for each in schema:
-            yield from parts(each)
+        for part in schema:
+            yield from parts(part)
 
 
-def test_the_documents_have_maps_and_large_integers():
+def test_the_documents_contain_maps_and_large_integers():
     for api, version in ((V1, OLDEST), (PLACEMENT, mv.LATEST)):
         schemas = describe(api, version, label="1")["components"]["schemas"]
-        found = [part for schema in schemas.values() for part in parts(schema)]
-        closed = [part for part in found if part.get("additionalProperties") is False]
+        all_parts = [part for schema in schemas.values() for part in parts(schema)]
+        closed = [part for part in all_parts if part.get("additionalProperties") is False]
         assert [part for part in closed if "patternProperties" in part and "properties" not in part] == []
-        assert any("propertyNames" in part for part in found)
-        free = [part for part in found if part.get("type") == "integer" and "maximum" not in part]
+        assert any("propertyNames" in part for part in all_parts)
+        free = [part for part in all_parts if part.get("type") == "integer" and "maximum" not in part]
         assert free
         assert all(part["format"] == "int64" for part in free)
 
 
-def test_a_map_and_a_record_are_told_apart():
+def test_a_map_is_distinguished_from_a_record():
     number = {"type": "integer", "minimum": 0}
     amounts = {"type": "object", "patternProperties": {"^[A-Z]+$": number}, "additionalProperties": False}
     assert portable(amounts) == {

@@ -17,16 +17,16 @@ def app():
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_client_that_has_the_document_gets_304(app, path):
+def test_a_client_with_the_current_document_gets_304(app, path):
     first = web.ask(app, "GET", path)
     assert (first.status_int, first.content_type) == (200, "application/json")
-    assert first.headers["Cache-Control"] == "no-cache", "to be asked for again, with the ETag"
+    assert first.headers["Cache-Control"] == "no-cache", "clients revalidate with the ETag"
     again = web.ask(app, "GET", path, {"If-None-Match": first.headers["ETag"]})
     assert (again.status_int, again.body, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
     assert web.ask(app, "GET", path, {"If-None-Match": '"other"'}).status_int == 200
 
 
-def test_each_document_has_an_etag_of_its_own(app):
+def test_each_document_has_its_own_etag(app):
     assert len({web.ask(app, "GET", path).headers["ETag"] for path in PATHS}) == len(PATHS)
 
 
@@ -39,11 +39,11 @@ def test_each_document_has_an_etag_of_its_own(app):
         ("/placement", "/v1/openapi-placement.json", "/placement"),
     ],
 )
-def test_the_server_is_where_the_api_is_mounted(app, mounted, path, server):
+def test_the_server_url_is_the_mount_path_of_the_api(app, mounted, path, server):
     answer = web.ask(app, "GET", path, environ={"SCRIPT_NAME": mounted})
     assert answer.json["servers"] == [{"url": server}]
 
 
 @pytest.mark.parametrize("query", ["version=1.40", "version=2", "version=", "version=LATEST", "v=1.1"])
-def test_another_version_is_refused(app, query):
+def test_an_unknown_version_is_refused(app, query):
     assert web.ask(app, "GET", f"/v1/openapi-placement.json?{query}").status_int == 400

@@ -1,8 +1,8 @@
-"""What each version changes in the description of Placement, compared with a list that was written by hand.
+"""Changes of each version in the OpenAPI documents of Placement, compared with a list written by hand.
 
-``GET /x`` is an operation, ``?`` a parameter of the query (``*``: several values), ``<`` a field of the body and ``>``
-one of a reply; ``!`` marks what is required, ``/*`` properties of any name and ``[]`` the items of a list.  Of an
-operation that a version brings only the name is listed.
+``GET /x`` is an operation, ``?`` a parameter of the query (``*``: several values), ``<`` a field of the body, and ``>``
+a field of a reply.  ``!`` marks required parameters and fields, ``/*`` properties with any name, and ``[]`` the items
+of a list.  An added or removed operation is listed without its parts.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def operations(version):
 
 
 def parts(operation):
-    """Yield the parts of an operation that the list above may have."""
+    """Yield the parts of an operation, in the notation of the list above."""
     for parameter in operation["parameters"]:
         if parameter["in"] == "query":
             schema = parameter["schema"]
@@ -170,8 +170,8 @@ def parts(operation):
 
 def fields(schema, at=""):
     """Yield the paths of the fields in the values of a schema."""
-    for each in schema.get("anyOf", ()):
-        yield from fields(each, at)
+    for alternative in schema.get("anyOf", ()):
+        yield from fields(alternative, at)
     if "items" in schema:
         yield from fields(schema["items"], f"{at}[]")
     for name, inner in schema.get("properties", {}).items():
@@ -185,17 +185,17 @@ def fields(schema, at=""):
 
 
 def changes(before, after):
-    """Yield the differences between two versions."""
+    """Yield the differences between two versions, in the notation of the list above."""
     old, new = ({name: {*parts(operation)} for name, operation in operations(version)} for version in (before, after))
-    for sign, some, others in (("+", new, old), ("-", old, new)):
-        for name, found in some.items():
-            if name not in others:
+    for sign, present, absent in (("+", new, old), ("-", old, new)):
+        for name, present_parts in present.items():
+            if name not in absent:
                 yield f"{after} {sign} {name}"
             else:
-                yield from (f"{after} {sign} {name} {part}" for part in found - others[name])
+                yield from (f"{after} {sign} {name} {part}" for part in present_parts - absent[name])
 
 
-def test_the_first_version_has_these_operations():
+def test_operations_of_the_first_version():
     names = {name for name, _ in operations(mv.MINIMUM)}
     assert names == {
         "GET /",
@@ -213,14 +213,14 @@ def test_the_first_version_has_these_operations():
 
 
 @pytest.mark.parametrize(("before", "after"), [*itertools.pairwise(change.version for change in mv.HISTORY)], ids=str)
-def test_a_version_changes_what_is_listed(before, after):
+def test_the_changes_of_each_version_are_listed(before, after):
     listed = {line for line in CHANGES.splitlines() if line.startswith(f"{after} ")}
     assert {*changes(before, after)} == listed
 
 
 @pytest.mark.parametrize("version", [mv.NESTED, mv.CACHE_HEADERS, mv.LATEST], ids=str)
 def test_replies_with_a_document_or_about_one_trait_have_cache_headers(version):
-    """All but those that a dry run alone has."""
+    """Except for responses that only a dry run has."""
     for name, operation in operations(version):
         for status, response in operation["responses"].items():
             schemas = [content["schema"] for content in response.get("content", {}).values()]

@@ -1,4 +1,4 @@
-"""The documents of /v1 as the single calls of Placement give them: what the overview is compared with."""
+"""Documents of the v1 API, assembled from requests to the Placement API for comparison with the overview."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ def get(call: Caller, path: str) -> Any:
 
 def pages(call: Caller, path: str, name: str) -> list[Any]:
     """Return the items of all pages of a list."""
-    found = []
+    items = []
     while path:
         body = get(call, path)
-        found += body[name]
+        items += body[name]
         path = (body["next"] or "").removeprefix("http://placement")
-    return found
+    return items
 
 
 def providers(call: Caller) -> dict[str, dict[str, Any]]:
-    """Return the document of every provider by its uuid."""
-    listed = {each["uuid"]: each for each in get(call, _PROVIDERS)["resource_providers"]}
+    """Return the documents of all providers, by uuid."""
+    listed = {provider["uuid"]: provider for provider in get(call, _PROVIDERS)["resource_providers"]}
     return {uuid: _provider(call, listed, uuid) for uuid in listed}
 
 
 def _provider(call: Caller, listed: dict[str, Any], uuid: str) -> dict[str, Any]:
-    path, mine = f"{_PROVIDERS}/{uuid}", listed[uuid]
+    path, provider = f"{_PROVIDERS}/{uuid}", listed[uuid]
 
     def named(other: str | None) -> dict[str, Any] | None:
         return other and {"uuid": other, "name": listed[other]["name"]}
 
     return {
         "uuid": uuid,
-        "name": mine["name"],
-        "parent": named(mine["parent_provider_uuid"]),
-        "root": named(mine["root_provider_uuid"]),
-        "generation": mine["generation"],
+        "name": provider["name"],
+        "parent": named(provider["parent_provider_uuid"]),
+        "root": named(provider["root_provider_uuid"]),
+        "generation": provider["generation"],
         "traits": sorted(get(call, f"{path}/traits")["traits"]),
         "aggregates": sorted(get(call, f"{path}/aggregates")["aggregates"]),
         "consumers": len(get(call, f"{path}/allocations")["allocations"]),
@@ -63,10 +63,10 @@ def _inventories(inventories: Any, usages: Any) -> dict[str, Any]:
 
 
 def consumers(call: Caller) -> dict[str, dict[str, Any]]:
-    """Return the document of every consumer by its uuid, without the date."""
-    listed = {each["uuid"]: each["name"] for each in get(call, _PROVIDERS)["resource_providers"]}
-    found = {uuid for provider in listed for uuid in get(call, f"{_PROVIDERS}/{provider}/allocations")["allocations"]}
-    return {uuid: _consumer(uuid, get(call, f"/allocations/{uuid}"), listed) for uuid in found}
+    """Return the documents of all consumers without their dates, by uuid."""
+    names = {provider["uuid"]: provider["name"] for provider in get(call, _PROVIDERS)["resource_providers"]}
+    uuids = {uuid for provider in names for uuid in get(call, f"{_PROVIDERS}/{provider}/allocations")["allocations"]}
+    return {uuid: _consumer(uuid, get(call, f"/allocations/{uuid}"), names) for uuid in uuids}
 
 
 def _consumer(uuid: str, body: Any, names: dict[str, str]) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _consumer(uuid: str, body: Any, names: dict[str, str]) -> dict[str, Any]:
         "project": body["project_id"],
         "user": body["user_id"],
         "generation": body["consumer_generation"],
-        "expires_at": None,  # of a Placement client's claim
+        "expires_at": None,  # a claim of a Placement client has no expiry
         "allocations": {
             provider: {"name": names[provider], "resources": held["resources"]}
             for provider, held in body["allocations"].items()
