@@ -16,7 +16,7 @@ from tests.search.test_combine import EVEN
 from tests.world import Stock, World
 
 PAGE = Path(__file__).parents[5] / "docs/extensions/explain.rst"
-TITLE = "What each sentence means"
+TITLE = "Sentences of the summary"
 CASES: dict[str, Callable[[], str]] = {}
 
 
