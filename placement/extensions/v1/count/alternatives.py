@@ -81,12 +81,14 @@ def independent_parts(requirements: Requirements, form: CanonicalForm) -> list[P
         return None
     parts = []
     available = dict(zip(requirements.summed_classes, form.available, strict=True))
-    keys = [_keys(requirements, *each) for each in zip(requirements.demands, form.domains, strict=True)]
+    keys = [_keys(requirements, *pair) for pair in zip(requirements.demands, form.domains, strict=True)]
     for demands in connected_components(keys):
-        domains = _undominated(_Rules(requirements, form, demands).domains())
-        if domains is None:
+        choices = _undominated(_Rules(requirements, form, demands).domains())
+        if choices is None:
             return None
-        alternatives = list(dict.fromkeys(_alternative(requirements, available, demands, each) for each in domains))
+        alternatives = list(
+            dict.fromkeys(_alternative(requirements, available, demands, domains) for domains in choices)
+        )
         if any(_is_limited(alternative, available) for alternative in alternatives):
             return None
         capacity_keys = [set().union(*(item.capacity_keys() for item in alternative)) for alternative in alternatives]

@@ -1,9 +1,8 @@
 """The exact count of a block, by dynamic programming over the providers.
 
-One provider after another supplies some of each item; the next provider depends only on the numbers supplied so far.  A
-table maps each combination of numbers of all items except the last to the maximum number of the last item that the
-providers can supply in addition.  Its size is the product of these numbers; programs that exceed the effort are
-skipped.
+The state after each provider is the number of each item supplied so far.  A table maps each combination of numbers of
+all items except the last to the maximum number of the last item that the providers can supply in addition.  Its size is
+the product of these numbers.  Once the effort is used up, the remaining bounds are not tightened.
 """
 
 from __future__ import annotations
@@ -155,7 +154,7 @@ class _Program:
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield how many of all items except the last a provider may supply, and how many of the last in addition.
+        """Yield how much a provider may supply: the numbers of all items except the last, and the maximum of the last.
 
         Args:
             left: Free capacity by class.

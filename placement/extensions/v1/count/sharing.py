@@ -51,10 +51,11 @@ class SharingProviders:
         return max(1, PAIRS // max(1, len(self._providers)))
 
     def domain(self, kind: DemandKind, tree_roots: SlotSet) -> tuple[Slots, Slots]:
-        """Return pairs of a sharing provider that can supply a kind of demand and the root of another tree it reaches.
+        """Return sharing providers that can supply a kind of demand, each paired with the root of a tree it reaches.
+
+        Its own tree is left out.
 
         Args:
-            kind: The kind of demand.
             tree_roots: Roots of the trees to include.
 
         Raises:
@@ -85,12 +86,12 @@ class SharingProviders:
             component[used] = slot
             of_provider[slot] = used[0]
         roots = self.roots.slots()
-        for name in np.unique(component[roots]).tolist():
-            providers = [slot for slot, used in of_provider.items() if component[used] == name]
-            yield np.array(providers, np.intp), roots[component[roots] == name]
+        for label in np.unique(component[roots]).tolist():
+            providers = [slot for slot, used in of_provider.items() if component[used] == label]
+            yield np.array(providers, np.intp), roots[component[roots] == label]
 
     def enough(self, count: int, providers: Slots) -> bool:
-        """Whether each sharing provider alone could supply a count, so that the trees do not contend for them."""
+        """Whether each sharing provider alone could supply ``count`` placements, so that the trees do not contend."""
         for kind in self._inputs.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
             for name in kind.amounts:
@@ -98,14 +99,14 @@ class SharingProviders:
                     return False
         return True
 
-    def bound(self, roots: Slots, each: Integers, providers: Slots) -> TightestBound:
+    def bound(self, roots: Slots, alone: Integers, providers: Slots) -> TightestBound:
         """Return an upper bound for trees together, and the rule that it comes from.
 
-        Of each kind of demand, the trees together have at most their local copies, each capped by the bound of its
-        tree, and the copies of all sharing providers.
+        For each kind of demand, the bound is the copies in the trees, capped by the bound of each tree, plus the copies
+        of all sharing providers.
 
         Args:
-            each: The upper bound of each tree alone.
+            alone: The upper bound of each tree alone.
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
@@ -123,7 +124,7 @@ class SharingProviders:
             copies = np.bincount(
                 forest.roots(slots), weights=self._inputs.copies(kind.amounts, slots), minlength=self._inputs.size
             )
-            own = np.minimum(copies[roots], kind.times * each).sum()
+            own = np.minimum(copies[roots], kind.times * alone).sum()
             pooled = self._inputs.copies(kind.amounts, sharing.slots()).sum()
             tightest.tighten(shortage_rule(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
         return tightest
