@@ -43,11 +43,6 @@ class Outcome:
     operations: int
 
     @property
-    def found(self) -> int:
-        """The number of candidates."""
-        return len(self.candidates)
-
-    @property
     def roots(self) -> SlotSet:
         """The roots of the trees in which each demand can be supplied on its own."""
         return self.narrowed.roots if self.narrowed is not None and self.narrowed.eligible else EMPTY
@@ -68,7 +63,7 @@ def full_budget_search(query: SearchQuery, snapshot: Snapshot, settings: Setting
     """Return the first candidate, searched like ``find`` and with its whole budget."""
     budget = Budget(settings.operations, settings.memory)
     outcome = _search(query, snapshot, 1, budget, _tree_by_tree_search)
-    return replace(outcome, complete=budget.shortage is None and not outcome.found)
+    return replace(outcome, complete=budget.shortage is None and not outcome.candidates)
 
 
 def refusal_reasons(outcome: Outcome, budget: Budget) -> Refusals:
