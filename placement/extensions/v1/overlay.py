@@ -1,4 +1,4 @@
-"""Usage added to a snapshot by picks, and tree problems at that usage."""
+"""The usage that picks add to a snapshot, and tree problems at that usage."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class UsageOverlay:
     def __init__(self, snapshot: Snapshot) -> None:
         """Start with the usage in the snapshot."""
         self._base = snapshot
-        #: Inventories read from it, by slot and resource class.
+        #: Inventories read from the base, by slot and resource class.
         self._inventories: dict[tuple[int, str], Amounts] = {}
-        #: Amounts taken since, by slot and resource class.
+        #: Amounts taken in addition, by slot and resource class.
         self._taken: dict[int, dict[str, int]] = {}
         #: The base snapshot plus amounts taken; slots whose usage is not merged into it yet.
         self._current = snapshot
         self._unmerged: set[int] = set()
         self.changes = 0
-        #: Amounts that the current consumer releases; amounts that it has taken.
+        #: Amounts that the current consumer releases; amounts that its picks have taken.
         self._own: Own = {}
         self._taken_by_consumer: dict[tuple[int, str], int] = {}
 

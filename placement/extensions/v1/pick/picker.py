@@ -76,10 +76,10 @@ class Picker:
             strategy: The order of the trees; None for spread.
             settings: The limits of the search.
             avoid: Roots of trees in which no consumer is placed.
-            occupied: Roots of trees in which no exclusive consumer is placed, since others of the claim set are there.
+            occupied: Roots of trees with other consumers of the claim set; no exclusive consumer is placed there.
             within: Roots of the only trees to use; None for all.
             join: Whether ``pick`` places all requests in one tree.
-            seed: Makes picks repeatable.
+            seed: The seed of the random generator; None for a random one.
             allowance: The operations of the claim set; None for the operations of the settings in each ``pick``.
         """
         self._snapshot = snapshot
@@ -99,7 +99,7 @@ class Picker:
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
         """Return a place for each request, or None if nothing fits after the earlier picks.
 
-        Equal requests are placed together, in the order of the first of each.
+        Requests with equal queries are placed together; the groups follow the order of their first requests.
         """
         self.cut_short = set()
         self._allowance = self._given_allowance or Allowance(self._settings.operations, len(requests))
@@ -240,9 +240,9 @@ def _place_together(
     Raises:
         Exhausted: The budget is used up; the overlay is unchanged.
     """
-    for each in searches:
-        each.narrow_all_trees()
-    queue = searches[0].queue(_with_room(searches, intersection(each.roots for each in searches)))
+    for search in searches:
+        search.narrow_all_trees()
+    queue = searches[0].queue(_with_room(searches, intersection(search.roots for search in searches)))
     while (root := queue.pop()) is not None:
         choices = combination(len(searches), _alternatives(root, searches), lambda _: True, overlay, budget)
         if choices is not None:
@@ -251,20 +251,20 @@ def _place_together(
 
 
 def _with_room(searches: Sequence[PlaceSearch], roots: SlotSet) -> SlotSet:
-    """Return the roots of the trees with free capacity for the sum of the requests, as far as that is known."""
+    """Return the roots of the trees whose free capacity may be enough for all requests together."""
     snapshot = searches[0].snapshot
     total: Counter[str] = Counter()
-    for each in searches:
-        if each.may_use_sharing or each.releases:
+    for search in searches:
+        if search.may_use_sharing or search.releases:
             return roots
-        total.update(each.total)
+        total.update(search.total)
     for name, amount in total.items():
         column = snapshot.column(name)
         if column is None:
             return EMPTY
-        held = column.inventories()
-        free = np.maximum(held.capacity - held.used, 0)
-        roots &= SlotSet.dense(np.bincount(snapshot.forest.roots(held.slots), free, snapshot.size) >= amount)
+        inventories = column.inventories()
+        free = np.maximum(inventories.capacity - inventories.used, 0)
+        roots &= SlotSet.dense(np.bincount(snapshot.forest.roots(inventories.slots), free, snapshot.size) >= amount)
     return roots
 
 

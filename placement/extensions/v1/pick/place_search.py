@@ -27,11 +27,11 @@ from placement.search.refusals import Refusals
 from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Requirements
 
-#: Refused trees in a row after which the query is narrowed again if usage has changed; doubled each time.  Narrowing
+#: Refused trees in a row after which the query is narrowed anew if usage has changed; doubled each time.  Narrowing
 #: removes all trees of an exhausted shared pool at once, instead of one by one.
 REFUSED = 32
-#: Ratio of trees to the sample size from which on only a sample is narrowed; number of trees, plus two per pick, that
-#: must remain of the sample.
+#: Ratio of trees to the sample size above which only a sample is narrowed; minimum number of trees, plus two per pick,
+#: that must remain of the sample.
 SAMPLE_RATIO, MIN_REMAINING = 8, 8
 
 
@@ -44,16 +44,16 @@ class Area(NamedTuple):
     avoid: Collection[int]
 
     def has(self, root: int) -> bool:
-        """Whether the tree may be picked now."""
+        """Whether the tree may currently be picked."""
         return root not in self.avoid and (self.within is None or root in self.within)
 
     @property
     def all(self) -> SlotSet | None:
-        """The roots that can be in the area; None for all."""
+        """The roots in ``within``; None for all trees."""
         return None if self.within is None else _sorted(self.within)
 
     def of(self, roots: SlotSet) -> SlotSet:
-        """Return the roots in the area; the argument must be a subset of ``all``."""
+        """Return the roots that may currently be picked; ``roots`` must be a subset of ``all``."""
         return roots - _sorted(self.avoid) if self.avoid else roots
 
 
@@ -81,7 +81,7 @@ class PlaceSearch:
         Args:
             own: The amounts that the consumers release.
             overlay: The usage after earlier picks; the picks of this search are added.
-            tally: The number of picks so far; the picks of this search are added.
+            tally: The numbers of earlier picks; the picks of this search are counted in it.
             picks: Number of trees needed if every request gets its place.
             budget: The budget of the requests; the caller may add operations for each request.
             seed: The seed of the random generator.
@@ -101,7 +101,7 @@ class PlaceSearch:
         self._cache = SolutionCache(budget)
         #: Roots of trees without a candidate.
         self._refused: set[int] = set()
-        #: Refused trees in a row; the number of them after which the query is narrowed again.
+        #: Refused trees in a row; number of refused trees after which the query is narrowed anew.
         self._misses, self._max_misses = 0, REFUSED
         #: Roots of the trees popped for the current pick.
         self._popped: list[int] = []
@@ -135,7 +135,8 @@ class PlaceSearch:
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
-        #: Demands that sharing providers can supply, with these providers and the number of trees not needing them.
+        #: Demands that sharing providers can supply, each with these providers and the number of trees that do not need
+        #: them.
         self._shared = [
             (demand, eligible.sharing.slots().tolist(), self._count_of_roots(eligible.local - eligible.sharing))
             for demand, eligible in (demanded if narrowed.eligible else ())

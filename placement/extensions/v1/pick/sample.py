@@ -2,10 +2,10 @@
 
 Scoring a hundred thousand trees for one pick would cost more than everything else.  So a pick that spreads takes the
 best tree of a random sample: the "power of d choices" (Mitzenmacher, "The power of two choices in randomized load
-balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).  With d
-in the hundreds, this tree is usually in the best percent of all.  The other trees are considered if the sample has no
-room.  A pick that packs scores all trees, because most samples would miss the few that are in use.  If picks are spread
-over domains, the sample is stratified: it contains trees of each domain, even of small ones.
+balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).  For
+example, the best of 68 trees is among the best 5 % of all with a probability of 97 %.  If the sample has no room, the
+other trees follow.  A pick that packs scores all trees, because most samples would miss the few that are in use.  If
+picks are spread over domains, the sample is stratified: it contains trees of each domain, even of small ones.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from placement.index.slots import Slots, SlotSet
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.problem import Candidate, Requirements
 
-#: Sample size in trees: a constant, plus trees per pick.
+#: Sample size: trees, plus trees per pick.
 SAMPLE, PER_PICK = 64, 4
-#: The constants for the number of domains in a stratified sample, and for the trees of each domain.
+#: A stratified sample: domains, and trees per domain, each besides ``PER_PICK``.
 _DOMAINS, _TREES_PER_DOMAIN = 16, 8
 #: Growth factor of the sample after one without room.
 GROWTH = 4
-#: Slots per tree from which on the members of trees are collected tree by tree.
+#: Slots per tree above which the members of trees are collected tree by tree.
 _SPARSE = 64
 
 Shares = npt.NDArray[np.float64]
