@@ -29,9 +29,9 @@ _FITTING = 5
 class Eligible:
     """The providers that can supply a demand by themselves."""
 
-    #: In their own tree.
+    #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: The subset that can also supply it in the trees with which they share.
+    #: Those that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
@@ -42,7 +42,7 @@ class Narrowed(NamedTuple):
     query: SearchQuery
     #: By demand; the same object for equal demands.  Empty if no tree is left.
     eligible: tuple[Eligible, ...]
-    #: The roots of the trees in which each demand can be supplied, without regard to the others.
+    #: The roots of the trees in which each demand can be supplied on its own.
     roots: SlotSet
 
 

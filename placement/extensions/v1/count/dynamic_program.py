@@ -2,7 +2,7 @@
 
 The state after each provider is the number of each item supplied so far.  A table maps each combination of numbers of
 all items except the last to the maximum number of the last item that the providers can supply in addition.  Its size is
-the product of these numbers.  Once the effort is used up, the remaining bounds are not tightened.
+the product of these numbers.  Once the effort is exhausted, the remaining bounds are not tightened.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _Program:
         """Return an upper bound: the sum of how often each alternative fits with all providers to itself.
 
         Raises:
-            Exhausted: The effort is used up.
+            Exhausted: The effort is exhausted.
         """
         for number in range(self._length):
             alone = [np.array([number == other]) for other in range(self._length)]
@@ -100,7 +100,7 @@ class _Program:
         """Return the trees in which ``times`` of the first alternatives fit, plus ``rest`` of all others together.
 
         Raises:
-            Exhausted: The effort is used up.
+            Exhausted: The effort is exhausted.
         """
         if len(times) == self._length - 1:
             return self._all_fit([*times, rest])

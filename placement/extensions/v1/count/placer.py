@@ -33,7 +33,7 @@ class Placer:
             enough: The number of placements at which to stop.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:

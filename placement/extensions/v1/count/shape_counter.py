@@ -49,7 +49,7 @@ class ShapeCounter:
         """Return bounds for the counts of trees of one shape, and the positions of the rules that limit them.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         self._inputs.budget.spend(_SHAPE + shape.providers.size // _PROVIDERS_PER_OPERATION)
         free = {name: amounts[shape.providers] for name, amounts in self._inputs.free.items()}
@@ -82,7 +82,7 @@ class ShapeCounter:
         """Tighten the bounds of the blocks of a part, in the trees where they differ.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         for block, (low, high) in zip(part, known, strict=True):
             trees = np.flatnonzero((low < high) & (sum(bounds.low for bounds in known) < limit))

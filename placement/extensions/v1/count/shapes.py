@@ -59,7 +59,7 @@ class Shapes:
         """Return the problem of one tree as if nothing were used: only max_unit limits the amounts.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         problem = self._problems.alone(root)
         self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
@@ -76,7 +76,7 @@ class Shapes:
         """Yield the trees by shape.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         rules: dict[CanonicalForm, Requirements] = {}
         trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}

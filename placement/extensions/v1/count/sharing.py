@@ -27,7 +27,7 @@ class SharingProviders:
         """Find the trees that the providers reach.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         self._inputs = inputs
         self._snapshot = snapshot = inputs.snapshot
@@ -59,7 +59,7 @@ class SharingProviders:
             tree_roots: Roots of the trees to include.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
@@ -74,7 +74,7 @@ class SharingProviders:
         """Yield the connected components: sharing providers, and the roots of the trees that they connect.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         component = np.full(self._inputs.size, -1, np.intp)
         of_provider = {}

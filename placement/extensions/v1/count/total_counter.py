@@ -94,7 +94,7 @@ class TotalCounter:
         """Count all trees, starting with trees that use no sharing provider; by arithmetic where that is exact.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         alone = (self._inputs.narrowed.roots - self._sharing.roots).slots()
         lone = self._forest.is_lone[alone]
@@ -243,7 +243,7 @@ class TotalCounter:
         """Return how many jobs fit in the trees with a member in each aggregate, largest count first.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         sets = self._snapshot.aggregates
         members = sum(providers.count for providers in sets.values())

@@ -133,7 +133,7 @@ class BudgetedSearches:
         return self.operations < self._total
 
     def run(self, query: SearchQuery, limit: int, tree_roots: SlotSet | None = None) -> Outcome:
-        """Return the outcome of one search; it has no candidates once the budget is used up."""
+        """Return the outcome of one search; it has no candidates once the budget is exhausted."""
         granted = min(self._total - self.operations, self._operations_each)
         budget = Budget(operations=granted, fruitless=granted)
         outcome = search(query, self.snapshot, limit, budget, tree_roots)
@@ -182,7 +182,7 @@ class _Trees:
         """Yield the problems of some trees one by one, then one per class, then the trees that cannot be compared.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         roots = self._narrowed.roots
         comparable, yielded = are_comparable(self._narrowed), 0

@@ -46,7 +46,7 @@ def combination(
         None if there is no such sequence; the overlay is then unchanged.
 
     Raises:
-        Exhausted: The budget is used up; the overlay is unchanged.
+        Exhausted: The budget is exhausted; the overlay is unchanged.
     """
     search = _Search(contended, overlay, budget)
     try:

@@ -238,7 +238,7 @@ def _place_together(
         searches: The place search of each request.
 
     Raises:
-        Exhausted: The budget is used up; the overlay is unchanged.
+        Exhausted: The budget is exhausted; the overlay is unchanged.
     """
     for search in searches:
         search.narrow_all_trees()

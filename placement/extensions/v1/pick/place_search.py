@@ -87,7 +87,7 @@ class PlaceSearch:
             seed: The seed of the random generator.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         self._query = query
         self._own = own
@@ -171,7 +171,7 @@ class PlaceSearch:
             dry_run: Whether later picks may take the same place.
 
         Raises:
-            Exhausted: The budget is used up; the overlay is unchanged.
+            Exhausted: The budget is exhausted; the overlay is unchanged.
         """
         self.begin_consumer()
         try:
