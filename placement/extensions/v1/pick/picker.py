@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.overlay import Own, UsageOverlay
+from placement.extensions.v1.overlay import ReleasedAmounts, UsageOverlay
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
 from placement.extensions.v1.pick.place_search import Area, PlaceSearch
@@ -34,7 +34,7 @@ class PickRequest:
     copies: int = 1
     #: Amounts that the consumer releases when it gets its place, by provider uuid and class; free only for this
     #: consumer.
-    own: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    releases: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: Whether the other consumers of the claim set must be in other trees.
     exclusive: bool = False
     #: Whether the place is only searched for: other requests may get the same place.
@@ -128,15 +128,15 @@ class Picker:
             shared: The place searches of requests with equal queries that release nothing, by ``exclusive``.
             number: Number of trees that these requests need.
         """
-        own = self._own(request)
-        search = None if own else shared.get(request.exclusive)
+        released = self._released(request)
+        search = None if released else shared.get(request.exclusive)
         budget = Budget(memory=self._settings.memory) if search is None else search.budget
         choices = None
         if self._allowance.grant(budget):
             with contextlib.suppress(Exhausted):
                 if search is None:
-                    search = self._place_search(request, own, request.copies if own else number, budget)
-                if not own:
+                    search = self._place_search(request, released, request.copies if released else number, budget)
+                if not released:
                     shared[request.exclusive] = search
                 choices = search.pick(request.copies, request.dry_run)
             self._allowance.charge(budget, placed=choices is not None and not request.dry_run)
@@ -156,10 +156,10 @@ class Picker:
                 searches: dict[Hashable, PlaceSearch] = {}
                 keys: list[Hashable] = []
                 for request in requests:
-                    own = self._own(request)
-                    keys.append((_key(request.query), frozenset(own.items())))
+                    released = self._released(request)
+                    keys.append((_key(request.query), frozenset(released.items())))
                     if keys[-1] not in searches:
-                        searches[keys[-1]] = self._place_search(request, own, 1, budget)
+                        searches[keys[-1]] = self._place_search(request, released, 1, budget)
                 choices = _place_together([searches[key] for key in keys], self._overlay, budget)
             self._allowance.charge(budget, placed=choices is not None)
         if choices is None:
@@ -170,10 +170,12 @@ class Picker:
                 self._overlay.take(choice.candidate, -1)
         return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
 
-    def _place_search(self, request: PickRequest, own: Own, number: int, budget: Budget) -> PlaceSearch:
+    def _place_search(
+        self, request: PickRequest, released: ReleasedAmounts, number: int, budget: Budget
+    ) -> PlaceSearch:
         return PlaceSearch(
             request.query,
-            own,
+            released,
             self._overlay,
             self._area(request),
             self._strategy,
@@ -186,13 +188,13 @@ class Picker:
     def _area(self, request: PickRequest) -> Area:
         return Area(self._within, self._with_any if request.exclusive else self._with_exclusive)
 
-    def _own(self, request: PickRequest) -> Own:
+    def _released(self, request: PickRequest) -> ReleasedAmounts:
         """Return the amounts that the consumer releases in trees it may use, by slot and resource class."""
-        own: dict[tuple[int, str], int] = {}
-        if not request.own:
-            return own
+        released: dict[tuple[int, str], int] = {}
+        if not request.releases:
+            return released
         area = self._area(request)
-        for uuid, amounts in request.own.items():
+        for uuid, amounts in request.releases.items():
             slot = self._snapshot.by_uuid.get(uuid)
             if slot is None:
                 continue
@@ -200,8 +202,8 @@ class Picker:
             if SHARES in provider.traits or area.has(provider.root):
                 for name, amount in amounts.items():
                     if self._snapshot.class_ids.get(name) in provider.classes:
-                        own[slot, name] = amount
-        return own
+                        released[slot, name] = amount
+        return released
 
     def _picked(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:
         """Record and return the place of a consumer."""

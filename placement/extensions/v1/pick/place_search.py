@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.overlay import Own, UsageOverlay
+from placement.extensions.v1.overlay import ReleasedAmounts, UsageOverlay
 from placement.extensions.v1.pick.combination import TreeCandidate, combination
 from placement.extensions.v1.pick.sample import sample_size
 from placement.extensions.v1.pick.strategy import Strategy
@@ -67,7 +67,7 @@ class PlaceSearch:
     def __init__(
         self,
         query: SearchQuery,
-        own: Own,
+        released: ReleasedAmounts,
         overlay: UsageOverlay,
         area: Area,
         strategy: Strategy,
@@ -79,7 +79,7 @@ class PlaceSearch:
         """Narrow a sample of the trees if there are many; narrow all trees if too few of the sample remain.
 
         Args:
-            own: The amounts that the consumers release.
+            released: The amounts that the consumers release.
             overlay: The usage after earlier picks; the picks of this search are added.
             tally: The numbers of earlier picks; the picks of this search are counted in it.
             picks: Number of trees needed if every request gets its place.
@@ -90,7 +90,7 @@ class PlaceSearch:
             Exhausted: The budget is exhausted.
         """
         self._query = query
-        self._own = own
+        self._released = released
         self._overlay = overlay
         self._area = area
         self._strategy = strategy
@@ -125,11 +125,11 @@ class PlaceSearch:
     @property
     def releases(self) -> bool:
         """Whether the consumers release anything."""
-        return bool(self._own)
+        return bool(self._released)
 
     def _narrow(self, tree_roots: SlotSet | None) -> None:
         """Narrow the query with the current usage, in all trees or in some."""
-        self.snapshot = self._overlay.snapshot(self._own)
+        self.snapshot = self._overlay.snapshot(self._released)
         self._changes = self._overlay.changes
         narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), tree_roots)
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
@@ -162,7 +162,7 @@ class PlaceSearch:
 
     def begin_consumer(self) -> None:
         """Start the picks of the next consumer."""
-        self._overlay.begin_consumer(self._own)
+        self._overlay.begin_consumer(self._released)
 
     def pick(self, copies: int, dry_run: bool) -> list[TreeCandidate] | None:
         """Return one candidate for each copy, in different trees; None if too few trees have room.
