@@ -139,11 +139,11 @@ class _Rules:
         if not rules:
             yield from self._having(domains, self._requirements.required if UNSUFFIXED in self._suffixes else ())
             return
-        inside = [number for number, suffix in enumerate(self._suffixes) if suffix in rules[0]]
-        for top in dict.fromkeys(provider for number in inside for provider in domains[number]):
+        members = [number for number, suffix in enumerate(self._suffixes) if suffix in rules[0]]
+        for top in dict.fromkeys(provider for number in members for provider in domains[number]):
             below = {provider for provider in range(len(self._form.parents)) if top in self._ancestry(provider)}
-            for number in inside:
-                kept = {**dict.fromkeys(inside, below), number: {top} & {*domains[number]}}
+            for number in members:
+                kept = {**dict.fromkeys(members, below), number: {top} & {*domains[number]}}
                 yield from self._below(_kept(domains, kept), rules[1:])
 
     def _having(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
@@ -151,10 +151,10 @@ class _Rules:
         if not required:
             yield domains
             return
-        having = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
+        with_trait = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
         for number, suffix in enumerate(self._suffixes):
             if suffix == UNSUFFIXED:
-                yield from self._having(_kept(domains, {number: having}), required[1:])
+                yield from self._having(_kept(domains, {number: with_trait}), required[1:])
 
     def _ancestry(self, provider: int) -> Iterator[int]:
         while provider >= 0:

@@ -66,11 +66,11 @@ class _Program:
         self._length = len(block)
         self._free = free
         self._effort = effort
-        inside: dict[tuple[Item, int | None], list[int]] = {}
+        alternatives_of: dict[tuple[Item, int | None], list[int]] = {}
         for number, alternative in enumerate(block):
             for item in alternative:
-                inside.setdefault((item, number if item.isolated else None), []).append(number)
-        members = [(item, tuple(numbers)) for (item, _), numbers in inside.items()]
+                alternatives_of.setdefault((item, number if item.isolated else None), []).append(number)
+        members = [(item, tuple(numbers)) for (item, _), numbers in alternatives_of.items()]
         keys = [
             item.capacity_keys() | {(numbers, provider) for provider in item.isolation_keys()}
             for item, numbers in members

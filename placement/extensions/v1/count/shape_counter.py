@@ -86,10 +86,10 @@ class ShapeCounter:
         """
         for block, (low, high) in zip(part, known, strict=True):
             trees = np.flatnonzero((low < high) & (sum(bounds.low for bounds in known) < limit))
-            inside = {name: amounts[trees] for name, amounts in free.items()}
+            free_amounts = {name: amounts[trees] for name, amounts in free.items()}
             effort = Budget(self._effort)
             low[trees], high[trees] = dynamic_program.tighten(
-                block, inside, CountRange(low[trees], high[trees]), effort
+                block, free_amounts, CountRange(low[trees], high[trees]), effort
             )
             self._inputs.budget.spend(self._effort - max(0, effort.operations))
             self._effort = max(0, effort.operations)

@@ -112,14 +112,14 @@ class SharingProviders:
         forest = self._snapshot.forest
         trees = forest.trees_of(SlotSet.of(roots, self._inputs.size))
         shared = SlotSet.sparse(providers)
-        inside = []
+        supplies = []
         for kind in self._inputs.kinds:
             # A provider that shares one kind may supply another kind only to its own tree.
             sharing = kind.eligible.sharing & shared
-            inside.append((kind, (kind.eligible.local & trees) - sharing, sharing))
-        domains = [(local | sharing).slots() for _, local, sharing in inside]
+            supplies.append((kind, (kind.eligible.local & trees) - sharing, sharing))
+        domains = [(local | sharing).slots() for _, local, sharing in supplies]
         tightest = upper_bounds(self._inputs, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
-        for kind, local, sharing in inside:
+        for kind, local, sharing in supplies:
             slots = local.slots()
             copies = np.bincount(
                 forest.roots(slots), weights=self._inputs.copies(kind.amounts, slots), minlength=self._inputs.size

@@ -205,15 +205,15 @@ class TotalCounter:
         alone = roots[~self._contending[roots]]
         counts, limits = self._counts[alone], self._bounds[alone]
         groups = [
-            (inside, providers)
+            (contending, providers)
             for providers, users in self._contentions
-            if len(inside := np.intersect1d(roots, users, assume_unique=True))
+            if len(contending := np.intersect1d(roots, users, assume_unique=True))
         ]
 
         def capped(per_tree: int) -> tuple[int, int]:
             """Return how many copies fit with at most ``per_tree`` per tree, and an upper bound."""
             self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
-            pairs = [self._contending_count(inside, providers, per_tree) for inside, providers in groups]
+            pairs = [self._contending_count(contending, providers, per_tree) for contending, providers in groups]
             low = int(np.minimum(counts, per_tree).sum()) + sum(placed for placed, _ in pairs)
             return low, int(np.minimum(limits, per_tree).sum()) + sum(bound for _, bound in pairs)
 

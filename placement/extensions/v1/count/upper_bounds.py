@@ -67,8 +67,10 @@ def single_provider_counts(inputs: CountInputs, roots: Slots) -> TightestBound:
         copies[inputs.largest[name][roots] < amount] = 0
         bound.tighten(SummedAmounts.name_for(name), copies)
     for any_of in requirements.required:
-        having = SlotSet.union([inputs.snapshot.with_trait(trait) for trait in any_of], inputs.size).mask(inputs.size)
-        bound.tighten(RequiredTraits.name, np.where(having[roots], MAX_COPIES, 0))
+        has_trait = SlotSet.union([inputs.snapshot.with_trait(trait) for trait in any_of], inputs.size).mask(
+            inputs.size
+        )
+        bound.tighten(RequiredTraits.name, np.where(has_trait[roots], MAX_COPIES, 0))
     if requirements.isolate and requirements.suffixed_count > 1:
         bound.tighten(Isolation.name, 0)
     return bound

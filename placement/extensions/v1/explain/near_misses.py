@@ -116,8 +116,8 @@ class _Lacks:
         """Return the providers of the tree, and the providers that share with it."""
         snapshot, tree = self._snapshot, self._snapshot.forest.tree(self._root)
         aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in tree))
-        inside = SlotSet.union([*map(snapshot.in_aggregate, aggregates)], snapshot.size)
-        return [*tree, *(snapshot.with_trait(SHARES) & inside).slots().tolist()]
+        members = SlotSet.union([*map(snapshot.in_aggregate, aggregates)], snapshot.size)
+        return [*tree, *(snapshot.with_trait(SHARES) & members).slots().tolist()]
 
     def _without_room(self, resource_class: str, amount: int, part: str) -> str:
         """Return why no provider can supply any amount of a class to the request."""
@@ -176,18 +176,18 @@ class _Lacks:
         if condition.kind == "in_tree":
             return _only(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
-            having = [slot for slot in used if condition.names & provider(slot).traits]
-            if condition.forbidden and having:
-                return _only(having), f"{self._names(having)} {'has' if len(having) == 1 else 'have'} {names}"
+            holders = [slot for slot in used if condition.names & provider(slot).traits]
+            if condition.forbidden and holders:
+                return _only(holders), f"{self._names(holders)} {'has' if len(holders) == 1 else 'have'} {names}"
             return _only(used), self._none_of(used, f"has {names}", f"does not have {names}")
         concerned = used if condition.suffix else dict.fromkeys((*used, self._root))
-        inside = [slot for slot in concerned if condition.names & provider(slot).aggregates]
-        if condition.forbidden and inside:
-            return _only(inside), f"{self._names(inside)} {'is' if len(inside) == 1 else 'are'} in {names}"
-        outside = [slot for slot in used if slot not in inside]
-        if not outside:
+        members = [slot for slot in concerned if condition.names & provider(slot).aggregates]
+        if condition.forbidden and members:
+            return _only(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
+        others = [slot for slot in used if slot not in members]
+        if not others:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
-        return _only(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
+        return _only(others), self._none_of(others, f"is in {names}", f"is not in {names}")
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
         """Return why no provider meets a condition of a removed group."""

@@ -73,8 +73,8 @@ class _Remaining:
         return providers & self._supplying
 
     def _shares_with(self, slot: int, members: SlotSet) -> bool:
-        inside = self._snapshot.in_aggregate
-        return any(inside(aggregate) & members for aggregate in self._snapshot.provider(slot).aggregates)
+        in_aggregate = self._snapshot.in_aggregate
+        return any(in_aggregate(aggregate) & members for aggregate in self._snapshot.provider(slot).aggregates)
 
     def extent(self, members: SlotSet, *, whole_trees: bool) -> Extent:
         """Return the extent of a set of providers, or of the trees with these roots."""

@@ -154,12 +154,12 @@ def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> 
         eligible = SlotSet.union(
             [providers.local for demand, providers in demanded if name in demand.amounts], snapshot.size
         )
-        mine = eligible.mask(snapshot.size)[slots]
+        selected = eligible.mask(snapshot.size)[slots]
         column = snapshot.column(name)
         assert column is not None, name  # or no tree would be eligible
-        capacity, used = column.exact_capacity_and_usage(slots[mine])
-        sums[0, row] = np.bincount(place[mine], used, len(roots))
-        sums[1, row] = np.bincount(place[mine], capacity, len(roots))
+        capacity, used = column.exact_capacity_and_usage(slots[selected])
+        sums[0, row] = np.bincount(place[selected], used, len(roots))
+        sums[1, row] = np.bincount(place[selected], capacity, len(roots))
     # In a tree without capacity of a class, the used share of this class is 0.
     sums[1][sums[1] == 0] = 1
     return sums[0], sums[1]
@@ -179,5 +179,5 @@ def _members(narrowed: Narrowed, roots: Slots) -> tuple[Slots, Slots]:
     place_of[roots] = places
     slots = forest.everything.slots()
     place = place_of[forest.roots(slots)]
-    mine = place >= 0
-    return slots[mine], place[mine]
+    selected = place >= 0
+    return slots[selected], place[selected]
