@@ -16,8 +16,8 @@ from placement.db.schema.tables import metadata
 from placement.db.writes.transaction import Reading
 from placement.index.snapshot import Snapshot
 
-#: Uuids or names per statement.
-_BATCH_SIZE = 1000
+#: Uuids or names per statement; MariaDB converts a list of 1000 values or more into a table.
+_BATCH_SIZE = 999
 #: Members of documents that contain sentences.
 _SENTENCES = ("summary", "text", "detail")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
