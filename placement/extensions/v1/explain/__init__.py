@@ -7,7 +7,7 @@
     conditions         the parts of a query that can be dropped or changed, and the query after such changes
     steps              the effect of each narrowing rule, and of each rule about combinations
     class_inventories  the amounts that inventories have room for, and the properties that block an amount
-    variations         changed versions of the query, each searched once
+    variations         changed queries with the outcomes of their searches
     amount_search      the amounts of a class with which there are candidates
     combined_changes   changes of two or three conditions together
     relaxations        the smallest changes of the query that give candidates

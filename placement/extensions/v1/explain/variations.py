@@ -1,4 +1,4 @@
-"""Variations of a query without candidates: changed queries, each searched once."""
+"""Variations of a query without candidates: changed queries with the outcomes of their searches."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Variation(NamedTuple):
 
 
 class Variations:
-    """The variations of one query, each searched once.
+    """The variations of one query.
 
     Attributes:
         query: The original query.
@@ -77,8 +77,8 @@ class Variations:
         self.searches = searches
         self.unknown_traits = unknown_traits
         self._order = {condition: number for number, condition in enumerate(conditions(query))}
-        #: Outcomes by query; interchangeable queries share a key.
-        self._known: dict[object, Outcome] = {}
+        #: Outcomes of searches of all trees; interchangeable queries share a key.
+        self._outcomes: dict[object, Outcome] = {}
 
     def positions(self, changed: Collection[Condition]) -> list[int]:
         """Return the positions of conditions in the query, ascending."""
@@ -89,7 +89,9 @@ class Variations:
         return sorted(changed, key=self._order.__getitem__)
 
     def search(self, query: SearchQuery, tree_roots: SlotSet | None = None) -> Outcome:
-        """Return the outcome of a search; queries that differ only in the order of equal groups share it.
+        """Return the outcome of a search.
+
+        Searches of all trees are cached: queries that differ only in the order of equal groups share an outcome.
 
         Args:
             tree_roots: Roots of the trees to search; None for all.
@@ -98,9 +100,9 @@ class Variations:
             return self.searches.run(query, MAX_CANDIDATES, tree_roots)
         # Candidates refer to groups by suffix.
         key = interchangeable(query), frozenset(group.suffix for group in query.groups)
-        if key not in self._known:
-            self._known[key] = self.searches.run(query, MAX_CANDIDATES)
-        return self._known[key]
+        if key not in self._outcomes:
+            self._outcomes[key] = self.searches.run(query, MAX_CANDIDATES)
+        return self._outcomes[key]
 
     def variation(self, changes: Changes, tree_roots: SlotSet | None = None) -> Variation | None:
         """Return the changed query with the outcome of its search; None if it would request nothing."""
