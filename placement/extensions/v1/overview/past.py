@@ -255,7 +255,7 @@ def _positions_since(db: Connection, at: datetime.datetime, max_events: int) -> 
     oldest = db.execute(OLDEST).first()
     newest = db.execute(NEWEST_POSITION).first()
     if oldest is None or newest is None or oldest.at > at:
-        raise TimeUnknown(begins="no event" if oldest is None else precise(oldest.at))
+        raise TimeUnknown(begins="none" if oldest is None else precise(oldest.at))
     end = newest.position + newest.events
     first = db.execute(_FIRST_AFTER, {"at": at}).scalar()
     if first is not None and end - first > max_events:
