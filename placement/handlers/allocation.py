@@ -20,7 +20,7 @@ from placement.schemas.claim import claims, providers_named
 
 @endpoint(policy="placement:allocations:list", replies=schema.SHOW_REPLIES)
 def show(req: Request, consumer_uuid: str) -> Reply:
-    """Show the allocations of the consumer; a consumer without allocations is an empty object, not 404."""
+    """Show the allocations of the consumer: an empty object, not 404, if it holds nothing."""
     holding = req.read(lambda db: Holding.find(db, consumer_uuid))
     if holding is None:
         return ok({"allocations": {}}, modified=newest([]))

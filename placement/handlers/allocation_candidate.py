@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 #: Approximate bytes of a summary, as an object and as text, without classes and traits; bytes per class.
 _SUMMARY, _CLASS = 750, 300
-#: Summaries up to which their size is not estimated.
+#: Number of summaries up to which their size is not estimated.
 _UNESTIMATED = 500
 _CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("traits")
 
@@ -93,7 +93,7 @@ class Content:
 def present(result: SearchResult, version: Version) -> Shown:
     """Return the response.
 
-    It shows the candidates whose summaries fit into the memory that the search left, at least one.
+    It shows only the first candidates if the summaries of all exceed the memory that the search left.
     """
     content, shortage = Content.of(version), result.shortage
     slots = _summarized(result, content, result.remaining_memory)
@@ -101,7 +101,8 @@ def present(result: SearchResult, version: Version) -> Shown:
         shortage = shortage or "memory"
         result = _affordable(result, content)
         LOG.warning(
-            "The response was cut to the first %d candidates: the summaries of more exceed max_search_memory.",
+            "The response was cut to the first %d candidates: the summaries of all candidates exceed "
+            "[placement]max_search_memory.",
             len(result.candidates),
         )
         slots = _summarized(result, content, None) or []
@@ -113,7 +114,7 @@ def present(result: SearchResult, version: Version) -> Shown:
 
 
 def _affordable(result: SearchResult, content: Content) -> SearchResult:
-    """Return the search with as many of its first candidates as have summaries that fit into the memory, or one."""
+    """Return the result with only the first candidates, whose summaries fit into the memory, but at least one."""
     forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
     memory, seen = result.remaining_memory, set[int]()

@@ -22,7 +22,7 @@ from placement.schemas import inventory as schema
 @endpoint(policy="placement:resource_providers:inventories:list", replies=schema.LIST_REPLIES)
 def list_inventories(req: Request, uuid: str) -> Reply:
     """Show the inventories of the provider."""
-    return _all(*req.read(ResourceProvider.get_with, uuid, Inventory.of_provider))
+    return _present_all(*req.read(ResourceProvider.get_with, uuid, Inventory.of_provider))
 
 
 @endpoint(
@@ -46,7 +46,7 @@ def create(req: Request, uuid: str) -> Reply:
 
     provider, record = req.write(work)
     location = req.absolute_url(f"/resource_providers/{uuid}/inventories/{record.resource_class}")
-    return created(location, _one(provider, record), NOW)
+    return created(location, _present(provider, record), NOW)
 
 
 @endpoint(
@@ -74,7 +74,7 @@ def replace(req: Request, uuid: str) -> Reply:
         return provider.record, records
 
     provider, records = req.write(work)
-    return _all(provider, records)
+    return _present_all(provider, records)
 
 
 @endpoint(
@@ -95,7 +95,7 @@ def show(req: Request, uuid: str, resource_class: str) -> Reply:
     provider, record = req.read(
         ResourceProvider.get_with, uuid, lambda db, provider: Inventory.get(db, provider, resource_class)
     )
-    return ok(_one(provider, record), modified=newest([record.modified]))
+    return ok(_present(provider, record), modified=newest([record.modified]))
 
 
 @endpoint(
@@ -117,7 +117,7 @@ def update(req: Request, uuid: str, resource_class: str) -> Reply:
         return provider.record, record
 
     provider, record = req.write(work)
-    return ok(_one(provider, record), modified=NOW)
+    return ok(_present(provider, record), modified=NOW)
 
 
 @endpoint(policy="placement:resource_providers:inventories:delete", replies=schema.DELETE_REPLIES)
@@ -131,11 +131,11 @@ def _check(req: Request, uuid: str, records: Iterable[Inventory]) -> None:
     Inventory.check_capacity(uuid, records, may_be_full=req.version >= mv.RESERVED_EQUALS_TOTAL)
 
 
-def _all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
+def _present_all(provider: ResourceProvider, records: Iterable[Inventory]) -> Reply:
     inventories = {record.resource_class: record.columns for record in records}
     document = {"resource_provider_generation": provider.generation, "inventories": inventories}
     return ok(document, modified=newest(record.modified for record in records) if inventories else UNDATED)
 
 
-def _one(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:
+def _present(provider: ResourceProvider, record: Inventory) -> dict[str, Any]:
     return {"resource_provider_generation": provider.generation, **record.columns}

@@ -33,6 +33,6 @@ def show(req: Request) -> Reply:
 
 
 def _prefers_pages(accept: str | None) -> bool:
-    """Return whether the client prefers HTML to JSON, as browsers do; ``*/*`` is not a preference."""
+    """Whether the client prefers HTML to JSON, as browsers do; ``*/*`` is not a preference."""
     offers = create_accept_header(accept).acceptable_offers([JSON, "text/html"])
     return bool(offers) and offers[0][0] == "text/html"

@@ -40,7 +40,7 @@ PARAMETERS = (
         "limit",
         string(pattern="^[1-9][0-9]*$"),
         since=mv.CANDIDATES_LIMIT,
-        text="The largest number of candidates.",
+        text="The maximum number of candidates.",
     ),
     Field("required", _TEXT, since=mv.CANDIDATES_REQUIRED, until=mv.GRANULAR_GROUPS, text=REQUIRED),
     Field(

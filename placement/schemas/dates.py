@@ -1,4 +1,4 @@
-"""Dates and times in documents."""
+"""Dates and times as text."""
 
 from __future__ import annotations
 

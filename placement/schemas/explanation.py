@@ -25,9 +25,9 @@ from placement.schemas.declarations import JSONSchema
 from placement.schemas.validator import Formats, Validator, pattern
 from placement.schemas.violation import unexplained, violation
 
-#: Validation errors from which the one to explain is chosen.
+#: Maximum number of validation errors from which the one to explain is chosen.
 _MAX_ERRORS = 1_000
-#: Characters of a value below the sentence, and of the sentence.
+#: Characters shown of a value below the sentence, and of the sentence.
 _MAX_SHOWN, _MAX_SENTENCE = 10_000, 5_000
 #: The largest value that the library explains: its lists, objects, names and scalars, and their characters.
 _MAX_VALUES, _MAX_CHARACTERS = 5_000, 100_000
@@ -46,7 +46,7 @@ class _Part(NamedTuple):
 
 
 class RefusedValue(NamedTuple):
-    """The explanation of an invalid value: in the words of the jsonschema library with the schema, and in one line."""
+    """The explanation of an invalid value: a sentence with the schema, as by the jsonschema library, and one line."""
 
     sentence: str
     violation: Violation

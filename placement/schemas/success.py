@@ -29,7 +29,7 @@ class Success:
         status: The HTTP status.
         document: The type of the JSON document; None for a response without content.
         location: Whether the response has the header Location.
-        headers: Names of optional headers, with a sentence for each.
+        headers: Pairs of the name of an optional header and a sentence about it.
         dated: The cache headers.
         since: The first version with this response.
         until: The first version without it again; None if it still exists.

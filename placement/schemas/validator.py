@@ -2,7 +2,7 @@
 
 The jsonschema-rs library decides whether a value is valid, because it is fast and every request is validated.
 ``explanation`` makes the sentence about an invalid value with the jsonschema library; a property test checks that both
-agree.  ADR 21 contains the figures of the choice.
+agree.  ADR 21 compares the libraries.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DOUBLE = {"minimum": -sys.float_info.max, "maximum": sys.float_info.max}
 def pattern(expression: str) -> re.Pattern[str]:
     """Return the compiled expression; ``$`` matches only at the very end, as in jsonschema-rs.
 
-    In Python it also matches before a trailing newline, which would get into headers and columns.
+    In Python, ``$`` also matches before a trailing newline, which would reach headers and columns.
     """
     return re.compile(expression.replace("$", r"\Z"))
 

@@ -7,10 +7,12 @@ operations of one tree between two solutions: an eighth of the remaining operati
 Both are needed, because packing unequal groups into providers is NP-hard.  With the budget alone, one tree could
 exhaust it although the next tree has candidates; with the limit alone, many trees with many candidates would have no
 bound.
-Operations are counted rather than time, so that a request finds the same candidates on a busy machine.  A search that
-reaches a bound returns the candidates found so far, and ``shortage`` names the bound; the result is not ``complete``.
 
-Code counts its work where the amount depends on the client or on the size of the cloud.
+Operations are counted rather than time, so that a request finds the same candidates on a busy machine.  Code counts
+them where their number depends on the client or on the size of the cloud.
+
+A search that reaches a bound returns the candidates found so far, and ``shortage`` names the bound; the result is not
+``complete``.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from __future__ import annotations
 OPERATIONS = 1_000_000
 #: Bytes of a request; enough for ten thousand candidates of a dozen groups each.
 BYTES = 128 * 2**20
-#: Operations without a solution, in all trees of a request.  When they are exhausted, as many again are available, but
-#: only the minimum per tree (``Budget.allowance``).
+#: Fruitless operations, spent without finding a solution, in all trees of a request.  Once they are exhausted, the same
+#: number is available again, but only the minimum per tree (``Budget.allowance``).
 FRUITLESS = 200_000
 
 #: One tree may spend an eighth of the remaining fruitless operations.
 _TREES = 8
-#: Fruitless operations that every tree may spend without a charge.
+#: Fruitless operations up to which a tree is not charged.
 _FREE = 500
 
 

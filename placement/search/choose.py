@@ -12,7 +12,7 @@ from placement.search.solver.combine import Refused, SolutionCache, combine
 from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Candidate, TreeProblem
 
-#: Operations to look up a candidate in the set of all; bytes of a candidate in the set, and per demand.
+#: Operations to look up a candidate in the set of seen candidates; bytes of a candidate in it, and per demand.
 _LOOKUP, _CANDIDATE, _DEMAND = 10, 600, 200
 
 DEPTH_FIRST = "depth-first"
@@ -30,9 +30,10 @@ def choose(
 
     Args:
         problems: The problems of the trees.
-        limit: The largest number of candidates; None for all.
-        strategy: Depth-first returns all candidates of the first tree, then all of the second.  Breadth-first returns
-            one of each tree, then a second one of each, so that a few candidates come from different hosts.
+        limit: Maximum number of candidates; None for all.
+        strategy: ``DEPTH_FIRST`` returns all candidates of the first tree, then all of the second.  ``BREADTH_FIRST``
+            returns one of each tree, then a second one of each, so that even a few candidates come from different
+            hosts.
         refused: Called once for each tree without a candidate, with its id and the name of the constraint.
     """
     seen: set[Hashable] = set()

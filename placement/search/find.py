@@ -33,7 +33,7 @@ _SHARE = 2
 class Settings:
     """The settings of a deployment, the same for every search."""
 
-    #: The largest number of candidates, whatever the query requests; None for no limit.
+    #: Maximum number of candidates, whatever the query requests; None for no limit.
     max_candidates: int | None = None
     #: ``choose.BREADTH_FIRST`` or ``choose.DEPTH_FIRST``.
     strategy: str = BREADTH_FIRST
@@ -82,7 +82,7 @@ class SearchResult(NamedTuple):
 
     @property
     def obstacle(self) -> str:
-        """The reason why there is no candidate (``Refusals.obstacle``); empty if there are candidates."""
+        """Why there is no candidate (``Refusals.obstacle``); empty if there are candidates."""
         return "" if self.candidates else self.refusals.obstacle
 
 
@@ -90,7 +90,7 @@ class SearchResult(NamedTuple):
 def find(query: SearchQuery, snapshot: Snapshot, settings: Settings | None = None) -> SearchResult:
     """Return the candidates for a query.
 
-    The caller has checked that the names in the query exist (``existence.check``).
+    The names in the query must exist (``existence.check``).
     """
     began = time.perf_counter()
     settings = Settings() if settings is None else settings

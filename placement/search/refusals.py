@@ -1,7 +1,7 @@
 """Records of the providers and trees that each rule of a search removed.
 
 Narrowing records each rule that it applies as a ``Refusal``, with the sets before and after it.  Combining records each
-tree without a candidate under the constraint that rejected the last partial assignment in it.
+tree without a candidate under the constraint that refused last at the greatest depth of the search in it.
 
 Recording costs a tuple per rule and a dict update per tree; providers and trees are counted only on access.
 """
@@ -15,7 +15,7 @@ from placement.index.forest import Forest
 from placement.index.slots import Slots, SlotSet
 from placement.search.query.query import AnyOf
 
-#: Trees that are kept as examples, per constraint.
+#: Trees kept as examples, per constraint.
 EXAMPLES = 5
 
 #: The obstacle of a search without candidates whose narrowing left trees.
@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
     before: SlotSet
     after: SlotSet
     forest: Forest
-    #: The traits or aggregates of the rule: a tuple of sets if one name of each is required, a set of forbidden names.
+    #: The traits or aggregates of the rule: sets of alternatives in a tuple, or forbidden names in a set.
     names: AnyOf | frozenset[str] = ()
     #: Whether both sets contain roots of trees, rather than providers.
     whole_trees: bool = False
@@ -55,7 +55,7 @@ class Refusals:
 
     #: Refusals in the order of the rules.
     narrowing: list[Refusal] = field(default_factory=list)
-    #: Numbers of trees without a candidate, by the constraint that rejected last.
+    #: Number of trees without a candidate, by the constraint that refused.
     combining: dict[str, int] = field(default_factory=dict)
     #: Roots of some of these trees, by constraint.
     examples: dict[str, list[int]] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Refusals:
 
     @property
     def obstacle(self) -> str:
-        """The parameter that left no provider; ``combination`` if every rule left some."""
+        """``rule`` without the class."""
         return self.rule.partition(":")[0]
 
     @property

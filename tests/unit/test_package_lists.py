@@ -29,7 +29,10 @@ def listed(package: Path) -> list[str]:
 
 
 #: Packages whose docstring lists every module.
-COMPLETE = ("objects", "objects/claims", "schemas", "search", "search/narrow", "search/query", "search/solver")
+COMPLETE = (
+    *("extensions/v1", "extensions/v1/count", "extensions/v1/explain", "extensions/v1/pick"),
+    *("objects", "objects/claims", "schemas", "search", "search/narrow", "search/query", "search/solver"),
+)
 
 
 def modules(package: Path) -> set[str]:

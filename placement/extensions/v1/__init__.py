@@ -1,18 +1,18 @@
-"""The v1 API of this project: answers to the questions of operators, and claims (docs: v1).
+"""The v1 API: explanations, counts, history and overviews for operators, and claims with a choice of place (docs: v1).
 
 api, handlers, schemas         routes, and the documents they read and return
-claims, claim_creation         claims whose places the service chooses
+claims, claim_creation         claims for which the service chooses the places
 bulk_release                   the release of many consumers
 pick                           the choice of a place for each of many consumers
-explain, count                 why nothing fits, and how many more would
+explain, count                 why a request does not fit, and how many times it does
 request_query, query_text      search queries read from requests, and written as query strings
-history, event_reader          recorded changes, past states, and requests that follow changes
+history, event_reader          recorded changes and past states, and requests for events
 overview                       providers and their usage, now and in the past
 openapi                        the APIs as OpenAPI documents
 worker_examination             examinations by the doctor
 lookup, nodes                  providers and nodes by name
-overlay                        usage added to a snapshot by picks
+overlay                        the usage that picks add to a snapshot
 failures, error_documents      the failures of this API, and how it reports them
-policy, metrics, signals       rules, metrics, and the events they count
-extension                      the declaration of all this as an extension of the service
+policy, metrics, signals       policy rules, metrics, and the signals that update them
+extension                      the declaration of this package as an extension of the service
 """

@@ -41,10 +41,10 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
             break
         batch = named[start : start + release.BATCH]
         stored = database.read(lambda db: stored_uuids(db, batch))  # noqa: B023
-        shown = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in result.released]
-        ended = frozenset(_write(database, lambda db: release.release(db, shown)))  # noqa: B023
-        result.released += [uuid for uuid in shown if uuid in ended]
-        result.missing += [uuid for uuid in shown if uuid not in ended and uuid not in result.missing]
+        consumers = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in result.released]
+        released = frozenset(_write(database, lambda db: release.release(db, consumers)))  # noqa: B023
+        result.released += [uuid for uuid in consumers if uuid in released]
+        result.missing += [uuid for uuid in consumers if uuid not in released and uuid not in result.missing]
     return result
 
 
@@ -55,19 +55,15 @@ def release_matching(
 
     A consumer that changes after it was matched keeps its resources, since it may not match any more.
 
-    Args:
-        database: The database to write to.
-        consumer_filter: The conditions.
-        max_consumers: Maximum number of consumers to release.
     """
     deadline = retry.new_deadline()
     result, after = ReleaseResult(), 0
     while (size := min(release.BATCH, max_consumers - len(result.released))) and not retry.has_passed(deadline):
         page = database.read(lambda db: consumer_pages.page(db, consumer_filter, size, after))  # noqa: B023
         if page.holders:
-            ended = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023
-            result.released += ended
-            result.complete &= len(ended) == len(page.holders)
+            released = _write(database, lambda db: release.release_unchanged(db, page.holders))  # noqa: B023
+            result.released += released
+            result.complete &= len(released) == len(page.holders)
         if page.next is None:
             return result
         after = page.next
@@ -75,9 +71,9 @@ def release_matching(
     return result
 
 
-def _write(database: Database | DryRun[object], end: Callable[[Transaction], list[str]]) -> list[str]:
+def _write(database: Database | DryRun[object], release_batch: Callable[[Transaction], list[str]]) -> list[str]:
     def work(db: Transaction) -> list[str]:
-        released = end(db)
+        released = release_batch(db)
         db.on_commit(lambda: signals.claims_answered("released", len(released)))
         return released
 

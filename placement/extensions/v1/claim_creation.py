@@ -24,15 +24,15 @@ from placement.objects.consumer import Owner, canonical_uuid
 from placement.search.query import existence
 from placement.search.query.query import SearchQuery
 
-_GENERATION = "the generation of the consumer if keep is false; otherwise null or nothing"
+_GENERATION = "the generation of the consumer if keep is false; otherwise null, or omit it"
 
 
 def create_claims(req: Request) -> list[ClaimResult]:
     """Create the claims of a request: optimistically from a recent snapshot if possible, or else from the current one.
 
     Raises:
-        BadRequest: As ``_call``.
-        Unavailable: As ``Claiming.run``.
+        BadRequest: As for ``_call``.
+        Unavailable: As for ``Claiming.run``.
     """
     shared = req.service.shared(Shared)
     if len(req.document["requests"]) == 1 and shared.backoff.is_due():
@@ -60,7 +60,9 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     for number, request in enumerate(requests):
         if request.consumer in named:
             field = f"requests[{number}].consumer"
-            raise InvalidField(Violation(field, "is also the consumer of another request", "a different one in each"))
+            raise InvalidField(
+                Violation(field, "is also the consumer of another request", "a different consumer in each")
+            )
         named.add(request.consumer)
     return ClaimCall(
         requests=requests,
@@ -87,38 +89,39 @@ def _in_tree_values(requests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _request(
     req: Request, snapshot: Snapshot, nodes: Mapping[str, str], number: int, queries: dict[str, SearchQuery]
 ) -> ClaimRequest:
-    """Return the request with a number; ``queries`` caches parsed queries by text."""
-    given = req.document["requests"][number]
-    keep, generation = given.get("keep", True), given.get("consumer_generation")
-    if not keep and "consumer_generation" not in given:
+    """Return the request at a position of the claim set; ``queries`` caches parsed queries by text."""
+    document = req.document["requests"][number]
+    keep, generation = document.get("keep", True), document.get("consumer_generation")
+    if not keep and "consumer_generation" not in document:
         raise InvalidField(Violation(f"requests[{number}].consumer_generation", "is missing", _GENERATION))
     if keep and generation is not None:
         raise InvalidField(Violation(f"requests[{number}].consumer_generation", f"is {generation}", _GENERATION))
-    consumer, text = canonical_uuid(given["consumer"]), json.dumps(given["query"])
+    consumer, text = canonical_uuid(document["consumer"]), json.dumps(document["query"])
     if text not in queries:
         with errors.inside(f"requests[{number}].query"):
-            queries[text] = _query(req, snapshot, nodes, given["query"])
+            queries[text] = _query(req, snapshot, nodes, document["query"])
     return ClaimRequest(
         consumer=consumer,
-        owner=Owner(given["project_id"], given["user_id"], given["consumer_type"]),
+        owner=Owner(document["project_id"], document["user_id"], document["consumer_type"]),
         query=queries[text],
-        count=given.get("count", 1),
+        count=document.get("count", 1),
         keep=keep,
         generation=generation,
-        dry_run=given.get("dry_run", False),
+        dry_run=document.get("dry_run", False),
     )
 
 
-def _query(req: Request, snapshot: Snapshot, nodes: Mapping[str, str], given: Any) -> SearchQuery:
-    if isinstance(given, str):
-        query = request_query.from_parameters(schema.query_parameters(given), snapshot, nodes, req.conf)
+def _query(req: Request, snapshot: Snapshot, nodes: Mapping[str, str], value: Any) -> SearchQuery:
+    """Return the query in a query string or a query object, with the traits that the service avoids."""
+    if isinstance(value, str):
+        query = request_query.from_parameters(schema.query_parameters(value), snapshot, nodes, req.conf)
     else:
-        query = request_query.from_document(given, snapshot, nodes, req.conf)
+        query = request_query.from_document(value, snapshot, nodes, req.conf)
     existence.check(query, snapshot, req.database)
     return request_query.with_avoided_traits(query, req.conf)
 
 
-def _strategy(given: Any) -> Strategy:
-    if isinstance(given, str):
-        return Strategy(Preference(given))
-    return Strategy(spread_over=given["spread_over"])
+def _strategy(value: Any) -> Strategy:
+    if isinstance(value, str):
+        return Strategy(Preference(value))
+    return Strategy(spread_over=value["spread_over"])

@@ -61,7 +61,7 @@ class EventReader:
         return page._replace(names=known_names)
 
     def wait(self, after: str | None, seconds: float) -> EventPage:
-        """Return the next events; if there are none, wait for one unless too many requests wait already."""
+        """Return the next events; without any, wait for one unless too many requests are waiting."""
         until = time.monotonic() + seconds
         page = self.first(after)
         if page.events or not self.watch.enter():
@@ -75,24 +75,24 @@ class EventReader:
         return page
 
     def first(self, after: str | None) -> EventPage:
-        """Return the page with which a request starts to wait.
+        """Return the page that a request reads before it waits.
 
-        If the request may not wait, the page can be as old as the last poll of the waiting requests.
+        If too many requests are waiting, the page can be as old as their last poll.
 
         Raises:
-            PositionLost: As ``page``.
+            PositionLost: As for ``page``.
         """
         page = self._shared(after, time.monotonic() + INTERVAL) if self.watch.is_full else None
         return page or self.page(after)
 
     def next(self, page: EventPage, until: float) -> EventPage:
-        """Return the next page for a request that was woken; without events if its turn does not come in time.
+        """Return the next page for a request that was woken; without events if the deadline passes first.
 
         Args:
-            until: The deadline for the turn, by the monotonic clock.
+            until: The deadline, by the monotonic clock.
 
         Raises:
-            PositionLost: As ``page``.
+            PositionLost: As for ``page``.
         """
         return self._shared(page.mark, until) or page._replace(events=[])
 
@@ -116,7 +116,7 @@ class EventStream:
         """Read the first page.
 
         Raises:
-            PositionLost: As ``EventReader.page``.
+            PositionLost: As for ``EventReader.page``.
         """
         self._reader = event_reader
         self._watch = event_reader.watch
@@ -155,7 +155,7 @@ class EventStream:
                 else:
                     self._page = self._page._replace(events=[])
         except errors.Failure:
-            pass  # the status line is sent already; the client reconnects with its position and then gets the error
+            pass  # the status line has been sent; the client reconnects with its position and then receives the error
         yield _keep_alive(self._page)
 
 

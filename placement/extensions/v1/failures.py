@@ -26,7 +26,7 @@ class UnknownProvider(errors.InvalidCondition):
 
 
 class InvalidField(errors.BadRequest):
-    """A value conforms to the schema, but is invalid in its field: it contradicts another value, or matches nothing.
+    """A value that the schema allows is invalid in this request: it contradicts another value, or matches nothing.
 
     Args:
         violation: The field, the problem and the expected value.
@@ -73,7 +73,7 @@ class NothingKnown(errors.NotFound):
     """The path names an object that does not exist and has no event in the history."""
 
     code = "placement.v1.nothing_known"
-    template = "There is no provider, node or consumer %(object)s, and the history records no event of one."
+    template = "There is no provider, node or consumer %(object)s, and the history records no events of it."
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -87,6 +87,8 @@ class NothingHeld(errors.NotFound):
 
 
 class NoRoom(errors.Conflict):
+    """No place for the consumer fits."""
+
     code = "placement.v1.no_room"
     template = "Nothing fits: %(reason)s"
 

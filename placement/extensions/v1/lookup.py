@@ -16,8 +16,8 @@ from placement.uuids import canonical, is_uuid
 def find(snapshot: Snapshot, ident: str) -> int | None:
     """Return the slot of the provider with exactly this uuid, exactly this name, or this uuid in another spelling.
 
-    The first match in this order wins: a provider whose name is the uuid of another provider is found only by its own
-    uuid.  None if no provider matches.
+    The first match in this order wins, so a provider whose name is the uuid of another provider is found only by its
+    own uuid.  Return None without a match.
     """
     slot = snapshot.by_uuid.get(ident)
     if slot is None:

@@ -16,9 +16,9 @@ from placement.db.schema.tables import metadata
 from placement.db.writes.transaction import Reading
 from placement.index.snapshot import Snapshot
 
-#: Uuids or names per statement.
-_BATCH_SIZE = 1000
-#: Members of documents that hold sentences.
+#: Uuids or names per statement; MariaDB converts a list of 1000 values or more into a table.
+_BATCH_SIZE = 999
+#: Members of documents that contain sentences.
 _SENTENCES = ("summary", "text", "detail")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -85,7 +85,7 @@ def insert_names(documents: Iterable[tuple[str, dict[str, Any]]], known: Mapping
 
 
 def unambiguous(known: Mapping[str, str], snapshot: Snapshot) -> Mapping[str, str]:
-    """Return the node names, by uuid, that no provider has: a name in common refers to the provider."""
+    """Return the node names, by uuid, except names of providers: a name of both refers to the provider."""
     return {uuid: name for uuid, name in known.items() if name not in snapshot.by_name}
 
 
@@ -98,21 +98,21 @@ def name_in_texts(database: Database, snapshot: Snapshot, document: Any) -> None
         document: Changed in place.
     """
     objects = _objects(document)
-    sentences = [(each, name) for each in objects for name in _SENTENCES if isinstance(each.get(name), str)]
-    uuids = {uuid for each, name in sentences for uuid in _UUID.findall(each[name])}
+    sentences = [(shown, name) for shown in objects for name in _SENTENCES if isinstance(shown.get(name), str)]
+    uuids = {uuid for shown, name in sentences for uuid in _UUID.findall(shown[name])}
     named = [snapshot.provider(slot) for slot in map(snapshot.by_uuid.get, uuids) if slot is not None]
     known = unambiguous(names_of_providers(database, ((provider.uuid, provider.name) for provider in named)), snapshot)
-    for each, name in sentences if known else ():
-        each[name] = _UUID.sub(lambda match: known.get(match[0], match[0]), each[name])
+    for shown, name in sentences if known else ():
+        shown[name] = _UUID.sub(lambda match: known.get(match[0], match[0]), shown[name])
 
 
 def providers_in(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object in a document that contains a ``uuid`` and a ``name``, after the uuid."""
-    return ((each["uuid"], each) for each in _objects(document) if "uuid" in each and "name" in each)
+    """Yield pairs of a uuid and an object: the objects in a document that contain a ``uuid`` and a ``name``."""
+    return ((shown["uuid"], shown) for shown in _objects(document) if "uuid" in shown and "name" in shown)
 
 
 def providers_of_allocations(documents: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the allocations by provider in documents that may contain ``allocations``, each after the provider uuid."""
+    """Yield pairs of a provider uuid and an object: the allocations by provider in documents with ``allocations``."""
     for document in documents:
         yield from document.get("allocations", {}).items()
 

@@ -1,4 +1,4 @@
-"""Usage added to a snapshot by picks, and tree problems at that usage."""
+"""The usage that picks add to a snapshot, and tree problems at that usage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from placement.index.snapshot import Snapshot
 from placement.search.solver.problem import Candidate, Demand, ProviderFacts, Requirements, TreeProblem
 
 #: Amounts that a consumer releases, by slot and resource class.
-Own = Mapping[tuple[int, str], int]
+ReleasedAmounts = Mapping[tuple[int, str], int]
 
 
 class UsageOverlay:
@@ -27,21 +27,21 @@ class UsageOverlay:
     def __init__(self, snapshot: Snapshot) -> None:
         """Start with the usage in the snapshot."""
         self._base = snapshot
-        #: Inventories read from it, by slot and resource class.
+        #: Inventories read from the base, by slot and resource class.
         self._inventories: dict[tuple[int, str], Amounts] = {}
-        #: Amounts taken since, by slot and resource class.
+        #: Amounts taken in addition, by slot and resource class.
         self._taken: dict[int, dict[str, int]] = {}
         #: The base snapshot plus amounts taken; slots whose usage is not merged into it yet.
         self._current = snapshot
         self._unmerged: set[int] = set()
         self.changes = 0
-        #: Amounts that the current consumer releases; amounts that it has taken.
-        self._own: Own = {}
+        #: Amounts that the current consumer releases; amounts that its picks have taken.
+        self._released: ReleasedAmounts = {}
         self._taken_by_consumer: dict[tuple[int, str], int] = {}
 
-    def begin_consumer(self, own: Own) -> None:
+    def begin_consumer(self, released: ReleasedAmounts) -> None:
         """Start the picks of the next consumer; the amounts that it releases are free only for this consumer."""
-        self._own = own
+        self._released = released
         self._taken_by_consumer.clear()
 
     def take(self, candidate: Candidate, times: int = 1) -> None:
@@ -55,7 +55,7 @@ class UsageOverlay:
                 taken[name] = taken.get(name, 0) + times * amount
                 taken_by_consumer[slot, name] = taken_by_consumer.get((slot, name), 0) + times * amount
 
-    def _inventory(self, slot: int, name: str, own: Own) -> Amounts:
+    def _inventory(self, slot: int, name: str, released: ReleasedAmounts) -> Amounts:
         """Return an inventory at the current usage, minus the amounts that a consumer releases."""
         inventory = self._inventories.get((slot, name))
         if inventory is None:
@@ -63,27 +63,27 @@ class UsageOverlay:
             assert column is not None, name  # or no provider would be eligible
             inventory = self._inventories[slot, name] = column.amounts(slot)
         taken = self._taken.get(slot, {}).get(name, 0)
-        return inventory._replace(used=inventory.used + taken - own.get((slot, name), 0))
+        return inventory._replace(used=inventory.used + taken - released.get((slot, name), 0))
 
     def _inventory_for_consumer(self, slot: int, name: str) -> Amounts:
         """Return the inventory for the current consumer, with max_unit reduced by the amounts that it has taken."""
-        inventory = self._inventory(slot, name, self._own)
+        inventory = self._inventory(slot, name, self._released)
         taken = self._taken_by_consumer.get((slot, name))
         return inventory._replace(max_unit=inventory.max_unit - taken) if taken else inventory
 
-    def snapshot(self, own: Own) -> Snapshot:
+    def snapshot(self, released: ReleasedAmounts) -> Snapshot:
         """Return the snapshot at the current usage, minus the amounts that a consumer releases."""
         if self._unmerged:
             keys = [(slot, name) for slot in self._unmerged for name in self._taken[slot]]
             self._current = with_usage_by_slot(self._current, self._used(keys, {}))
             self._unmerged.clear()
-        return with_usage_by_slot(self._current, self._used(own, own)) if own else self._current
+        return with_usage_by_slot(self._current, self._used(released, released)) if released else self._current
 
-    def _used(self, keys: Iterable[tuple[int, str]], own: Own) -> dict[int, dict[int, int]]:
+    def _used(self, keys: Iterable[tuple[int, str]], released: ReleasedAmounts) -> dict[int, dict[int, int]]:
         """Return the usage of inventories, minus the amounts that a consumer releases, by class id and slot."""
         used: dict[int, dict[int, int]] = defaultdict(dict)
         for slot, name in keys:
-            used[self._base.class_ids[name]][slot] = int(self._inventory(slot, name, own).used)
+            used[self._base.class_ids[name]][slot] = int(self._inventory(slot, name, released).used)
         return used
 
     def rebase(self) -> None:

@@ -74,7 +74,7 @@ def from_parameters(
 def from_document(
     document: Mapping[str, Any], snapshot: Snapshot, nodes: Mapping[str, str], conf: cfg.ConfigOpts
 ) -> SearchQuery:
-    """Return the query in a valid query object of POST /v1/claims; otherwise as ``from_parameters``.
+    """Return the query in a valid query object of POST /v1/claims; see ``from_parameters``.
 
     Each string in ``required`` and ``member_of`` corresponds to one value of the parameter in a query string, as does
     each list in ``same_subtree``, and the list ``root_required``.

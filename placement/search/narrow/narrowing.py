@@ -29,9 +29,9 @@ _FITTING = 5
 class Eligible:
     """The providers that can supply a demand by themselves."""
 
-    #: In their own tree.
+    #: The providers that can supply it in their own tree.
     local: SlotSet
-    #: The subset that can also supply it in the trees with which they share.
+    #: Those that can also supply it in the trees with which they share.
     sharing: SlotSet
 
 
@@ -42,7 +42,7 @@ class Narrowed(NamedTuple):
     query: SearchQuery
     #: By demand; the same object for equal demands.  Empty if no tree is left.
     eligible: tuple[Eligible, ...]
-    #: The roots of the trees in which each demand can be supplied, without regard to the others.
+    #: The roots of the trees in which each demand can be supplied on its own.
     roots: SlotSet
 
 
@@ -157,8 +157,8 @@ class _Narrowing:
             if group.suffix != UNSUFFIXED:
                 continue
             if group.aggregates.none_of:
-                inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
-                self._keep_trees("member_of", UNSUFFIXED, self.roots - inside, group.aggregates.none_of)
+                members = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
+                self._keep_trees("member_of", UNSUFFIXED, self.roots - members, group.aggregates.none_of)
             if group.traits.any_of:
                 self._keep_trees_with(group.traits.any_of)
 
@@ -178,10 +178,10 @@ class _Narrowing:
         """
         roots = self.roots
         for traits in required:
-            having = self._any_of(self._snapshot.with_trait, traits)
+            with_traits = self._any_of(self._snapshot.with_trait, traits)
             if providers is not None:
-                having &= providers
-            roots &= self._roots_supplied_by(having)
+                with_traits &= providers
+            roots &= self._roots_supplied_by(with_traits)
         self._keep_trees("required", UNSUFFIXED, roots, required)
 
     def _roots_supplied_by(self, providers: SlotSet) -> SlotSet:
@@ -242,11 +242,11 @@ class _Narrowing:
         if group.in_tree is not None:
             chosen = self._record("in_tree", group.suffix, chosen, chosen & self._tree_of(group.in_tree))
         if group.traits.none_of:
-            having = self._any_of(self._snapshot.with_trait, group.traits.none_of)
-            chosen = self._record("required", group.suffix, chosen, chosen - having, group.traits.none_of)
+            with_traits = self._any_of(self._snapshot.with_trait, group.traits.none_of)
+            chosen = self._record("required", group.suffix, chosen, chosen - with_traits, group.traits.none_of)
         if group.aggregates.none_of:
-            inside = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
-            chosen = self._record("member_of", group.suffix, chosen, chosen - inside, group.aggregates.none_of)
+            members = self._any_of(self._snapshot.in_aggregate, group.aggregates.none_of)
+            chosen = self._record("member_of", group.suffix, chosen, chosen - members, group.aggregates.none_of)
         return chosen
 
     def _tree_of(self, uuid: str) -> SlotSet:
@@ -260,11 +260,11 @@ class _Narrowing:
         """Return the providers that meet every rule of a suffixed group, without regard to its resources."""
         chosen = self._meeting_common_rules(group)
         if group.aggregates.any_of:
-            inside = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
-            chosen = self._record("member_of", group.suffix, chosen, chosen & inside, group.aggregates.any_of)
+            members = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
+            chosen = self._record("member_of", group.suffix, chosen, chosen & members, group.aggregates.any_of)
         if group.traits.any_of:
-            having = self._all_of(self._snapshot.with_trait, group.traits.any_of)
-            chosen = self._record("required", group.suffix, chosen, chosen & having, group.traits.any_of)
+            with_traits = self._all_of(self._snapshot.with_trait, group.traits.any_of)
+            chosen = self._record("required", group.suffix, chosen, chosen & with_traits, group.traits.any_of)
         return chosen
 
     def _meeting_unsuffixed_rules(self, group: Group) -> tuple[SlotSet, SlotSet]:
@@ -276,10 +276,10 @@ class _Narrowing:
         chosen = self._meeting_common_rules(group)
         if not group.aggregates.any_of:
             return chosen, self._sharing
-        inside = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
-        spanned = self._forest.trees_of(inside & self._forest.all_roots) | inside
+        members = self._all_of(self._snapshot.in_aggregate, group.aggregates.any_of)
+        spanned = self._forest.trees_of(members & self._forest.all_roots) | members
         chosen = self._record("member_of", UNSUFFIXED, chosen, chosen & spanned, group.aggregates.any_of)
-        return chosen, self._sharing & inside
+        return chosen, self._sharing & members
 
     def _eligible(self, group: Group, resources: Mapping[str, int], meeting: SlotSet, may_share: SlotSet) -> Eligible:
         """Return the eligible providers for a demand, and leave out trees without them.

@@ -127,7 +127,7 @@ class TreeProblems:
         self._some_share = SHARES in self._snapshot.traits
         #: By position and aggregates of a tree: the providers that share in one of these aggregates.
         self._sharing_with: dict[tuple[int, frozenset[str]], tuple[int, ...]] = {}
-        #: Sharing providers by demand, of each tree in which they could supply every demand.
+        #: The sharing providers by position, of each tree yielded so far in which they could supply every demand.
         self._seen: set[Hashable] = set()
 
     def possible(self, roots: Slots, refusals: Refusals) -> Slots:
@@ -184,8 +184,8 @@ class TreeProblems:
         if self._some_share or len(self._snapshot.forest.tree(root)) > 1:
             return None
         # The only provider can supply each demand; otherwise narrowing would have left the tree out.
-        only = ((root,),) * len(self._positions)
-        return TreeProblem(self._requirements_of_one, only, self._facts, tree=root)
+        domains = ((root,),) * len(self._positions)
+        return TreeProblem(self._requirements_of_one, domains, self._facts, tree=root)
 
     def _domains(self, root: int) -> list[tuple[int, ...]]:
         """Return the providers that can supply the demands in the tree, by position."""

@@ -1,9 +1,9 @@
 """Parsing of queries (docs: api-filters, api-candidate-parameters, api-candidate-checks).
 
 ``search_query`` and ``provider_filter`` parse the parameters of a query string, which conform to the schema of their
-version.  Readers of other formats parse single values by the functions below, and pass them to ``query_of``.  The
-checks here cannot be expressed by a schema; their order is part of the API.  Names are not looked up: ``existence``
-refuses classes and traits that do not exist.
+version.  For queries in other formats, the functions for single values and ``query_of`` do the same.  These checks
+cannot be expressed by a schema; their order is part of the API.  Names are not looked up: ``existence`` refuses classes
+and traits that do not exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class QueryParameters(Protocol):
     """The parameters of a query string."""
 
     def get(self, name: str) -> str | None:
-        """Return the value that counts of a parameter that takes one value."""
+        """Return the value that counts, for a parameter that takes one value."""
 
     def all(self, name: str) -> Sequence[str]:
         """Return every value of the name, in order."""
@@ -101,7 +101,7 @@ def query_of(
 
 
 def provider_filter(parameters: QueryParameters, version: Version) -> ProviderFilter:
-    """Return the filter of GET /resource_providers (docs: api-filters).
+    """Return the provider filter of GET /resource_providers (docs: api-filters).
 
     Raises:
         errors.BadRequest: A parameter is invalid; the first one is reported.
@@ -172,7 +172,7 @@ def _check_subtrees(groups: Mapping[str, Group], subtrees: Iterable[frozenset[st
 
 
 def _check_conflicts(groups: Mapping[str, Group]) -> None:
-    """Check that no group requires a trait that it forbids; a list of providers is just empty then."""
+    """Check that no group requires a trait that it forbids; a provider filter may, and matches no provider."""
     conflicting = [
         (f"required{suffix}", ", ".join(sorted(names)))
         for suffix, group in groups.items()

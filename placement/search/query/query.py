@@ -1,7 +1,7 @@
 """Parsed queries: frozen values without text, versions or database ids.
 
-``SearchQuery`` is a query for allocation candidates, ``ProviderFilter`` one for a list of providers.  Both consist of
-groups.
+``SearchQuery`` is a query for allocation candidates, with any number of groups.  ``ProviderFilter`` is a query for a
+list of providers, with one group.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Group:
 
     One provider supplies all resources of a suffixed group and meets every rule by itself.  Different providers may
     supply the classes of the unsuffixed group; together they meet ``traits.any_of``, and the root of the tree may meet
-    ``aggregates.any_of`` for them.  A group without resources names a provider for ``SearchQuery.same_subtrees``.
+    ``aggregates.any_of`` for them.  A group without resources stands for a provider in
+    ``SearchQuery.same_subtrees``.
     """
 
     suffix: str = UNSUFFIXED
@@ -79,7 +80,7 @@ class SearchQuery:
     avoided: frozenset[str] = frozenset()
     #: Whether a candidate may use several providers of one tree.
     nested: bool = True
-    #: The largest number of candidates; None for all.
+    #: Maximum number of candidates; None for all.
     limit: int | None = None
 
     @property

@@ -38,8 +38,8 @@ class Backtracking:
     """The search of one canonical form.
 
     Attributes:
-        refusal: The reason of a search without solutions: the name of the constraint that refused last at the greatest
-            depth, or of the work limit.
+        refusal: Why there is no solution: the name of the constraint that refused last at the greatest depth,
+            ``WORK_LIMIT``, or ``NO_PROVIDER``.
     """
 
     def __init__(self, requirements: Requirements, form: CanonicalForm, budget: Budget) -> None:
@@ -145,7 +145,7 @@ class Backtracking:
         return depth, tuple(constraint.state() for constraint in self._constraints)
 
     def _class(self, provider: int) -> Hashable:
-        """Return the class of providers that are currently interchangeable with this one; None if there are none."""
+        """Return the class of providers currently interchangeable with this one; None if it contains only this one."""
         return None if provider in self._assignment else self._interchangeability.class_of(provider)
 
 
@@ -183,7 +183,7 @@ class _Interchangeability:
 
 
 def _ordered(requirements: Requirements, form: CanonicalForm) -> list[Variable]:
-    """Return the variables, by the size of the domain and then by demand, the largest first."""
+    """Return the variables: those with small domains first and, of equal domains, those with large demands first."""
     demands = enumerate(zip(requirements.demands, form.domains, strict=True))
     variables = [Variable(demand, domain, position) for position, (demand, domain) in demands]
     return sorted(variables, key=lambda variable: (len(variable.domain), -_share(variable.demand, requirements)))

@@ -10,7 +10,7 @@ With two isolated groups and a host with two devices, there are two candidates:
 {'1': (11,), '2': (12,)}
 {'1': (12,), '2': (11,)}
 
-If both groups need the same device, there is none:
+If both groups need the same device, no candidate remains:
 
 >>> list(combine(TreeProblem(groups, ((11,), (11,)), host, tree=10), refused=print))
 10 group_policy

@@ -12,9 +12,9 @@ from placement.search.solver.work_limit import WorkLimit
 #: A function from a value to its capacity.
 CapacityOf = Callable[[int], int]
 
-#: Capacities that are looked up per unit of work.
+#: Capacities looked up per operation.
 _CAPACITIES_PER_WORK = 20
-#: Values that are tried per operation.
+#: Values tried per operation.
 _MOVES_PER_OPERATION = 5
 
 

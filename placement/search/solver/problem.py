@@ -90,7 +90,7 @@ class ProviderFacts(NamedTuple):
     #: The provider and its ancestors, up to the root.
     ancestry: Iterable[int]
     traits: frozenset[str] = frozenset()
-    #: Whether it shares, and so also supplies other trees.
+    #: Whether it is a sharing provider.
     shares: bool = False
     #: The largest amount that it can supply, by class of ``summed_classes``.
     available: Mapping[str, int] = {}
@@ -109,7 +109,7 @@ class TreeProblem(NamedTuple):
     may_repeat: bool = False
     #: Whether to leave out candidates of sharing providers only, because an earlier tree yields all of them.
     skip_shared: bool = False
-    #: The root, which stands for the tree in refusals.
+    #: The root, which identifies the tree in refusals.
     tree: int = 0
 
 

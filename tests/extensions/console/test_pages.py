@@ -400,7 +400,7 @@ def test_a_consumer_has_a_page_with_all_that_it_holds(app, uuids, given):
 
 @pytest.mark.parametrize("given", ["nobody", "0b1c6a2e-3d7f-4f0c-8a62-51f0c0d8afff"])
 def test_a_consumer_that_never_was_has_no_page(app, uuids, given):
-    assert "the history records no event of one" in page(app, f"/consumers/{given}", 404)
+    assert "the history records no events of it" in page(app, f"/consumers/{given}", 404)
 
 
 def test_a_provider_has_no_page_as_a_consumer_and_a_consumer_none_as_a_provider(app, uuids):

@@ -1,4 +1,4 @@
-"""Counts of how many times a request fits, for one new consumer after another (docs: v1-capacity).
+"""The number of times that a request fits, placed for one new consumer after another (docs: v1-capacity).
 
     count            the entry point, and the result
     total_counter    the count of all trees together, by root and by aggregate

@@ -81,12 +81,14 @@ def independent_parts(requirements: Requirements, form: CanonicalForm) -> list[P
         return None
     parts = []
     available = dict(zip(requirements.summed_classes, form.available, strict=True))
-    keys = [_keys(requirements, *each) for each in zip(requirements.demands, form.domains, strict=True)]
+    keys = [_keys(requirements, *pair) for pair in zip(requirements.demands, form.domains, strict=True)]
     for demands in connected_components(keys):
-        domains = _undominated(_Rules(requirements, form, demands).domains())
-        if domains is None:
+        choices = _undominated(_Rules(requirements, form, demands).domains())
+        if choices is None:
             return None
-        alternatives = list(dict.fromkeys(_alternative(requirements, available, demands, each) for each in domains))
+        alternatives = list(
+            dict.fromkeys(_alternative(requirements, available, demands, domains) for domains in choices)
+        )
         if any(_is_limited(alternative, available) for alternative in alternatives):
             return None
         capacity_keys = [set().union(*(item.capacity_keys() for item in alternative)) for alternative in alternatives]
@@ -137,11 +139,11 @@ class _Rules:
         if not rules:
             yield from self._having(domains, self._requirements.required if UNSUFFIXED in self._suffixes else ())
             return
-        inside = [number for number, suffix in enumerate(self._suffixes) if suffix in rules[0]]
-        for top in dict.fromkeys(provider for number in inside for provider in domains[number]):
+        members = [number for number, suffix in enumerate(self._suffixes) if suffix in rules[0]]
+        for top in dict.fromkeys(provider for number in members for provider in domains[number]):
             below = {provider for provider in range(len(self._form.parents)) if top in self._ancestry(provider)}
-            for number in inside:
-                kept = {**dict.fromkeys(inside, below), number: {top} & {*domains[number]}}
+            for number in members:
+                kept = {**dict.fromkeys(members, below), number: {top} & {*domains[number]}}
                 yield from self._below(_kept(domains, kept), rules[1:])
 
     def _having(self, domains: _Domains, required: Sequence[Collection[str]]) -> Iterator[_Domains]:
@@ -149,10 +151,10 @@ class _Rules:
         if not required:
             yield domains
             return
-        having = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
+        with_trait = {number for number, traits in enumerate(self._form.traits) if not traits.isdisjoint(required[0])}
         for number, suffix in enumerate(self._suffixes):
             if suffix == UNSUFFIXED:
-                yield from self._having(_kept(domains, {number: having}), required[1:])
+                yield from self._having(_kept(domains, {number: with_trait}), required[1:])
 
     def _ancestry(self, provider: int) -> Iterator[int]:
         while provider >= 0:

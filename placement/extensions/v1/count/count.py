@@ -15,8 +15,8 @@ from placement.search.narrow.narrowing import narrow
 from placement.search.query.query import SearchQuery
 from placement.search.refusals import Refusals
 
-#: "exact" if the count equals its upper bound, or else why it may be too low: combinations within trees, sharing
-#: providers, an early end (``until`` reached, operations or memory used up), or amounts too large for exact sums.
+#: "exact" if the count equals its upper bound; otherwise why it may be too low: combinations within trees, sharing
+#: providers, an early end (``until`` reached, operations or memory exhausted), or amounts too large for exact sums.
 Reason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
 
 
@@ -31,12 +31,12 @@ class Count:
     reason: Reason
     #: The rule that limits the count in most trees, named as in refusals: ``resources:VCPU``, ``same_subtree``.
     #: Without eligible trees, the rule that removed the last tree.  None if ``until`` was reached.
-    ending: str | None
+    limiting_rule: str | None
     #: The trees with room, largest count first, each counted as if nothing were placed elsewhere: slots of roots,
     #: counts, and limiting rules.
     roots: list[int]
     counts: list[int]
-    endings: list[str]
+    limiting_rules: list[str]
     #: The count of the trees with a member in each aggregate, largest first.  Empty if ``until`` was reached.
     aggregates: list[tuple[str, int]]
     #: Whether operations and memory were enough for the count and for the counts by aggregate.
@@ -50,7 +50,7 @@ class Count:
     @property
     def obstacle(self) -> str:
         """The rule that leaves no room; empty if there is room."""
-        return "" if self.count or self.roots or self.ending is None else self.ending.partition(":")[0]
+        return "" if self.count or self.roots or self.limiting_rule is None else self.limiting_rule.partition(":")[0]
 
 
 @signals.timed("count")
@@ -87,16 +87,16 @@ def count(
     if not shortage and not counter.reached:
         with contextlib.suppress(Exhausted):
             aggregates = counter.aggregates()
-    roots, counts, endings = counter.trees()
+    roots, counts, limiting_rules = counter.trees()
     return Count(
         snapshot=snapshot,
         count=counter.total if until is None else min(counter.total, until),
         at_most=None if reason in ("until", "operations", "memory", "amounts") else counter.bound,
         reason=reason,
-        ending=None if counter.reached else counter.ending(),
+        limiting_rule=None if counter.reached else counter.limiting_rule(),
         roots=roots,
         counts=counts,
-        endings=endings,
+        limiting_rules=limiting_rules,
         aggregates=aggregates,
         complete=budget.shortage is None,
     )

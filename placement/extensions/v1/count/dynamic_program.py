@@ -1,9 +1,8 @@
 """The exact count of a block, by dynamic programming over the providers.
 
-One provider after another supplies some of each item; the next provider depends only on the numbers supplied so far.  A
-table maps each combination of numbers of all items except the last to the maximum number of the last item that the
-providers can supply in addition.  Its size is the product of these numbers; programs that exceed the effort are
-skipped.
+The state after each provider is the number of each item supplied so far.  A table maps each combination of numbers of
+all items except the last to the maximum number of the last item that the providers can supply in addition.  Its size is
+the product of these numbers.  Once the effort is exhausted, the remaining bounds are not tightened.
 """
 
 from __future__ import annotations
@@ -67,11 +66,11 @@ class _Program:
         self._length = len(block)
         self._free = free
         self._effort = effort
-        inside: dict[tuple[Item, int | None], list[int]] = {}
+        alternatives_of: dict[tuple[Item, int | None], list[int]] = {}
         for number, alternative in enumerate(block):
             for item in alternative:
-                inside.setdefault((item, number if item.isolated else None), []).append(number)
-        members = [(item, tuple(numbers)) for (item, _), numbers in inside.items()]
+                alternatives_of.setdefault((item, number if item.isolated else None), []).append(number)
+        members = [(item, tuple(numbers)) for (item, _), numbers in alternatives_of.items()]
         keys = [
             item.capacity_keys() | {(numbers, provider) for provider in item.isolation_keys()}
             for item, numbers in members
@@ -86,7 +85,7 @@ class _Program:
         """Return an upper bound: the sum of how often each alternative fits with all providers to itself.
 
         Raises:
-            Exhausted: The effort is used up.
+            Exhausted: The effort is exhausted.
         """
         for number in range(self._length):
             alone = [np.array([number == other]) for other in range(self._length)]
@@ -101,7 +100,7 @@ class _Program:
         """Return the trees in which ``times`` of the first alternatives fit, plus ``rest`` of all others together.
 
         Raises:
-            Exhausted: The effort is used up.
+            Exhausted: The effort is exhausted.
         """
         if len(times) == self._length - 1:
             return self._all_fit([*times, rest])
@@ -155,7 +154,7 @@ class _Program:
         uses: Mapping[tuple[int, ...], Integers],
         placed: Mapping[tuple[int, ...], Integers],
     ) -> Iterator[tuple[tuple[int, ...], Integers]]:
-        """Yield how many of all items except the last a provider may supply, and how many of the last in addition.
+        """Yield how much a provider may supply: the numbers of all items except the last, and the maximum of the last.
 
         Args:
             left: Free capacity by class.

@@ -54,8 +54,8 @@ class CountInputs:
     Attributes:
         kinds: The demands of the query.
         free: Free capacity by class and slot.
-        largest: The largest amount that one consumer may hold, by class and slot; 2**52 where max_unit is not below the
-            free capacity, and so is no further limit.
+        largest: The largest amount that one consumer may hold, by class and slot: max_unit, or 2**52 where only
+            free capacity limits it.
         rounded: Whether the free capacity of a class is too large for exact sums.
         budget: The budget of the whole count.
         rules: The rules that may limit counts, named as in refusals: ``resources:VCPU``, ``group_policy``.
@@ -110,7 +110,7 @@ class CountInputs:
         return _times(self.free, amounts, slots)
 
     def at_once(self, amounts: Mapping[str, int], slots: Slots) -> Integers:
-        """Return how many times each provider may supply the amounts to one consumer, free capacity aside."""
+        """Return how many times each provider may supply the amounts to one consumer, regardless of free capacity."""
         return _times(self.largest, amounts, slots)
 
 

@@ -18,7 +18,7 @@ _PROVIDER = 2
 
 
 class Placer:
-    """Places a request in trees as often as it fits."""
+    """A placer of one request; each call of ``place`` starts from the usage in the snapshot."""
 
     def __init__(self, inputs: CountInputs) -> None:
         self._inputs = inputs
@@ -26,14 +26,14 @@ class Placer:
         self._cache = SolutionCache(inputs.budget)
 
     def place(self, roots: Iterable[int], per_tree: int, enough: int) -> int:
-        """Return how many candidates could be placed in the trees, each as often as it fits.
+        """Place candidates in the trees one after another, each as often as it fits; return how many were placed.
 
         Args:
             per_tree: Maximum number of placements in one tree.
             enough: The number of placements at which to stop.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:

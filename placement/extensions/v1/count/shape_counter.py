@@ -23,21 +23,21 @@ from placement.search.refusals import COMBINATION
 from placement.search.solver.canonical_form import CanonicalForm
 from placement.search.solver.constraints import Isolation, RequiredTraits, SameSubtree
 
-#: Dynamic programs may use this fraction of the budget: one half.
+#: Divisor of the budget: dynamic programs may use one half of it.
 EFFORT = 2
 #: Operations per shape; providers dealt to per operation.
 _SHAPE, _PROVIDERS_PER_OPERATION = 100, 20
 
 
 class ShapeCounter:
-    """Counts the trees of one narrowed query, shape by shape."""
+    """A counter for the trees of one narrowed query, shape by shape."""
 
-    def __init__(self, inputs: CountInputs, placing: Placer) -> None:
+    def __init__(self, inputs: CountInputs, placer: Placer) -> None:
         self._inputs = inputs
-        self._placing = placing
+        self._placer = placer
         self._effort = inputs.budget.operations // EFFORT
         self._parts: dict[CanonicalForm, list[Part] | None] = {}
-        #: Named as the limiting rule where the arithmetic bound is not reached.
+        # The limiting rule of trees that do not reach the arithmetic bound.
         rules = (
             (SameSubtree.name, bool(inputs.requirements.same_subtrees)),
             (RequiredTraits.name, bool(inputs.requirements.required)),
@@ -49,7 +49,7 @@ class ShapeCounter:
         """Return bounds for the counts of trees of one shape, and the positions of the rules that limit them.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         self._inputs.budget.spend(_SHAPE + shape.providers.size // _PROVIDERS_PER_OPERATION)
         free = {name: amounts[shape.providers] for name, amounts in self._inputs.free.items()}
@@ -65,9 +65,9 @@ class ShapeCounter:
                 self._tighten(part, known, free, high)
             low, high = _combined(blocks, high)
         for tree in np.flatnonzero((low < high) & ((low == 0) | (parts is None))).tolist():
-            low[tree] = self._placing.place([shape.roots.item(tree)], int(high[tree]), int(high[tree]))
+            low[tree] = self._placer.place([shape.roots.item(tree)], int(high[tree]), int(high[tree]))
         rule = self._inputs.position(self._rule)
-        return CountRange(low, high), np.where(low == bound.counts, bound.endings, rule)
+        return CountRange(low, high), np.where(low == bound.counts, bound.rules, rule)
 
     def _arithmetic_bound(self, shape: Shape) -> TightestBound:
         """Return the bounds that ignore all rules between providers except the isolation of equal groups."""
@@ -82,14 +82,14 @@ class ShapeCounter:
         """Tighten the bounds of the blocks of a part, in the trees where they differ.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         for block, (low, high) in zip(part, known, strict=True):
-            trees = np.flatnonzero((low < high) & (sum(each.low for each in known) < limit))
-            inside = {name: amounts[trees] for name, amounts in free.items()}
+            trees = np.flatnonzero((low < high) & (sum(bounds.low for bounds in known) < limit))
+            free_amounts = {name: amounts[trees] for name, amounts in free.items()}
             effort = Budget(self._effort)
             low[trees], high[trees] = dynamic_program.tighten(
-                block, inside, CountRange(low[trees], high[trees]), effort
+                block, free_amounts, CountRange(low[trees], high[trees]), effort
             )
             self._inputs.budget.spend(self._effort - max(0, effort.operations))
             self._effort = max(0, effort.operations)
@@ -98,6 +98,6 @@ class ShapeCounter:
 def _combined(parts: Sequence[Sequence[CountRange]], limit: Integers) -> CountRange:
     """Return bounds for the trees from the bounds of the blocks of each part."""
     # A part without blocks has no alternative: its count is 0.
-    high = np.min([limit, *(np.sum([0 * limit, *(each.high for each in part)], axis=0) for part in parts)], axis=0)
-    low = np.min([high, *(np.sum([0 * limit, *(each.low for each in part)], axis=0) for part in parts)], axis=0)
+    high = np.min([limit, *(np.sum([0 * limit, *(block.high for block in part)], axis=0) for part in parts)], axis=0)
+    low = np.min([high, *(np.sum([0 * limit, *(block.low for block in part)], axis=0) for part in parts)], axis=0)
     return CountRange(low, high)

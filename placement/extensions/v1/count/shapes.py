@@ -23,7 +23,7 @@ class Shape(NamedTuple):
     """Trees of one shape.
 
     Attributes:
-        requirements: The rules of their problems.
+        requirements: The requirements of their problems.
         form: The canonical form of the trees, free capacity aside.
         roots: The roots of the trees.
         providers: By tree, the slots of the providers that can supply demands, in the order of their numbers in
@@ -51,15 +51,15 @@ class Shapes:
         self._problems = TreeProblems(inputs.narrowed, None, inputs.budget)
         self._sharing = sharing.mask(inputs.size)
         traits = [inputs.snapshot.with_trait(name) for name in inputs.requirements.named_traits]
-        sets = [*traits, *(each.local for each in dict.fromkeys(inputs.narrowed.eligible))]
-        self._masks = [each.mask(inputs.size) for each in sets]
+        sets = [*traits, *(eligible.local for eligible in dict.fromkeys(inputs.narrowed.eligible))]
+        self._masks = [providers.mask(inputs.size) for providers in sets]
         self._facts: dict[int, ProviderFacts] = {}
 
     def _problem(self, root: int) -> TreeProblem:
         """Return the problem of one tree as if nothing were used: only max_unit limits the amounts.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         problem = self._problems.alone(root)
         self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
@@ -76,7 +76,7 @@ class Shapes:
         """Yield the trees by shape.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         rules: dict[CanonicalForm, Requirements] = {}
         trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}
@@ -98,7 +98,7 @@ class Shapes:
     def _equal_groups(self, roots: Slots) -> Iterator[Slots]:
         """Yield the providers of trees with equal solver inputs, in the same order for each tree.
 
-        The root comes first.  A tree that uses sharing providers is yielded alone.
+        The root comes first.  A tree that uses sharing providers forms a group by itself.
         """
         members: dict[int, list[tuple[int, ...]]] = {}
         for root, shares in zip(roots.tolist(), self._sharing[roots].tolist(), strict=True):
@@ -115,7 +115,7 @@ class Shapes:
             rows = facts.view(np.dtype((np.void, facts.itemsize * facts.shape[1]))).ravel()
             inverse = np.unique(rows, return_inverse=True)[1].ravel()
             order = np.argsort(inverse, kind="stable")
-            yield from (slots[each] for each in np.split(order, np.bincount(inverse)[:-1].cumsum()))
+            yield from (slots[equal] for equal in np.split(order, np.bincount(inverse)[:-1].cumsum()))
 
     def _facts_of(self, slots: Slots) -> Integers:
         """Return the solver inputs of each tree as numbers, as if nothing were used.

@@ -27,7 +27,7 @@ class SharingProviders:
         """Find the trees that the providers reach.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         self._inputs = inputs
         self._snapshot = snapshot = inputs.snapshot
@@ -51,14 +51,15 @@ class SharingProviders:
         return max(1, PAIRS // max(1, len(self._providers)))
 
     def domain(self, kind: DemandKind, tree_roots: SlotSet) -> tuple[Slots, Slots]:
-        """Return pairs of a sharing provider that can supply a kind of demand and the root of another tree it reaches.
+        """Return sharing providers that can supply a kind of demand, each paired with the root of a tree it reaches.
+
+        Its own tree is left out.
 
         Args:
-            kind: The kind of demand.
             tree_roots: Roots of the trees to include.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         slots, roots = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         for slot in kind.eligible.sharing.slots().tolist():
@@ -73,7 +74,7 @@ class SharingProviders:
         """Yield the connected components: sharing providers, and the roots of the trees that they connect.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         component = np.full(self._inputs.size, -1, np.intp)
         of_provider = {}
@@ -85,12 +86,12 @@ class SharingProviders:
             component[used] = slot
             of_provider[slot] = used[0]
         roots = self.roots.slots()
-        for name in np.unique(component[roots]).tolist():
-            providers = [slot for slot, used in of_provider.items() if component[used] == name]
-            yield np.array(providers, np.intp), roots[component[roots] == name]
+        for label in np.unique(component[roots]).tolist():
+            providers = [slot for slot, used in of_provider.items() if component[used] == label]
+            yield np.array(providers, np.intp), roots[component[roots] == label]
 
     def enough(self, count: int, providers: Slots) -> bool:
-        """Whether each sharing provider alone could supply a count, so that the trees do not contend for them."""
+        """Whether each sharing provider alone could supply ``count`` placements, so that the trees do not contend."""
         for kind in self._inputs.kinds:
             slots = (kind.eligible.sharing & SlotSet.sparse(providers)).slots()
             for name in kind.amounts:
@@ -98,32 +99,32 @@ class SharingProviders:
                     return False
         return True
 
-    def bound(self, roots: Slots, each: Integers, providers: Slots) -> TightestBound:
+    def bound(self, roots: Slots, alone: Integers, providers: Slots) -> TightestBound:
         """Return an upper bound for trees together, and the rule that it comes from.
 
-        Of each kind of demand, the trees together have at most their local copies, each capped by the bound of its
-        tree, and the copies of all sharing providers.
+        For each kind of demand, the bound is the copies in the trees, capped by the bound of each tree, plus the copies
+        of all sharing providers.
 
         Args:
-            each: The upper bound of each tree alone.
+            alone: The upper bound of each tree alone.
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
         trees = forest.trees_of(SlotSet.of(roots, self._inputs.size))
         shared = SlotSet.sparse(providers)
-        inside = []
+        supplies = []
         for kind in self._inputs.kinds:
             # A provider that shares one kind may supply another kind only to its own tree.
             sharing = kind.eligible.sharing & shared
-            inside.append((kind, (kind.eligible.local & trees) - sharing, sharing))
-        domains = [(local | sharing).slots() for _, local, sharing in inside]
+            supplies.append((kind, (kind.eligible.local & trees) - sharing, sharing))
+        domains = [(local | sharing).slots() for _, local, sharing in supplies]
         tightest = upper_bounds(self._inputs, [(slots, np.zeros(len(slots), np.intp)) for slots in domains], 1)
-        for kind, local, sharing in inside:
+        for kind, local, sharing in supplies:
             slots = local.slots()
             copies = np.bincount(
                 forest.roots(slots), weights=self._inputs.copies(kind.amounts, slots), minlength=self._inputs.size
             )
-            own = np.minimum(copies[roots], kind.times * each).sum()
+            own = np.minimum(copies[roots], kind.times * alone).sum()
             pooled = self._inputs.copies(kind.amounts, sharing.slots()).sum()
             tightest.tighten(shortage_rule(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
         return tightest

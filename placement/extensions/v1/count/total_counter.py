@@ -1,4 +1,7 @@
-"""The count of all trees of a narrowed query together, and of the trees in each aggregate."""
+"""The count of all trees of a narrowed query together, and of the trees in each aggregate.
+
+A job is one consumer with all its copies; without copies, jobs are placements.
+"""
 
 from __future__ import annotations
 
@@ -58,15 +61,15 @@ class TotalCounter:
         self._inputs = CountInputs(narrowed, budget)
         self._sharing = SharingProviders(self._inputs)
         self._shapes = Shapes(self._inputs, self._sharing.roots)
-        self._placing = Placer(self._inputs)
-        self._trees = ShapeCounter(self._inputs, self._placing)
+        self._placer = Placer(self._inputs)
+        self._shape_counter = ShapeCounter(self._inputs, self._placer)
         self.total = self.bound = 0
         self.shared = False
         #: By root slot, as if nothing were placed in other trees: the count, an upper bound, and the position of the
-        #: rule that limits the count.
+        #: limiting rule in the rules of the inputs.
         self._counts = np.full(snapshot.size, _UNCOUNTED, np.int64)
         self._bounds = np.zeros(snapshot.size, np.int64)
-        self._endings = np.zeros(snapshot.size, np.int64)
+        self._rules = np.zeros(snapshot.size, np.int64)
         #: Whether a tree may contend for sharing providers, by root slot.
         self._contending = np.zeros(snapshot.size, np.bool_)
         #: Number of contending trees, by the position of the rule that limits their counts.
@@ -91,7 +94,7 @@ class TotalCounter:
         """Count all trees, starting with trees that use no sharing provider; by arithmetic where that is exact.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         alone = (self._inputs.narrowed.roots - self._sharing.roots).slots()
         lone = self._forest.is_lone[alone]
@@ -133,7 +136,7 @@ class TotalCounter:
         """Record counts by arithmetic."""
         self._budget.spend(len(roots) // _TREES_PER_OPERATION)
         self._counts[roots] = self._bounds[roots] = bound.counts
-        self._endings[roots] = bound.endings
+        self._rules[roots] = bound.rules
 
     def _count_separable(self, roots: Slots) -> None:
         """Count trees with separable demands, each with all the sharing providers that it uses."""
@@ -155,8 +158,8 @@ class TotalCounter:
                 self._add_up()
                 if self.reached:
                     return
-                (self._counts[shape.roots], self._bounds[shape.roots]), endings = self._trees.count(shape)
-                self._endings[shape.roots] = endings
+                (self._counts[shape.roots], self._bounds[shape.roots]), rules = self._shape_counter.count(shape)
+                self._rules[shape.roots] = rules
 
     def _batches(self, roots: Slots) -> Iterator[Slots]:
         """Yield the roots in growing batches: a few may already reach ``until``, or use up the budget."""
@@ -175,7 +178,7 @@ class TotalCounter:
                 continue
             self.shared = True
             bound = self._sharing.bound(users, self._bounds[users], providers)
-            self._contended[bound.endings.item(0)] += len(users)
+            self._contended[bound.rules.item(0)] += len(users)
             self._contentions.append((providers, users))
 
     def _contending_count(self, roots: Slots, providers: Slots, per_tree: int) -> tuple[int, int]:
@@ -184,33 +187,33 @@ class TotalCounter:
         Args:
             per_tree: Maximum number of placements in one tree.
         """
-        each, bound = np.minimum(self._counts[roots], per_tree), np.minimum(self._bounds[roots], per_tree)
-        bound_of_all = min(int(self._sharing.bound(roots, bound, providers).counts[0]), int(bound.sum()))
-        if self._sharing.enough(int(each.sum()), providers):
-            return int(each.sum()), bound_of_all
+        counts, bounds = np.minimum(self._counts[roots], per_tree), np.minimum(self._bounds[roots], per_tree)
+        bound_of_all = min(int(self._sharing.bound(roots, bounds, providers).counts[0]), int(bounds.sum()))
+        if self._sharing.enough(int(counts.sum()), providers):
+            return int(counts.sum()), bound_of_all
         total = 0
         for order in (roots, roots[::-1]):
             if total < bound_of_all:
-                total = max(total, self._placing.place(order.tolist(), per_tree, bound_of_all))
+                total = max(total, self._placer.place(order.tolist(), per_tree, bound_of_all))
         return total, bound_of_all
 
     # --- result ---
 
     def _jobs(self, roots: Slots) -> tuple[int, int]:
-        """Return how many jobs fit, with the copies of each in different trees, and an upper bound."""
+        """Return how many jobs fit, each with its copies in different trees, and an upper bound."""
         roots = roots[self._counts[roots] >= 0]
         alone = roots[~self._contending[roots]]
         counts, limits = self._counts[alone], self._bounds[alone]
         groups = [
-            (inside, providers)
+            (contending, providers)
             for providers, users in self._contentions
-            if len(inside := np.intersect1d(roots, users, assume_unique=True))
+            if len(contending := np.intersect1d(roots, users, assume_unique=True))
         ]
 
         def capped(per_tree: int) -> tuple[int, int]:
             """Return how many copies fit with at most ``per_tree`` per tree, and an upper bound."""
             self._budget.spend(len(alone) // _TREES_PER_OPERATION + len(groups) * _AGGREGATE)
-            pairs = [self._contending_count(inside, providers, per_tree) for inside, providers in groups]
+            pairs = [self._contending_count(contending, providers, per_tree) for contending, providers in groups]
             low = int(np.minimum(counts, per_tree).sum()) + sum(placed for placed, _ in pairs)
             return low, int(np.minimum(limits, per_tree).sum()) + sum(bound for _, bound in pairs)
 
@@ -225,40 +228,40 @@ class TotalCounter:
         """Return the trees with room, largest count first: slots of roots, counts, and limiting rules."""
         roots = np.flatnonzero(self._counts > 0)
         roots = roots[np.argsort(-self._counts[roots], kind="stable")]
-        endings = [self._inputs.rules[position] for position in self._endings[roots].tolist()]
-        return roots.tolist(), self._counts[roots].tolist(), endings
+        rules = [self._inputs.rules[position] for position in self._rules[roots].tolist()]
+        return roots.tolist(), self._counts[roots].tolist(), rules
 
-    def ending(self) -> str:
+    def limiting_rule(self) -> str:
         """Return the rule that limits the count in most trees; in a tie, the first rule of the query."""
         if self._copies > 1 and self.total < int(np.maximum(self._counts, 0).sum()) // self._copies and not self.shared:
             return DIFFERENT_TREES
         counted = (self._counts >= 0) & ~self._contending
-        times = Counter(dict(enumerate(np.bincount(self._endings[counted]).tolist()))) + self._contended
+        times = Counter(dict(enumerate(np.bincount(self._rules[counted]).tolist()))) + self._contended
         return next((self._inputs.rules[position] for position, _ in times.most_common(1)), COMBINATION)
 
     def aggregates(self) -> list[tuple[str, int]]:
         """Return how many jobs fit in the trees with a member in each aggregate, largest count first.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         sets = self._snapshot.aggregates
-        members = sum(each.count for each in sets.values())
+        members = sum(providers.count for providers in sets.values())
         self._budget.spend(len(sets) + members // _TREES_PER_OPERATION)
         self._budget.hold(members * _MEMBER)
-        slots = [np.empty(0, np.intp), *(each.slots() for each in sets.values())]
-        numbers = np.repeat(np.arange(len(sets)), [len(each) for each in slots[1:]])
+        slots = [np.empty(0, np.intp), *(providers.slots() for providers in sets.values())]
+        numbers = np.repeat(np.arange(len(sets)), [len(members_of) for members_of in slots[1:]])
         # Pairs of an aggregate and a tree with a member in it, each once, sorted by aggregate.
         pairs = np.unique(numbers * self._snapshot.size + self._forest.roots(np.concatenate(slots)))
         numbers, roots = np.divmod(pairs, self._snapshot.size)
-        each = np.maximum(self._counts[roots], 0)
-        counts = full_rounds(each, np.ones_like(each), self._copies, numbers, len(sets))
+        copies = np.maximum(self._counts[roots], 0)
+        counts = full_rounds(copies, np.ones_like(copies), self._copies, numbers, len(sets))
         contending = np.unique(numbers[self._contending[roots]])
         first, end = np.searchsorted(numbers, contending), np.searchsorted(numbers, contending, side="right")
         for number, start, stop in zip(contending.tolist(), first.tolist(), end.tolist(), strict=True):
             counts[number] = self._jobs(roots[start:stop])[0]
         positive = [(name, count) for name, count in zip(sets, counts.tolist(), strict=True) if count]
-        return sorted(positive, key=lambda each: (-each[1], each[0]))
+        return sorted(positive, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _different_trees(sum_of: Callable[[int], int], copies: int) -> int:

@@ -23,20 +23,20 @@ class TightestBound:
     """The smallest of several upper bounds for each tree, with the rule that it comes from.
 
     Attributes:
-        counts: The bound of each tree.
-        endings: The position of the rule of each tree among the rules of the inputs.
+        counts: By tree, the bound.
+        rules: By tree, the position of this rule in ``CountInputs.rules``.
     """
 
-    __slots__ = ("_inputs", "counts", "endings")
+    __slots__ = ("_inputs", "counts", "rules")
 
     def __init__(self, inputs: CountInputs, trees: int) -> None:
         self._inputs = inputs
         self.counts = np.full(trees, MAX_COPIES, np.int64)
-        self.endings = np.zeros(trees, np.int64)
+        self.rules = np.zeros(trees, np.int64)
 
     def tighten(self, rule: str, limit: Integers | int) -> None:
         """Apply the upper bounds of a rule; in a tie, the first rule stays."""
-        self.endings[limit < self.counts] = self._inputs.position(rule)
+        self.rules[limit < self.counts] = self._inputs.position(rule)
         np.minimum(self.counts, limit, out=self.counts)
 
 
@@ -67,8 +67,10 @@ def single_provider_counts(inputs: CountInputs, roots: Slots) -> TightestBound:
         copies[inputs.largest[name][roots] < amount] = 0
         bound.tighten(SummedAmounts.name_for(name), copies)
     for any_of in requirements.required:
-        having = SlotSet.union([inputs.snapshot.with_trait(trait) for trait in any_of], inputs.size).mask(inputs.size)
-        bound.tighten(RequiredTraits.name, np.where(having[roots], MAX_COPIES, 0))
+        has_trait = SlotSet.union([inputs.snapshot.with_trait(trait) for trait in any_of], inputs.size).mask(
+            inputs.size
+        )
+        bound.tighten(RequiredTraits.name, np.where(has_trait[roots], MAX_COPIES, 0))
     if requirements.isolate and requirements.suffixed_count > 1:
         bound.tighten(Isolation.name, 0)
     return bound

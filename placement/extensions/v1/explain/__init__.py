@@ -1,19 +1,19 @@
 """Explanations of searches: why a request does not fit, and which change would be enough.
 
     explain            the entry point: runs the steps below for one query
-    explanation        the result: frozen values that know no HTTP
+    explanation        the result: frozen values, independent of HTTP
     recorded_search    a search that records which providers each rule removed
     equivalent_trees   classes of trees, each with one search for all its members
-    conditions         the parts of a query that can be dropped or lowered, and the query after such a change
+    conditions         the parts of a query that can be dropped or changed, and the query after such changes
     steps              the effect of each narrowing rule, and of each rule about combinations
     class_inventories  the amounts that inventories have room for, and the properties that block an amount
-    variations         changed versions of the query, each searched once
+    variations         changed queries with the outcomes of their searches
     amount_search      the amounts of a class with which there are candidates
     combined_changes   changes of two or three conditions together
     relaxations        the smallest changes of the query that give candidates
-    near_misses        the trees that such a change makes candidates, and what each lacks
+    near_misses        the trees that have candidates after such a change, and what each of them lacks
     mistakes           parts of the query that cannot be met at any usage
     sentence           the explanation in two sentences
 
-All of them run on one snapshot and use the search of ``placement/search``, which records nothing extra for them.
+An explanation reads one snapshot, and uses the narrowing and the solver of ``placement/search``.
 """

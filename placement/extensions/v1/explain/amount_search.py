@@ -6,17 +6,17 @@ import bisect
 
 from placement.extensions.v1.explain.class_inventories import AllowedAmounts, ClassInventories, InventoriesByClass
 from placement.extensions.v1.explain.conditions import Changes, Condition, group_of
-from placement.extensions.v1.explain.variations import Tried, Variations, recorded_suffixes
+from placement.extensions.v1.explain.variations import Variation, Variations, recorded_suffixes
 from placement.index.slots import SlotSet
 from placement.index.snapshot import SHARES
 from placement.search.query.query import UNSUFFIXED
 
-#: Maximum number of unit combinations tried per condition, and of the smallest amounts.
+#: Maximum number of combinations of units, of smallest amounts and of larger amounts tried per condition.
 MAX_UNITS = 12
 
 
 class AmountSearch:
-    """A search for other amounts in variations of a query."""
+    """A search for other amounts of one class that give candidates."""
 
     def __init__(self, variations: Variations, amounts: InventoriesByClass) -> None:
         self._variations = variations
@@ -25,7 +25,7 @@ class AmountSearch:
         self._amounts = amounts
 
     def inventories(self, condition: Condition) -> ClassInventories | None:
-        """Return the inventories of the class of an amount; None if there are none."""
+        """Return the inventories of the class of an amount; None without any."""
         return self._amounts.of_class(condition.resource_class)
 
     def smallest(self, condition: Condition) -> list[int]:
@@ -37,11 +37,11 @@ class AmountSearch:
             else [amount for amount in inventories.smallest[:MAX_UNITS] if amount != condition.amount]
         )
 
-    def is_looser_without(self, condition: Condition) -> bool:
-        """Whether dropping the class gives candidates whenever another amount does.
+    def dropping_is_loosest(self, condition: Condition) -> bool:
+        """Whether dropping the condition gives candidates whenever another change of it does.
 
-        Not always: the provider of the class may be the only one with a required trait of the unsuffixed group, or the
-        common ancestor in a same_subtree.
+        An exception is an amount whose provider may be the only one with a required trait of the unsuffixed group, or
+        the common ancestor in a same_subtree.
         """
         if condition.kind != "amount":
             return True
@@ -50,14 +50,14 @@ class AmountSearch:
             return not group_of(query, UNSUFFIXED).traits.any_of
         return not any(suffix in names and len(names) > 2 for names in query.same_subtrees)
 
-    def roots(self, condition: Condition, dropped: Tried | None, tree_roots: SlotSet | None) -> SlotSet | None:
+    def roots(self, condition: Condition, dropped: Variation | None, tree_roots: SlotSet | None) -> SlotSet | None:
         """Return the roots of the trees where another amount may be enough; None for all.
 
         Args:
             dropped: The query without the class; None if it requests nothing else.
             tree_roots: Roots of the trees to search; None for all.
         """
-        if dropped is None or dropped.outcome.narrowed is None or not self.is_looser_without(condition):
+        if dropped is None or dropped.outcome.narrowed is None or not self.dropping_is_loosest(condition):
             return tree_roots
         return dropped.outcome.narrowed.roots.compact()
 
@@ -83,19 +83,20 @@ class AmountSearch:
         return self._snapshot.forest.trees_of(roots) | self._snapshot.with_trait(SHARES)
 
     def _of(self, inventories: ClassInventories, providers: SlotSet) -> ClassInventories:
+        """Return the inventories of these providers."""
         return inventories.of(providers.mask(self._snapshot.size)[inventories.slots])
 
-    def raised(self, tried: Tried, condition: Condition) -> Tried:
+    def raised(self, variation: Variation, condition: Condition) -> Variation:
         """Return a variation with candidates whose amount is raised as far as possible."""
         inventories, tree_roots = self.inventories(condition), None
-        if inventories is not None and tried.outcome.narrowed is not None and inventories.uniform:
+        if inventories is not None and variation.outcome.narrowed is not None and inventories.uniform:
             # A tree without room for the smallest amount has no room for a larger one.
-            tree_roots = tried.outcome.narrowed.roots.compact()
+            tree_roots = variation.outcome.narrowed.roots.compact()
             inventories = self._of(inventories, self._usable(tree_roots))
         return (
-            tried
+            variation
             if inventories is None
-            else self.largest(tried.changes, condition, inventories, tree_roots, tried) or tried
+            else self.largest(variation.changes, condition, inventories, tree_roots, variation) or variation
         )
 
     def largest(
@@ -104,8 +105,8 @@ class AmountSearch:
         condition: Condition,
         inventories: ClassInventories,
         tree_roots: SlotSet | None,
-        best: Tried | None = None,
-    ) -> Tried | None:
+        best: Variation | None = None,
+    ) -> Variation | None:
         """Return the variation with the largest amount below the requested one that gives candidates.
 
         For one combination of units, the allowed amounts fit up to a bound.  Amounts above it fit only if other units
@@ -115,8 +116,8 @@ class AmountSearch:
             changes: The changes of other conditions.
             best: A variation known to give candidates.
         """
-        for number, units in enumerate(inventories.by_units(condition.amount - 1)):
-            if best is not None and units.most <= best.changes[condition]:
+        for number, units in enumerate(inventories.allowed_amounts(condition.amount - 1)):
+            if best is not None and units.largest <= best.changes[condition]:
                 break
             if number == MAX_UNITS:
                 self._searches.complete = False
@@ -130,25 +131,25 @@ class AmountSearch:
         changes: Changes,
         condition: Condition,
         tree_roots: SlotSet | None,
-        best: Tried | None,
-    ) -> Tried | None:
+        best: Variation | None,
+    ) -> Variation | None:
         """Return the variation with the largest fitting amount that the units allow, or ``best`` if that is larger."""
-        largest = self._with_amount(changes, condition, units.most, tree_roots)
-        if largest is not None or units.least == units.most:
+        largest = self._with_amount(changes, condition, units.largest, tree_roots)
+        if largest is not None or units.smallest == units.largest:
             return largest or best
         # If the largest amount does not fit, usually none fits: try the smallest next.
-        known = best is not None and best.changes[condition] == units.least
-        least = best if known else self._with_amount(changes, condition, units.least, tree_roots)
+        known = best is not None and best.changes[condition] == units.smallest
+        least = best if known else self._with_amount(changes, condition, units.smallest, tree_roots)
         if least is None:
             return best
-        if best is None or units.least > best.changes[condition]:
+        if best is None or units.smallest > best.changes[condition]:
             best = least
         # If only one group requests the class, the bound is the room of one of the inventories.
         groups = self._variations.query.groups
         alone = sum(condition.resource_class in group.resources for group in groups) == 1
-        amounts = units.bounds if alone else range(units.least, units.most + 1, units.step)
+        amounts = units.bounds if alone else range(units.smallest, units.largest + 1, units.step)
         fits, beyond = bisect.bisect_right(amounts, best.changes[condition]) - 1, len(amounts) - 1
-        estimate = bisect.bisect_right(amounts, units.least + self._spare(condition, least)) - 1
+        estimate = bisect.bisect_right(amounts, units.smallest + self._spare(condition, least)) - 1
         probes = [number for number in (estimate, estimate + 1) if fits < number < beyond]
         while beyond - fits > 1:
             middle = probes.pop(0) if probes else (fits + beyond) // 2
@@ -159,28 +160,30 @@ class AmountSearch:
                 fits, best = middle, variation
         return best
 
-    def _spare(self, condition: Condition, tried: Tried) -> int:
-        """Return the largest free capacity that a provider of an amount keeps in any candidate."""
+    def _spare(self, condition: Condition, variation: Variation) -> int:
+        """Return the largest free capacity that remains, in any candidate, on a provider of the amount."""
         name = condition.resource_class
         column = self._snapshot.column(name)
         assert column is not None
         return max(
             column.amounts(slot).available - candidate.amounts[slot][name]
-            for candidate in tried.outcome.candidates
+            for candidate in variation.outcome.candidates
             for slot in candidate.mappings[condition.suffix or ""]
             if name in candidate.amounts.get(slot, ())
         )
 
-    def higher(self, condition: Condition, inventories: ClassInventories, tree_roots: SlotSet | None) -> Tried | None:
-        """Return the variation with the smallest larger amount that gives candidates, if units forbid this one."""
+    def higher(
+        self, condition: Condition, inventories: ClassInventories, tree_roots: SlotSet | None
+    ) -> Variation | None:
+        """Return the variation with the smallest larger amount that gives candidates, if units forbid the amount."""
         larger = (
             self._with_amount({}, condition, amount, tree_roots)
-            for amount in inventories.smallest_larger(condition.amount)[:MAX_UNITS]
+            for amount in inventories.next_larger(condition.amount)[:MAX_UNITS]
         )
-        return next((tried for tried in larger if tried is not None), None)
+        return next((variation for variation in larger if variation is not None), None)
 
     def _with_amount(
         self, changes: Changes, condition: Condition, amount: int, tree_roots: SlotSet | None
-    ) -> Tried | None:
-        tried = self._variations.tried({**changes, condition: amount}, tree_roots)
-        return tried if tried is not None and tried.outcome.found else None
+    ) -> Variation | None:
+        variation = self._variations.variation({**changes, condition: amount}, tree_roots)
+        return variation if variation is not None and variation.outcome.candidates else None

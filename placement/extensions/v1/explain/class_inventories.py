@@ -20,13 +20,13 @@ _Units = npt.NDArray[np.int64]
 
 
 class AllowedAmounts(NamedTuple):
-    """The amounts that inventories with the same units allow: the multiples of ``step`` from ``least`` on."""
+    """The amounts that inventories with the same units allow: the multiples of ``step`` from ``smallest`` on."""
 
     step: int
-    least: int
+    smallest: int
     #: The largest allocation that any of the inventories has room for.
-    most: int
-    #: The largest allocation that each inventory has room for.
+    largest: int
+    #: By inventory, the largest allocation that it has room for.
     rooms: _Floats
 
     @property
@@ -78,7 +78,7 @@ class ClassInventories:
         return np.where(least <= self._largest, least, 0.0)
 
     @cached_property
-    def ever(self) -> _Floats:
+    def largest_if_unused(self) -> _Floats:
         """The largest allocation that each inventory would have room for if nothing were used."""
         return self._whole_steps(np.minimum(self._capacity, self.max_unit))
 
@@ -115,16 +115,16 @@ class ClassInventories:
         amounts = np.floor(bound / self.step_size) * self.step_size if self._has_steps else bound
         return np.where(amounts >= self._least, amounts, 0.0)
 
-    def by_units(self, amount: int) -> Iterator[AllowedAmounts]:
-        """Yield the units of the inventories with room for some amount up to this one, the largest room first."""
-        most = self.largest(amount)
-        left = most > 0
-        while left.any():
-            first = int(np.where(left, most, 0).argmax())
+    def allowed_amounts(self, amount: int) -> Iterator[AllowedAmounts]:
+        """Yield the allowed amounts up to ``amount`` for each combination of units, the largest amount first."""
+        rooms = self.largest(amount)
+        remaining = rooms > 0
+        while remaining.any():
+            first = int(np.where(remaining, rooms, 0).argmax())
             step, least = int(self.step_size[first]), int(self._least[first])
-            same = left & (self.step_size == step) & (self._least == least)
-            yield AllowedAmounts(step, -(-least // step) * step, int(most[first]), most[same])
-            left &= ~same
+            same = remaining & (self.step_size == step) & (self._least == least)
+            yield AllowedAmounts(step, -(-least // step) * step, int(rooms[first]), rooms[same])
+            remaining &= ~same
 
     @property
     def uniform(self) -> bool:
@@ -141,14 +141,14 @@ class ClassInventories:
         slots, room = self.slots[has_room], (self._capacity - self._inventories.used)[has_room]
         sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots < 0
         roots = snapshot.forest.roots(slots)
-        # A single provider gains nothing from parts: all its amounts of a class count as one allocation.
+        # Dividing an amount does not help a single provider: its amounts of a class form one allocation.
         several = (np.bincount(roots, minlength=1) > 1)[roots]
         enough = np.bincount(roots, room, minlength=1)[roots] + room[sharing].sum() >= amount
         selected = True if tree_roots is None else tree_roots.mask(snapshot.size)[roots]
         return bool((enough & (several | sharing.any()) & selected).any())
 
-    def smallest_larger(self, amount: int) -> list[int]:
-        """Return the smallest larger amounts of the inventories whose units forbid this one, ascending, each once."""
+    def next_larger(self, amount: int) -> list[int]:
+        """Return, for the inventories whose units forbid an amount, the next larger amounts: ascending, each once."""
         refusing = (amount < self.min_unit) | (amount % self.step_size != 0)
         if not refusing.any():
             return []
@@ -157,7 +157,7 @@ class ClassInventories:
 
     @cached_property
     def smallest(self) -> list[int]:
-        """The smallest allocations that inventories have room for, ascending, each once."""
+        """The smallest allocations that inventories have room for: ascending, each once."""
         smallest = self.smallest_above(1)
         return [int(amount) for amount in np.unique(smallest[smallest > 0])]
 
@@ -198,7 +198,7 @@ class InventoriesByClass:
         self._by_class: dict[str, ClassInventories | None] = {}
 
     def of_class(self, resource_class: str) -> ClassInventories | None:
-        """Return the inventories of a class; None if there are none."""
+        """Return the inventories of a class; None without any."""
         if resource_class not in self._by_class:
             column = self._snapshot.column(resource_class)
             inventories = None if column is None else ClassInventories(column.inventories())

@@ -1,4 +1,4 @@
-"""Conditions of a query, each of which can be dropped or changed, and the query after such a change.
+"""The conditions of a query, which can be dropped or changed one by one, and the query after such changes.
 
 Every changed query is valid as a query string: a group that requests nothing is removed with its requirements and from
 every same_subtree, and group_policy is removed if fewer than two suffixed groups are left.
@@ -28,7 +28,7 @@ class Condition:
     #: Traits, aggregates or suffixes; the resource class of an amount.
     names: frozenset[str] = frozenset()
     forbidden: bool = False
-    #: Whether the service added it; it would add it again to a query without it.
+    #: Whether the service added it; the service would add it again to a query without it.
     avoided: bool = False
     #: The amount requested.  Conditions that differ only in their amounts are equal.
     amount: int = field(default=0, compare=False)
@@ -106,7 +106,7 @@ def group_of(query: SearchQuery, suffix: str) -> Group:
 def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield a text for each change, "with resources=VCPU:4", and the parts of the query that it changes.
 
-    The change that removes a group names the whole group.
+    A change that removes a group names all parameters of the group.
 
     Args:
         unknown: Traits that do not exist.
@@ -119,10 +119,10 @@ def described(query: SearchQuery, changes: Changes, unknown: Collection[str]) ->
             yield f"with {write.text(pairs)}", parameter(condition, query)
             continue
         after = with_changes(query, done, unknown)
-        left = {group.suffix for group in after.groups} if after is not None else set()
-        going = [group for group in before.groups if group.suffix not in left]
-        own_part = [] if condition.suffix in {group.suffix for group in going} else [parameter(condition, query)]
-        part = "&".join([*own_part, *(write.text(write.group_pairs(group)) for group in going)])
+        kept = {group.suffix for group in after.groups} if after is not None else set()
+        removed = [group for group in before.groups if group.suffix not in kept]
+        own_part = [] if condition.suffix in {group.suffix for group in removed} else [parameter(condition, query)]
+        part = "&".join([*own_part, *(write.text(write.group_pairs(group)) for group in removed)])
         yield f"without {part}", part
         before = after or before
 
@@ -235,8 +235,9 @@ def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery |
     if not any(group.resources for group in groups):
         return None
     suffixes = {group.suffix for group in groups}
-    needless = {group.suffix for group in groups if group.resources}
-    left = dict.fromkeys(names & suffixes for names in query.same_subtrees)
-    subtrees = tuple(names for names in left if len(names) > 1 or names - needless)
+    with_resources = {group.suffix for group in groups if group.resources}
+    remaining = dict.fromkeys(names & suffixes for names in query.same_subtrees)
+    # Only a group without resources has to be named by a same_subtree.
+    subtrees = tuple(names for names in remaining if len(names) > 1 or names - with_resources)
     changed = replace(query, groups=groups, same_subtrees=subtrees, isolate=query.isolate and _suffixed(groups) > 1)
     return changed if changed == query else _expressible(changed, supplied)

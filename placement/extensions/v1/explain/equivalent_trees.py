@@ -75,7 +75,7 @@ def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> Tree
         trees: Roots from ``small_trees``; ``are_comparable`` must hold.
 
     Raises:
-        Exhausted: The budget is used up.
+        Exhausted: The budget is exhausted.
     """
     forest = narrowed.snapshot.forest
     size, roots = forest.size, trees.slots()

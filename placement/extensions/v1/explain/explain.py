@@ -16,7 +16,7 @@ from placement.extensions.v1.explain.recorded_search import (
     refusal_reasons,
     search,
 )
-from placement.extensions.v1.explain.relaxations import OFFERED, RelaxationSearch
+from placement.extensions.v1.explain.relaxations import MAX_RELAXATIONS, RelaxationSearch
 from placement.extensions.v1.explain.steps import combinations, steps
 from placement.extensions.v1.explain.variations import QueryChange, Variations
 from placement.index.snapshot import Snapshot
@@ -26,9 +26,9 @@ from placement.search.query.query import SearchQuery
 from placement.search.solver.work_limit import WORK_LIMIT
 
 #: Maximum number of candidates counted.
-COUNTED = 1_000
-#: Operations (about a microsecond each) for the search itself, for all its variations, and for one variation.
-#: A search that uses up the first budget without a candidate is repeated with the budget of ``find``.
+MAX_CANDIDATES = 1_000
+#: Operations (about a microsecond each) for the search itself, for all its variations, and for one variation.  A search
+#: that exhausts the first budget without a candidate is repeated with the budget of ``find``.
 _SEARCH, _VARIATIONS, _VARIATION = 50_000, 50_000, 20_000
 #: Overhead in operations per search; providers per operation.
 _SEARCH_OVERHEAD, _PROVIDERS_PER_OPERATION = 300, 5
@@ -49,41 +49,41 @@ def explain(
         unknown_traits: The traits in the query that do not exist.
     """
     settings = Settings() if settings is None else settings
-    limit = min(number for number in (query.limit, settings.max_candidates, COUNTED) if number is not None)
+    limit = min(number for number in (query.limit, settings.max_candidates, MAX_CANDIDATES) if number is not None)
     outcome = search(query, snapshot, limit, Budget(min(settings.operations, _SEARCH), settings.memory))
     operations = outcome.operations
-    if not (outcome.found or outcome.complete):
+    if not (outcome.candidates or outcome.complete):
         outcome = full_budget_search(query, snapshot, settings)
         operations += outcome.operations
-    limited = outcome.limited or bool(outcome.found and not outcome.complete)
+    limited = outcome.limited or bool(outcome.candidates and not outcome.complete)
     searches = BudgetedSearches(snapshot, min(settings.operations, _VARIATIONS), _VARIATION)
     amounts = InventoriesByClass(snapshot)
     reasons_budget = Budget(min(settings.operations, _SEARCH), settings.memory)
-    refusals = outcome.refusals if outcome.found else refusal_reasons(outcome, reasons_budget)
+    refusals = outcome.refusals if outcome.candidates else refusal_reasons(outcome, reasons_budget)
     applied = steps(query, snapshot, refusals, amounts)
     changes: list[QueryChange] = []
     nearest: tuple[NearMiss, ...] = ()
-    if not outcome.found:
+    if not outcome.candidates:
         relaxation_search = RelaxationSearch(Variations(query, outcome, searches, unknown_traits), amounts)
         changes = relaxation_search.changes()
         nearest = near_misses(changes, relaxation_search, snapshot, amounts)
     combined = combinations(query, refusals, changes)
-    offered = [change.relaxation for change in changes if change.query.avoided == query.avoided][:OFFERED]
+    offered = [change.relaxation for change in changes if change.query.avoided == query.avoided][:MAX_RELAXATIONS]
     relaxations = tuple(
         replace(relaxation, text=_with_names(relaxation.text, query, snapshot)) for relaxation in offered
     )
-    found_mistakes = mistakes(query, outcome, searches, amounts, unknown_traits)
+    query_mistakes = mistakes(query, outcome, searches, amounts, unknown_traits)
     stopped_at = next((step for step in applied if not step.after.trees), None)
-    if outcome.found:
-        summary = sentence.of_found(outcome.found, limited)
+    if outcome.candidates:
+        summary = sentence.of_found(len(outcome.candidates), limited)
     elif not len(snapshot):
         summary = sentence.NO_PROVIDERS
     else:
-        summary = sentence.of_obstacle(stopped_at, combined, relaxations, found_mistakes, searches.complete)
+        summary = sentence.of_obstacle(stopped_at, combined, relaxations, query_mistakes, searches.complete)
     return Explanation(
         query=query,
         snapshot=snapshot,
-        found=outcome.found,
+        found=len(outcome.candidates),
         limited=limited,
         complete=outcome.complete and searches.complete and reasons_budget.shortage is None,
         operations=operations
@@ -91,12 +91,12 @@ def explain(
         + searches.count * _SEARCH_OVERHEAD
         + snapshot.size // _PROVIDERS_PER_OPERATION,
         summary=_with_names(summary, query, snapshot),
-        obstacle=None if outcome.found else _obstacle(len(snapshot), stopped_at, combined),
+        obstacle=None if outcome.candidates else _obstacle(len(snapshot), stopped_at, combined),
         steps=applied,
         combinations=combined,
         near_misses=tuple(_named(near, query, snapshot) for near in nearest),
         relaxations=relaxations,
-        mistakes=found_mistakes,
+        mistakes=query_mistakes,
     )
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in a query, wrong at any usage: unknown names, excessive amounts, subtrees without a top."""
+"""Mistakes in a query, whatever the usage: unknown names, excessive amounts, subtrees without a common ancestor."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from placement.search.query.query import UNSUFFIXED, Group, NameCondition, Searc
 #: Maximum number of mistakes reported.
 _MAX_MISTAKES = 20
 #: Unknown names of a kind that get suggestions; suggestions per name.
-_MISSPELT, _SUGGESTED = 3, 3
+_MAX_MISSPELT, _MAX_SUGGESTIONS = 3, 3
 #: Known names examined; names compared: the ones with the most pairs of letters in common.
-_KNOWN, _COMPARED = 5_000, 50
+_MAX_KNOWN, _MAX_COMPARED = 5_000, 50
 #: Maximum difference in length of similar names; maximum length of a name that gets suggestions.
-_LETTERS, _LONGEST = 3, 64
-#: Parameters same_subtree examined; trees examined for each; traits of a common ancestor tried.
-_SUBTREES, _TREES, _TRAITS = 5, 50, 3
+_MAX_DIFFERENCE, _MAX_LENGTH = 3, 64
+#: same_subtree parameters examined; trees examined for each; traits of a common ancestor tried.
+_MAX_SUBTREES, _MAX_TREES, _MAX_TRAITS = 5, 50, 3
 
 
 def mistakes(
@@ -62,12 +62,12 @@ def mistakes(
 
 def _similar(name: str, known: Collection[str]) -> str | None:
     """Return the names with a similar spelling, separated by commas."""
-    if len(name) > _LONGEST:
+    if len(name) > _MAX_LENGTH:
         return None
     pairs = {*pairwise(name)}
-    near = (other for other in islice(known, _KNOWN) if abs(len(other) - len(name)) <= _LETTERS)
-    compared = heapq.nlargest(_COMPARED, near, lambda other: len(pairs.intersection(pairwise(other))))
-    return ", ".join(difflib.get_close_matches(name, compared, _SUGGESTED)) or None
+    near = (other for other in islice(known, _MAX_KNOWN) if abs(len(other) - len(name)) <= _MAX_DIFFERENCE)
+    compared = heapq.nlargest(_MAX_COMPARED, near, lambda other: len(pairs.intersection(pairwise(other))))
+    return ", ".join(difflib.get_close_matches(name, compared, _MAX_SUGGESTIONS)) or None
 
 
 def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByClass) -> Iterator[Mistake]:
@@ -76,7 +76,7 @@ def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByCl
     for number, name in enumerate(wrong):
         exists = name in snapshot.class_ids
         text = f"No provider has inventory of {name}." if exists else f"There is no resource class {name}."
-        yield Mistake("resource_class", name, text, _similar(name, known) if number < _MISSPELT else None)
+        yield Mistake("resource_class", name, text, _similar(name, known) if number < _MAX_MISSPELT else None)
 
 
 def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
@@ -86,7 +86,7 @@ def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str])
     known = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
     for number, name in enumerate(sorted(wrong)):
         text = f"There is no trait {name}." if name in unknown else f"No provider has the trait {name}."
-        yield Mistake("trait", name, text, _similar(name, known) if number < _MISSPELT else None)
+        yield Mistake("trait", name, text, _similar(name, known) if number < _MAX_MISSPELT else None)
 
 
 def _of_places(query: SearchQuery, snapshot: Snapshot) -> Iterator[Mistake]:
@@ -117,11 +117,11 @@ def _of_amounts(query: SearchQuery, amounts: InventoriesByClass) -> Iterator[Mis
             inventories = amounts.of_class(name)
             if inventories is None:
                 continue
-            largest = int(inventories.ever.max())
+            largest = int(inventories.largest_if_unused.max())
             if amount > largest:
                 yield _too_much(group.suffix, name, amount, largest)
             else:
-                able.append(SlotSet.sparse(inventories.slots[inventories.ever >= amount]))
+                able.append(SlotSet.sparse(inventories.slots[inventories.largest_if_unused >= amount]))
         if len(able) == len(group.resources) > 1 and group.suffix != UNSUFFIXED and not intersection(able):
             part = write.text([write.resources(group.suffix, group.resources.items())])
             yield Mistake("amount", part, f"No single provider could ever supply {part}.")
@@ -137,13 +137,13 @@ def _too_much(suffix: str, resource_class: str, amount: int, largest: int) -> Mi
 
 
 def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: BudgetedSearches) -> Iterator[Mistake]:
-    if outcome.found or not outcome.roots:
+    if outcome.candidates or not outcome.roots:
         return
     trees = _Trees(query, outcome, searches.snapshot)
-    for suffixes in islice(query.same_subtrees, _SUBTREES):
-        if len(suffixes) > 1 and not trees.some_above(suffixes):
+    for suffixes in islice(query.same_subtrees, _MAX_SUBTREES):
+        if len(suffixes) > 1 and not trees.has_common_ancestor(suffixes):
             part = write.text([write.same_subtree(suffixes)])
-            where = "any tree" if trees.all_examined else f"any of the {_TREES} trees examined"
+            where = "any tree" if trees.all_examined else f"any of the {_MAX_TREES} trees examined"
             text = (
                 f"{part} is not met in {where}: no provider that fits one group is at or above providers that fit "
                 "the others. A group without resources can represent their common ancestor."
@@ -164,15 +164,15 @@ class _Trees:
         self._eligible = {
             group.suffix: eligible for group, eligible in zip(_demands(query), outcome.narrowed.eligible, strict=True)
         }
-        self._roots = outcome.narrowed.roots.slots()[:_TREES].tolist()
-        self.all_examined = outcome.narrowed.roots.count <= _TREES
+        self._roots = outcome.narrowed.roots.slots()[:_MAX_TREES].tolist()
+        self.all_examined = outcome.narrowed.roots.count <= _MAX_TREES
         self._known: dict[str, list[_Fitting]] = {}
 
     @cached_property
     def _trees(self) -> list[SlotSet]:
         return [SlotSet.sparse(np.array(self._snapshot.forest.tree(root), np.intp)) for root in self._roots]
 
-    def some_above(self, suffixes: frozenset[str]) -> bool:
+    def has_common_ancestor(self, suffixes: frozenset[str]) -> bool:
         """Whether, in some tree, a provider that fits one group is at or above a provider for each other group."""
         if self._roots and any(self._eligible[suffix].sharing for suffix in suffixes):
             return True
@@ -208,13 +208,13 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
-    """Return parameters that add a group for the common ancestor and give candidates; None if no trait does."""
+    """Return parameters that add a group for the common ancestor and give candidates; None if no trait tried does."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None
     snapshot = searches.snapshot
     traits: dict[str, int] = {}
-    for candidate in searches.run(relaxed, _TREES).candidates:
+    for candidate in searches.run(relaxed, _MAX_TREES).candidates:
         paths = [
             snapshot.ancestry(candidate.mappings[suffix][0]) for suffix in suffixes if suffix in candidate.mappings
         ]
@@ -226,11 +226,11 @@ def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Budg
             for trait in snapshot.provider(common).traits:
                 traits[trait] = max(depth, traits.get(trait, 0))
     suffix = _unused_suffix(query)
-    for trait in sorted(traits, key=lambda name: (-traits[name], snapshot.with_trait(name).count, name))[:_TRAITS]:
+    for trait in sorted(traits, key=lambda name: (-traits[name], snapshot.with_trait(name).count, name))[:_MAX_TRAITS]:
         group = Group(suffix, traits=NameCondition((frozenset({trait}),)))
         subtrees = tuple(names | {suffix} if names == suffixes else names for names in query.same_subtrees)
         changed = replace(query, groups=(*query.groups, group), same_subtrees=subtrees)
-        if searches.run(changed, 1).found:
+        if searches.run(changed, 1).candidates:
             return write.text([*write.group_pairs(group), write.same_subtree(suffixes | {suffix})])
     return None
 

@@ -1,7 +1,7 @@
 """Trees that have candidates after the smallest changes, and what each of them lacks (docs: v1-explain).
 
-The lack is measured on the candidate that the search for the changed query found in the tree: its providers are the
-ones that do not meet the changed conditions.
+The search for the changed query found a candidate in each tree.  The providers of this candidate are compared with the
+conditions before the change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 
 #: Maximum number of near misses.
-RETURNED = 3
+MAX_NEAR_MISSES = 3
 
 
 def near_misses(
@@ -34,25 +34,25 @@ def near_misses(
         changes: The changes that give candidates.
     """
     nearest: list[NearMiss] = []
-    waiting = list(changes)
-    taken: set[int] = set()
-    while waiting and len(nearest) < RETURNED:
-        size = min(change.size for change in waiting)
-        smallest = [change for change in waiting if change.size == size]
-        waiting = [change for change in waiting if change.size != size]
+    remaining = list(changes)
+    chosen: set[int] = set()
+    while remaining and len(nearest) < MAX_NEAR_MISSES:
+        size = min(change.size for change in remaining)
+        smallest = [change for change in remaining if change.size == size]
+        remaining = [change for change in remaining if change.size != size]
         trees: dict[int, tuple[QueryChange, Candidate]] = {}
         for change in smallest:
             for root, candidate in _trees(change):
-                if root not in taken:
+                if root not in chosen:
                     trees.setdefault(root, (change, candidate))
-        for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: RETURNED - len(nearest)]:
+        for root in sorted(trees, key=lambda slot: snapshot.provider(slot).id)[: MAX_NEAR_MISSES - len(nearest)]:
             change, candidate = trees[root]
             missing = tuple(_Lacks(snapshot, amounts, root, candidate).of(change))
             nearest.append(NearMiss(root, missing, change.query))
-            taken.add(root)
-        if len(nearest) < RETURNED:
-            excluded = SlotSet.of(np.array(sorted(taken), np.intp), snapshot.size)
-            waiting += relaxation_search.beyond(smallest, excluded)
+            chosen.add(root)
+        if len(nearest) < MAX_NEAR_MISSES:
+            excluded = SlotSet.of(np.array(sorted(chosen), np.intp), snapshot.size)
+            remaining += relaxation_search.in_other_trees(smallest, excluded)
     return tuple(nearest)
 
 
@@ -62,7 +62,7 @@ def _trees(change: QueryChange) -> Iterator[tuple[int, Candidate]]:
     assert narrowed is not None
     for candidate in change.outcome.candidates:
         used = {slot for slots in candidate.mappings.values() for slot in slots}
-        for root in roots_served(narrowed, used).slots()[:RETURNED].tolist():
+        for root in roots_served(narrowed, used).slots()[:MAX_NEAR_MISSES].tolist():
             yield root, candidate
 
 
@@ -101,23 +101,23 @@ class _Lacks:
 
     def _of_amount(self, condition: Condition, part: str, query: SearchQuery) -> Missing:
         name, needed = condition.resource_class, condition.amount
-        slot, given = self._supplying(condition, query)
+        slot, supplied = self._supplying(condition, query)
         if slot is None:
             return Missing(part, None, needed, 0, self._without_room(name, needed, part))
         available = self._room(slot, name, needed)
-        text = f"{self._name(slot)} has room for {min(available, given):,} of {needed:,} {name}"
-        if given > needed:
-            text = f"{self._name(slot)} allocates {name} in units that allow {given:,}, not {needed:,}"
-        elif available > given:
+        text = f"{self._name(slot)} has room for {min(available, supplied):,} of {needed:,} {name}"
+        if supplied > needed:
+            text = f"{self._name(slot)} allocates {name} in units that allow {supplied:,}, not {needed:,}"
+        elif available > supplied:
             text += " alongside the rest of the request"
-        return Missing(part, slot, needed, min(available, given), text)
+        return Missing(part, slot, needed, min(available, supplied), text)
 
     def _usable(self) -> list[int]:
         """Return the providers of the tree, and the providers that share with it."""
         snapshot, tree = self._snapshot, self._snapshot.forest.tree(self._root)
         aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in tree))
-        inside = SlotSet.union([*map(snapshot.in_aggregate, aggregates)], snapshot.size)
-        return [*tree, *(snapshot.with_trait(SHARES) & inside).slots().tolist()]
+        members = SlotSet.union([*map(snapshot.in_aggregate, aggregates)], snapshot.size)
+        return [*tree, *(snapshot.with_trait(SHARES) & members).slots().tolist()]
 
     def _without_room(self, resource_class: str, amount: int, part: str) -> str:
         """Return why no provider can supply any amount of a class to the request."""
@@ -140,12 +140,14 @@ class _Lacks:
     def _supplying(self, condition: Condition, query: SearchQuery) -> tuple[int | None, int]:
         """Return the provider of an amount in the candidate, and the amount; None if the class was dropped."""
         name = condition.resource_class
-        given = {group.suffix: group.resources.get(name, 0) for group in query.groups}
-        amount = given.pop(condition.suffix or "", 0)
+        by_suffix = {group.suffix: group.resources.get(name, 0) for group in query.groups}
+        amount = by_suffix.pop(condition.suffix or "", 0)
         if not amount:
             return None, 0
         for slot in self._used(condition):
-            others = (other for suffix, other in given.items() if suffix and slot in self._candidate.mappings[suffix])
+            others = (
+                other for suffix, other in by_suffix.items() if suffix and slot in self._candidate.mappings[suffix]
+            )
             if condition.suffix or self._candidate.amounts.get(slot, {}).get(name, 0) - sum(others) == amount:
                 return slot, amount
         return None, 0
@@ -174,18 +176,18 @@ class _Lacks:
         if condition.kind == "in_tree":
             return _only(used), f"{self._names(used)} {'is' if len(used) == 1 else 'are'} in another tree"
         if condition.kind == "trait":
-            having = [slot for slot in used if condition.names & provider(slot).traits]
-            if condition.forbidden and having:
-                return _only(having), f"{self._names(having)} {'has' if len(having) == 1 else 'have'} {names}"
+            holders = [slot for slot in used if condition.names & provider(slot).traits]
+            if condition.forbidden and holders:
+                return _only(holders), f"{self._names(holders)} {'has' if len(holders) == 1 else 'have'} {names}"
             return _only(used), self._none_of(used, f"has {names}", f"does not have {names}")
         concerned = used if condition.suffix else dict.fromkeys((*used, self._root))
-        inside = [slot for slot in concerned if condition.names & provider(slot).aggregates]
-        if condition.forbidden and inside:
-            return _only(inside), f"{self._names(inside)} {'is' if len(inside) == 1 else 'are'} in {names}"
-        outside = [slot for slot in used if slot not in inside]
-        if not outside:
+        members = [slot for slot in concerned if condition.names & provider(slot).aggregates]
+        if condition.forbidden and members:
+            return _only(members), f"{self._names(members)} {'is' if len(members) == 1 else 'are'} in {names}"
+        others = [slot for slot in used if slot not in members]
+        if not others:
             return None, f"neither {self._names(used)} nor the root is in all of the aggregates by itself"
-        return _only(outside), self._none_of(outside, f"is in {names}", f"is not in {names}")
+        return _only(others), self._none_of(others, f"is in {names}", f"is not in {names}")
 
     def _of_removed_group(self, condition: Condition, part: str) -> str:
         """Return why no provider meets a condition of a removed group."""

@@ -43,11 +43,6 @@ class Outcome:
     operations: int
 
     @property
-    def found(self) -> int:
-        """The number of candidates."""
-        return len(self.candidates)
-
-    @property
     def roots(self) -> SlotSet:
         """The roots of the trees in which each demand can be supplied on its own."""
         return self.narrowed.roots if self.narrowed is not None and self.narrowed.eligible else EMPTY
@@ -68,7 +63,7 @@ def full_budget_search(query: SearchQuery, snapshot: Snapshot, settings: Setting
     """Return the first candidate, searched like ``find`` and with its whole budget."""
     budget = Budget(settings.operations, settings.memory)
     outcome = _search(query, snapshot, 1, budget, _tree_by_tree_search)
-    return replace(outcome, complete=budget.shortage is None and not outcome.found)
+    return replace(outcome, complete=budget.shortage is None and not outcome.candidates)
 
 
 def refusal_reasons(outcome: Outcome, budget: Budget) -> Refusals:
@@ -138,7 +133,7 @@ class BudgetedSearches:
         return self.operations < self._total
 
     def run(self, query: SearchQuery, limit: int, tree_roots: SlotSet | None = None) -> Outcome:
-        """Return the outcome of one search; it has no candidates once the budget is used up."""
+        """Return the outcome of one search; it has no candidates once the budget is exhausted."""
         granted = min(self._total - self.operations, self._operations_each)
         budget = Budget(operations=granted, fruitless=granted)
         outcome = search(query, self.snapshot, limit, budget, tree_roots)
@@ -187,7 +182,7 @@ class _Trees:
         """Yield the problems of some trees one by one, then one per class, then the trees that cannot be compared.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         roots = self._narrowed.roots
         comparable, yielded = are_comparable(self._narrowed), 0

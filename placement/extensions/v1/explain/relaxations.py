@@ -17,17 +17,17 @@ from placement.extensions.v1.explain.conditions import (
     with_aggregate,
 )
 from placement.extensions.v1.explain.recorded_search import Outcome
-from placement.extensions.v1.explain.variations import QueryChange, Tried, Variations, interchangeable
+from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, interchangeable
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 
 #: Maximum number of changes offered.
-OFFERED = 20
+MAX_RELAXATIONS = 20
 #: Size of dropping a class: more than the size of dropping another condition.
 _RESOURCE = 1.5
 #: Size of spreading an amount, per group.
 _SPREAD = 0.01
-#: Other aggregates tried per condition.
+#: Maximum number of other aggregates tried per condition.
 _OTHER_AGGREGATES = 3
 
 
@@ -45,7 +45,7 @@ class RelaxationSearch:
 
         ``searches.complete`` records whether all conditions were tried.
         """
-        promising = self._variations.promising(Tried({}, self._query, self._variations.outcome))
+        promising = self._variations.promising(Variation({}, self._query, self._variations.outcome))
         changes = [change for condition in promising for change in self._of(condition)]
         # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
@@ -53,27 +53,27 @@ class RelaxationSearch:
         different: dict[object, QueryChange] = {}
         for change in changes:
             different.setdefault(interchangeable(change.query), change)
-        places = self._variations.places
-        return sorted(different.values(), key=lambda change: (change.size, places(change.conditions)))
+        positions = self._variations.positions
+        return sorted(different.values(), key=lambda change: (change.size, positions(change.conditions)))
 
     def _of(self, condition: Condition) -> Iterator[QueryChange]:
         """Yield the changes of one condition that give candidates."""
         if condition.kind == "amount":
             yield from self._of_amount(condition)
             return
-        dropped = self._variations.tried({condition: 0})
-        if dropped is None or not dropped.outcome.found:
+        dropped = self._variations.variation({condition: 0})
+        if dropped is None or not dropped.outcome.candidates:
             return
         if condition.kind == "aggregate" and not condition.forbidden:
             yield from self._of_other_aggregates(condition, dropped.outcome)
-        # Enabling a host leaves the request unchanged, so its size is 0.
+        # Enabling an avoided host leaves the request unchanged, so this change has size 0.
         yield self._variations.change(condition.kind, dropped, 0 if condition.avoided else 1)
 
-    def _with(
+    def _change_to(
         self, condition: Condition, kind: str, text: str, query: SearchQuery, size: float, outcome: Outcome
     ) -> QueryChange:
-        words = parameter(condition, self._query)
-        return QueryChange((condition,), kind, (f"with {text}",), (words,), query, size, outcome)
+        part = parameter(condition, self._query)
+        return QueryChange((condition,), kind, (f"with {text}",), (part,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:
         """Yield changes to other aggregates that give candidates, taken from the candidates without the condition."""
@@ -87,11 +87,11 @@ class RelaxationSearch:
         required = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
         others = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
         for aggregate in others[:_OTHER_AGGREGATES]:
-            query = self._variations.existing(with_aggregate(self._query, condition, aggregate))
+            query = self._variations.without_unknown_traits(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
-            if outcome.found:
+            if outcome.candidates:
                 text = write.text(write.member_of(suffix, (frozenset({aggregate}),), ()))
-                yield self._with(condition, "aggregate", text, query, 1, outcome)
+                yield self._change_to(condition, "aggregate", text, query, 1, outcome)
 
     def _of_amount(self, condition: Condition, tree_roots: SlotSet | None = None) -> Iterator[QueryChange]:
         """Yield the changes of an amount that give candidates.
@@ -99,8 +99,12 @@ class RelaxationSearch:
         Args:
             tree_roots: Roots of the trees to search; None for all.
         """
-        dropped = self._variations.tried({condition: 0}, tree_roots)
-        if dropped is not None and not dropped.outcome.found and self._amount_search.is_looser_without(condition):
+        dropped = self._variations.variation({condition: 0}, tree_roots)
+        if (
+            dropped is not None
+            and not dropped.outcome.candidates
+            and self._amount_search.dropping_is_loosest(condition)
+        ):
             return
         roots = self._amount_search.roots(condition, dropped, tree_roots)
         changes = [*self._of_spreading(condition, roots)]
@@ -109,12 +113,12 @@ class RelaxationSearch:
             lower = self._amount_search.largest({}, condition, inventories, roots)
             higher = self._amount_search.higher(condition, inventories, roots)
             changes += [
-                self._variations.change("amount", tried, _part(condition, tried.changes[condition]))
-                for tried in (lower, higher)
-                if tried is not None
+                self._variations.change("amount", variation, _relative_change(condition, variation.changes[condition]))
+                for variation in (lower, higher)
+                if variation is not None
             ]
         yield from changes
-        if not changes and dropped is not None and dropped.outcome.found:
+        if not changes and dropped is not None and dropped.outcome.candidates:
             yield self._variations.change("resource", dropped, _RESOURCE)
 
     def _of_spreading(self, condition: Condition, tree_roots: SlotSet | None) -> Iterator[QueryChange]:
@@ -123,22 +127,22 @@ class RelaxationSearch:
         if inventories is None or not inventories.may_add_up(condition.amount, self._searches.snapshot, tree_roots):
             return
         for number, changed in spread(self._query, condition):
-            query = self._variations.existing(changed)
+            query = self._variations.without_unknown_traits(changed)
             outcome = self._variations.search(query, tree_roots)
-            if outcome.found:
+            if outcome.candidates:
                 part = f"{condition.resource_class}:{condition.amount // number}"
                 text = f"{parameter(condition, self._query)} as {number} groups of {part}"
-                yield self._with(condition, "spread", text, query, number * _SPREAD, outcome)
+                yield self._change_to(condition, "spread", text, query, number * _SPREAD, outcome)
                 return
 
-    def beyond(self, changes: Collection[QueryChange], taken: SlotSet) -> Iterator[QueryChange]:
-        """Yield the smallest change of each amount that is enough for a tree outside ``taken``.
+    def in_other_trees(self, changes: Collection[QueryChange], excluded: SlotSet) -> Iterator[QueryChange]:
+        """Yield the smallest change of each amount that is enough for a tree outside ``excluded``.
 
         Args:
-            changes: The changes found for other trees.
-            taken: Roots of trees.
+            changes: The changes that are enough for the excluded trees.
+            excluded: Roots of trees.
         """
-        tree_roots = self._searches.snapshot.forest.all_roots - taken
+        tree_roots = self._searches.snapshot.forest.all_roots - excluded
         for condition in dict.fromkeys(
             change.conditions[0] for change in changes if change.kind in ("amount", "spread")
         ):
@@ -147,6 +151,6 @@ class RelaxationSearch:
                 yield min(changes_of_amount, key=lambda change: change.size)
 
 
-def _part(condition: Condition, amount: int) -> float:
+def _relative_change(condition: Condition, amount: int) -> float:
     """Return the relative change of an amount: the difference divided by the larger amount."""
     return abs(amount - condition.amount) / max(amount, condition.amount)

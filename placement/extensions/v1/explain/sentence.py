@@ -23,14 +23,13 @@ PROPERTIES = {
         "have a step_size that does not divide this amount",
     ),
 }
-#: Why demands cannot be supplied together, by rule; ``{}`` is the part of the query.
+#: Why demands cannot be supplied together, by rule; ``{}`` stands for the part of the query.
 TOGETHER = {
     Isolation.name: "there are not enough different providers for {}",
     SameSubtree.name: "{} requires the provider of one group to be at or above the providers of the others",
     "resources": "no provider has room for {} together",
     RequiredTraits.name: "the providers that fit do not have all traits of {} between them",
 }
-
 
 #: Kinds of mistakes about a name that matches no provider.
 _UNMET = ("resource_class", "trait", "aggregate", "in_tree")
@@ -61,7 +60,7 @@ def of_obstacle(
         mistakes = [mistake for mistake in mistakes if mistake is not unmet]
     else:
         reason = _of_step(stopped_at) if stopped_at is not None else _of_combinations(combinations)
-    # A mistake in the obstacle itself comes first.
+    # Mistakes in the part of the query that is the obstacle come first.
     nearest = sorted(mistakes, key=lambda mistake: mistake.subject not in about)
     return f"{reason}. {_enough(relaxations, nearest, complete)}"
 

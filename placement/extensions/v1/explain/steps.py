@@ -19,7 +19,7 @@ from placement.search.refusals import Refusal, Refusals
 from placement.search.solver.constraints import NotOnlyShared, RequiredTraits, SummedAmounts
 
 #: Removed providers listed per step.
-LISTED = 5
+MAX_REMOVED = 5
 
 
 def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: InventoriesByClass) -> tuple[Step, ...]:
@@ -73,8 +73,8 @@ class _Remaining:
         return providers & self._supplying
 
     def _shares_with(self, slot: int, members: SlotSet) -> bool:
-        inside = self._snapshot.in_aggregate
-        return any(inside(aggregate) & members for aggregate in self._snapshot.provider(slot).aggregates)
+        in_aggregate = self._snapshot.in_aggregate
+        return any(in_aggregate(aggregate) & members for aggregate in self._snapshot.provider(slot).aggregates)
 
     def extent(self, members: SlotSet, *, whole_trees: bool) -> Extent:
         """Return the extent of a set of providers, or of the trees with these roots."""
@@ -98,7 +98,7 @@ def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: 
         group=refusal.suffix,
         before=remaining.extent(before, whole_trees=whole_trees),
         after=remaining.extent(after, whole_trees=whole_trees),
-        removed=tuple((before - after).slots()[:LISTED].tolist()),
+        removed=tuple((before - after).slots()[:MAX_REMOVED].tolist()),
         amounts=shortfall,
         whole_trees=whole_trees,
         avoided=rule == "root_required" and bool(query.avoided) and refusal.names == query.avoided,
@@ -134,7 +134,7 @@ def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[Query
     Args:
         changes: The changes that give candidates.
     """
-    changed = {_rule_between(condition) for change in changes for condition in change.conditions}
+    changed = {_constraint_of(condition) for change in changes for condition in change.conditions}
     trees = {name: count for name, count in refusals.combining.items() if name != NotOnlyShared.name}
     return tuple(
         Combination(
@@ -147,7 +147,7 @@ def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[Query
     )
 
 
-def _rule_between(condition: Condition) -> str:
+def _constraint_of(condition: Condition) -> str:
     """Return the name of the constraint that a condition is part of, or the kind of the condition."""
     match condition.kind:
         case "amount":

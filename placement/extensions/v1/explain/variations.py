@@ -1,4 +1,4 @@
-"""Changed versions of a query without candidates, each searched once."""
+"""Variations of a query without candidates: changed queries with the outcomes of their searches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, Group, SearchQuery
 
 #: Maximum number of candidates counted per variation.
-COUNTED = 100
+MAX_CANDIDATES = 100
 #: Maximum number of conditions tried after a search.
 _MAX_TRIED = 40
 
@@ -45,13 +45,13 @@ class QueryChange:
     @property
     def relaxation(self) -> Relaxation:
         """The change as shown to users."""
-        count = min(self.outcome.found, self.query.limit or COUNTED)
+        count = min(len(self.outcome.candidates), self.query.limit or MAX_CANDIDATES)
         limited = count == self.query.limit or self.outcome.limited or not self.outcome.complete
         parameters = "&".join(dict.fromkeys(self.parameters))
         return Relaxation(self.kind, _joined(self.texts), parameters, self.query, count, limited, self.size)
 
 
-class Tried(NamedTuple):
+class Variation(NamedTuple):
     """A changed query and the outcome of its search."""
 
     changes: Changes
@@ -60,7 +60,7 @@ class Tried(NamedTuple):
 
 
 class Variations:
-    """Searches for changed versions of one query.
+    """The variations of one query.
 
     Attributes:
         query: The original query.
@@ -77,10 +77,10 @@ class Variations:
         self.searches = searches
         self.unknown_traits = unknown_traits
         self._order = {condition: number for number, condition in enumerate(conditions(query))}
-        #: Outcomes by query; interchangeable queries share a key.
-        self._known: dict[object, Outcome] = {}
+        #: Outcomes of searches of all trees; interchangeable queries share a key.
+        self._outcomes: dict[object, Outcome] = {}
 
-    def places(self, changed: Collection[Condition]) -> list[int]:
+    def positions(self, changed: Collection[Condition]) -> list[int]:
         """Return the positions of conditions in the query, ascending."""
         return sorted(self._order[condition] for condition in changed)
 
@@ -89,46 +89,49 @@ class Variations:
         return sorted(changed, key=self._order.__getitem__)
 
     def search(self, query: SearchQuery, tree_roots: SlotSet | None = None) -> Outcome:
-        """Return the outcome of a search; queries that differ only in the order of equal groups share it.
+        """Return the outcome of a search.
+
+        Searches of all trees are cached: queries that differ only in the order of equal groups share an outcome.
 
         Args:
             tree_roots: Roots of the trees to search; None for all.
         """
         if tree_roots is not None:
-            return self.searches.run(query, COUNTED, tree_roots)
+            return self.searches.run(query, MAX_CANDIDATES, tree_roots)
         # Candidates refer to groups by suffix.
         key = interchangeable(query), frozenset(group.suffix for group in query.groups)
-        if key not in self._known:
-            self._known[key] = self.searches.run(query, COUNTED)
-        return self._known[key]
+        if key not in self._outcomes:
+            self._outcomes[key] = self.searches.run(query, MAX_CANDIDATES)
+        return self._outcomes[key]
 
-    def tried(self, changes: Changes, tree_roots: SlotSet | None = None) -> Tried | None:
+    def variation(self, changes: Changes, tree_roots: SlotSet | None = None) -> Variation | None:
         """Return the changed query with the outcome of its search; None if it would request nothing."""
         query = with_changes(self.query, changes, self.unknown_traits)
-        return None if query is None else Tried(changes, query, self.search(query, tree_roots))
+        return None if query is None else Variation(changes, query, self.search(query, tree_roots))
 
-    def existing(self, query: SearchQuery) -> SearchQuery:
-        """Return a query without traits that do not exist, where it does not depend on them, so that it can be sent."""
+    def without_unknown_traits(self, query: SearchQuery) -> SearchQuery:
+        """Return a query without the unknown traits that it does not depend on, because they would be refused."""
         return with_changes(query, {}, self.unknown_traits) or query
 
-    def change(self, kind: str, tried: Tried, size: float) -> QueryChange:
-        """Return a tried change with its texts."""
-        changes = {condition: tried.changes[condition] for condition in self.ordered(tried.changes)}
+    def change(self, kind: str, variation: Variation, size: float) -> QueryChange:
+        """Return the change of a variation, with its texts."""
+        changes = {condition: variation.changes[condition] for condition in self.ordered(variation.changes)}
         texts, parts = zip(*described(self.query, changes, self.unknown_traits), strict=True)
-        return QueryChange(tuple(changes), kind, texts, parts, tried.query, size, tried.outcome)
+        return QueryChange(tuple(changes), kind, texts, parts, variation.query, size, variation.outcome)
 
-    def promising(self, tried: Tried) -> list[Condition]:
-        """Return the conditions whose change could make a difference in addition to the tried changes.
+    def promising(self, variation: Variation) -> list[Condition]:
+        """Return the conditions whose change could make a difference in addition to the changes of a variation.
 
-        Either their rules removed something in the search, or trees were left to combine.
+        Either their rules removed something in its search, or trees were left to combine.
         """
-        narrowing = tried.outcome.refusals.narrowing
+        narrowing = variation.outcome.refusals.narrowing
         removed = {(step.rule, step.suffix) for step in narrowing if step.before.count != step.after.count}
-        combined = bool(tried.outcome.roots)
+        combined = bool(variation.outcome.roots)
         promising = [
             condition
             for condition in self._order
-            if condition not in tried.changes and _may_matter(condition, tried.query, removed, combined=combined)
+            if condition not in variation.changes
+            and _may_matter(condition, variation.query, removed, combined=combined)
         ]
         self.searches.complete &= len(promising) <= _MAX_TRIED
         # Amounts take the most searches, so they come last.
@@ -193,10 +196,10 @@ def _may_matter(
     if not concerned:
         return False
     # A group is removed with its last amount or condition, whatever else it requires, and so are groups tied to it.
-    may_go = condition.kind in ("amount", "same_subtree") or not all(
+    may_be_removed = condition.kind in ("amount", "same_subtree") or not all(
         group_of(query, suffix).resources for suffix in concerned
     )
-    if may_go:
+    if may_be_removed:
         return combined or any(first[suffix] in narrowing for suffix in _tied(query, concerned))
     if condition.suffix == UNSUFFIXED and condition.kind in ("trait", "aggregate"):
         # These conditions also decide which sharing providers and which combinations are usable.

@@ -1,6 +1,6 @@
 """The operations that all searches for one claim set share.
 
-A claim set contains up to thousands of requests, its rounds search again for requests that lost their places, and
+A claim set contains up to thousands of requests, later rounds search for requests that lost their places, and
 refusals are explained.  Each of these searches has its own budget; the allowance bounds their sum.  Finding a place
 costs little compared with writing it, so searches that find one are charged only for the excess.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from placement.search.budget import Budget
 
-#: Operations reserved per request, for requests whose predecessors used up the common operations; operations reserved
-#: for all requests together.
+#: Operations reserved per request, for use after earlier requests have used up the common ones; maximum of the
+#: operations reserved for all requests.
 OPERATIONS_PER_REQUEST, _RESERVED = 5_000, 125_000
 #: Operations not charged to a request that gets a place: writing the place costs about as much.
 OPERATIONS_PER_PLACE = 1_000

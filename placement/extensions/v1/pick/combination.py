@@ -39,14 +39,14 @@ def combination(
 
     Args:
         count: Number of choices.
-        alternatives: Called for each place, and again after an earlier choice was replaced.
+        alternatives: Called for each place, and anew when an earlier choice has been replaced.
         contended: Whether several choices may use the provider in a slot.
 
     Returns:
         None if there is no such sequence; the overlay is then unchanged.
 
     Raises:
-        Exhausted: The budget is used up; the overlay is unchanged.
+        Exhausted: The budget is exhausted; the overlay is unchanged.
     """
     search = _Search(contended, overlay, budget)
     try:
@@ -69,7 +69,7 @@ class _Search:
         self._no_goods: dict[Hashable, int] = {}
 
     def run(self, count: int, alternatives: Alternatives) -> bool:
-        """Find a sequence and store it in ``choices``; return False if there is none."""
+        """Search for a sequence and store it in ``choices``; return whether there is one."""
         levels = [alternatives(self.choices)]
         while levels:
             choice = next(levels[-1], None)

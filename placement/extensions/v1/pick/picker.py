@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.overlay import Own, UsageOverlay
+from placement.extensions.v1.overlay import ReleasedAmounts, UsageOverlay
 from placement.extensions.v1.pick.allowance import Allowance
 from placement.extensions.v1.pick.combination import Alternatives, TreeCandidate, combination
 from placement.extensions.v1.pick.place_search import Area, PlaceSearch
@@ -34,7 +34,7 @@ class PickRequest:
     copies: int = 1
     #: Amounts that the consumer releases when it gets its place, by provider uuid and class; free only for this
     #: consumer.
-    own: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    releases: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: Whether the other consumers of the claim set must be in other trees.
     exclusive: bool = False
     #: Whether the place is only searched for: other requests may get the same place.
@@ -76,10 +76,10 @@ class Picker:
             strategy: The order of the trees; None for spread.
             settings: The limits of the search.
             avoid: Roots of trees in which no consumer is placed.
-            occupied: Roots of trees in which no exclusive consumer is placed, since others of the claim set are there.
+            occupied: Roots of trees with other consumers of the claim set; no exclusive consumer is placed there.
             within: Roots of the only trees to use; None for all.
             join: Whether ``pick`` places all requests in one tree.
-            seed: Makes picks repeatable.
+            seed: The seed of the random generator; None for a random one.
             allowance: The operations of the claim set; None for the operations of the settings in each ``pick``.
         """
         self._snapshot = snapshot
@@ -99,7 +99,7 @@ class Picker:
     def pick(self, requests: Sequence[PickRequest]) -> list[Pick | None]:
         """Return a place for each request, or None if nothing fits after the earlier picks.
 
-        Equal requests are placed together, in the order of the first of each.
+        Requests with equal queries are placed together; the groups follow the order of their first requests.
         """
         self.cut_short = set()
         self._allowance = self._given_allowance or Allowance(self._settings.operations, len(requests))
@@ -128,15 +128,15 @@ class Picker:
             shared: The place searches of requests with equal queries that release nothing, by ``exclusive``.
             number: Number of trees that these requests need.
         """
-        own = self._own(request)
-        search = None if own else shared.get(request.exclusive)
+        released = self._released(request)
+        search = None if released else shared.get(request.exclusive)
         budget = Budget(memory=self._settings.memory) if search is None else search.budget
         choices = None
         if self._allowance.grant(budget):
             with contextlib.suppress(Exhausted):
                 if search is None:
-                    search = self._place_search(request, own, request.copies if own else number, budget)
-                if not own:
+                    search = self._place_search(request, released, request.copies if released else number, budget)
+                if not released:
                     shared[request.exclusive] = search
                 choices = search.pick(request.copies, request.dry_run)
             self._allowance.charge(budget, placed=choices is not None and not request.dry_run)
@@ -156,10 +156,10 @@ class Picker:
                 searches: dict[Hashable, PlaceSearch] = {}
                 keys: list[Hashable] = []
                 for request in requests:
-                    own = self._own(request)
-                    keys.append((_key(request.query), frozenset(own.items())))
+                    released = self._released(request)
+                    keys.append((_key(request.query), frozenset(released.items())))
                     if keys[-1] not in searches:
-                        searches[keys[-1]] = self._place_search(request, own, 1, budget)
+                        searches[keys[-1]] = self._place_search(request, released, 1, budget)
                 choices = _place_together([searches[key] for key in keys], self._overlay, budget)
             self._allowance.charge(budget, placed=choices is not None)
         if choices is None:
@@ -170,10 +170,12 @@ class Picker:
                 self._overlay.take(choice.candidate, -1)
         return [self._picked(request, [choice]) for request, choice in zip(requests, choices, strict=True)]
 
-    def _place_search(self, request: PickRequest, own: Own, number: int, budget: Budget) -> PlaceSearch:
+    def _place_search(
+        self, request: PickRequest, released: ReleasedAmounts, number: int, budget: Budget
+    ) -> PlaceSearch:
         return PlaceSearch(
             request.query,
-            own,
+            released,
             self._overlay,
             self._area(request),
             self._strategy,
@@ -186,13 +188,13 @@ class Picker:
     def _area(self, request: PickRequest) -> Area:
         return Area(self._within, self._with_any if request.exclusive else self._with_exclusive)
 
-    def _own(self, request: PickRequest) -> Own:
+    def _released(self, request: PickRequest) -> ReleasedAmounts:
         """Return the amounts that the consumer releases in trees it may use, by slot and resource class."""
-        own: dict[tuple[int, str], int] = {}
-        if not request.own:
-            return own
+        released: dict[tuple[int, str], int] = {}
+        if not request.releases:
+            return released
         area = self._area(request)
-        for uuid, amounts in request.own.items():
+        for uuid, amounts in request.releases.items():
             slot = self._snapshot.by_uuid.get(uuid)
             if slot is None:
                 continue
@@ -200,8 +202,8 @@ class Picker:
             if SHARES in provider.traits or area.has(provider.root):
                 for name, amount in amounts.items():
                     if self._snapshot.class_ids.get(name) in provider.classes:
-                        own[slot, name] = amount
-        return own
+                        released[slot, name] = amount
+        return released
 
     def _picked(self, request: PickRequest, choices: list[TreeCandidate]) -> Pick:
         """Record and return the place of a consumer."""
@@ -238,11 +240,11 @@ def _place_together(
         searches: The place search of each request.
 
     Raises:
-        Exhausted: The budget is used up; the overlay is unchanged.
+        Exhausted: The budget is exhausted; the overlay is unchanged.
     """
-    for each in searches:
-        each.narrow_all_trees()
-    queue = searches[0].queue(_with_room(searches, intersection(each.roots for each in searches)))
+    for search in searches:
+        search.narrow_all_trees()
+    queue = searches[0].queue(_with_room(searches, intersection(search.roots for search in searches)))
     while (root := queue.pop()) is not None:
         choices = combination(len(searches), _alternatives(root, searches), lambda _: True, overlay, budget)
         if choices is not None:
@@ -251,20 +253,20 @@ def _place_together(
 
 
 def _with_room(searches: Sequence[PlaceSearch], roots: SlotSet) -> SlotSet:
-    """Return the roots of the trees with free capacity for the sum of the requests, as far as that is known."""
+    """Return the roots of the trees whose free capacity may be enough for all requests together."""
     snapshot = searches[0].snapshot
     total: Counter[str] = Counter()
-    for each in searches:
-        if each.may_use_sharing or each.releases:
+    for search in searches:
+        if search.may_use_sharing or search.releases:
             return roots
-        total.update(each.total)
+        total.update(search.total)
     for name, amount in total.items():
         column = snapshot.column(name)
         if column is None:
             return EMPTY
-        held = column.inventories()
-        free = np.maximum(held.capacity - held.used, 0)
-        roots &= SlotSet.dense(np.bincount(snapshot.forest.roots(held.slots), free, snapshot.size) >= amount)
+        inventories = column.inventories()
+        free = np.maximum(inventories.capacity - inventories.used, 0)
+        roots &= SlotSet.dense(np.bincount(snapshot.forest.roots(inventories.slots), free, snapshot.size) >= amount)
     return roots
 
 

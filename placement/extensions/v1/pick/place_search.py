@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1.overlay import Own, UsageOverlay
+from placement.extensions.v1.overlay import ReleasedAmounts, UsageOverlay
 from placement.extensions.v1.pick.combination import TreeCandidate, combination
 from placement.extensions.v1.pick.sample import sample_size
 from placement.extensions.v1.pick.strategy import Strategy
@@ -27,11 +27,11 @@ from placement.search.refusals import Refusals
 from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, Requirements
 
-#: Refused trees in a row after which the query is narrowed again if usage has changed; doubled each time.  Narrowing
+#: Refused trees in a row after which the query is narrowed anew if usage has changed; doubled each time.  Narrowing
 #: removes all trees of an exhausted shared pool at once, instead of one by one.
 REFUSED = 32
-#: Ratio of trees to the sample size from which on only a sample is narrowed; number of trees, plus two per pick, that
-#: must remain of the sample.
+#: Ratio of trees to the sample size above which only a sample is narrowed; minimum number of trees, plus two per pick,
+#: that must remain of the sample.
 SAMPLE_RATIO, MIN_REMAINING = 8, 8
 
 
@@ -44,16 +44,16 @@ class Area(NamedTuple):
     avoid: Collection[int]
 
     def has(self, root: int) -> bool:
-        """Whether the tree may be picked now."""
+        """Whether the tree may currently be picked."""
         return root not in self.avoid and (self.within is None or root in self.within)
 
     @property
     def all(self) -> SlotSet | None:
-        """The roots that can be in the area; None for all."""
+        """The roots in ``within``; None for all trees."""
         return None if self.within is None else _sorted(self.within)
 
     def of(self, roots: SlotSet) -> SlotSet:
-        """Return the roots in the area; the argument must be a subset of ``all``."""
+        """Return the roots that may currently be picked; ``roots`` must be a subset of ``all``."""
         return roots - _sorted(self.avoid) if self.avoid else roots
 
 
@@ -67,7 +67,7 @@ class PlaceSearch:
     def __init__(
         self,
         query: SearchQuery,
-        own: Own,
+        released: ReleasedAmounts,
         overlay: UsageOverlay,
         area: Area,
         strategy: Strategy,
@@ -79,18 +79,18 @@ class PlaceSearch:
         """Narrow a sample of the trees if there are many; narrow all trees if too few of the sample remain.
 
         Args:
-            own: The amounts that the consumers release.
+            released: The amounts that the consumers release.
             overlay: The usage after earlier picks; the picks of this search are added.
-            tally: The number of picks so far; the picks of this search are added.
+            tally: The numbers of earlier picks; the picks of this search are counted in it.
             picks: Number of trees needed if every request gets its place.
             budget: The budget of the requests; the caller may add operations for each request.
             seed: The seed of the random generator.
 
         Raises:
-            Exhausted: The budget is used up.
+            Exhausted: The budget is exhausted.
         """
         self._query = query
-        self._own = own
+        self._released = released
         self._overlay = overlay
         self._area = area
         self._strategy = strategy
@@ -101,7 +101,7 @@ class PlaceSearch:
         self._cache = SolutionCache(budget)
         #: Roots of trees without a candidate.
         self._refused: set[int] = set()
-        #: Refused trees in a row; the number of them after which the query is narrowed again.
+        #: Refused trees in a row; number of refused trees after which the query is narrowed anew.
         self._misses, self._max_misses = 0, REFUSED
         #: Roots of the trees popped for the current pick.
         self._popped: list[int] = []
@@ -125,17 +125,18 @@ class PlaceSearch:
     @property
     def releases(self) -> bool:
         """Whether the consumers release anything."""
-        return bool(self._own)
+        return bool(self._released)
 
     def _narrow(self, tree_roots: SlotSet | None) -> None:
         """Narrow the query with the current usage, in all trees or in some."""
-        self.snapshot = self._overlay.snapshot(self._own)
+        self.snapshot = self._overlay.snapshot(self._released)
         self._changes = self._overlay.changes
         narrowed = self._narrowed = narrow(self._query, self.snapshot, self.budget, Refusals(), tree_roots)
         self.roots = self._area.of(narrowed.roots) - _sorted(self._refused) if narrowed.eligible else EMPTY
         self._problems = TreeProblems(narrowed, None, self.budget)
         demanded = zip(Requirements.of(self._query).demands, narrowed.eligible, strict=True)
-        #: Demands that sharing providers can supply, with these providers and the number of trees not needing them.
+        #: Demands that sharing providers can supply, each with these providers and the number of trees that do not need
+        #: them.
         self._shared = [
             (demand, eligible.sharing.slots().tolist(), self._count_of_roots(eligible.local - eligible.sharing))
             for demand, eligible in (demanded if narrowed.eligible else ())
@@ -161,7 +162,7 @@ class PlaceSearch:
 
     def begin_consumer(self) -> None:
         """Start the picks of the next consumer."""
-        self._overlay.begin_consumer(self._own)
+        self._overlay.begin_consumer(self._released)
 
     def pick(self, copies: int, dry_run: bool) -> list[TreeCandidate] | None:
         """Return one candidate for each copy, in different trees; None if too few trees have room.
@@ -170,7 +171,7 @@ class PlaceSearch:
             dry_run: Whether later picks may take the same place.
 
         Raises:
-            Exhausted: The budget is used up; the overlay is unchanged.
+            Exhausted: The budget is exhausted; the overlay is unchanged.
         """
         self.begin_consumer()
         try:

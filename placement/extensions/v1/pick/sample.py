@@ -2,10 +2,10 @@
 
 Scoring a hundred thousand trees for one pick would cost more than everything else.  So a pick that spreads takes the
 best tree of a random sample: the "power of d choices" (Mitzenmacher, "The power of two choices in randomized load
-balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).  With d
-in the hundreds, this tree is usually in the best percent of all.  The other trees are considered if the sample has no
-room.  A pick that packs scores all trees, because most samples would miss the few that are in use.  If picks are spread
-over domains, the sample is stratified: it contains trees of each domain, even of small ones.
+balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).  For
+example, the best of 68 trees is among the best 5 % of all with a probability of 97 %.  If the sample has no room, the
+other trees follow.  A pick that packs scores all trees, because most samples would miss the few that are in use.  If
+picks are spread over domains, the sample is stratified: it contains trees of each domain, even of small ones.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from placement.index.slots import Slots, SlotSet
 from placement.search.narrow.narrowing import Narrowed
 from placement.search.solver.problem import Candidate, Requirements
 
-#: Sample size in trees: a constant, plus trees per pick.
+#: Sample size: trees, plus trees per pick.
 SAMPLE, PER_PICK = 64, 4
-#: The constants for the number of domains in a stratified sample, and for the trees of each domain.
+#: A stratified sample: domains, and trees per domain, each besides ``PER_PICK``.
 _DOMAINS, _TREES_PER_DOMAIN = 16, 8
 #: Growth factor of the sample after one without room.
 GROWTH = 4
-#: Slots per tree from which on the members of trees are collected tree by tree.
+#: Slots per tree above which the members of trees are collected tree by tree.
 _SPARSE = 64
 
 Shares = npt.NDArray[np.float64]
@@ -154,12 +154,12 @@ def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> 
         eligible = SlotSet.union(
             [providers.local for demand, providers in demanded if name in demand.amounts], snapshot.size
         )
-        mine = eligible.mask(snapshot.size)[slots]
+        selected = eligible.mask(snapshot.size)[slots]
         column = snapshot.column(name)
         assert column is not None, name  # or no tree would be eligible
-        capacity, used = column.exact_capacity_and_usage(slots[mine])
-        sums[0, row] = np.bincount(place[mine], used, len(roots))
-        sums[1, row] = np.bincount(place[mine], capacity, len(roots))
+        capacity, used = column.exact_capacity_and_usage(slots[selected])
+        sums[0, row] = np.bincount(place[selected], used, len(roots))
+        sums[1, row] = np.bincount(place[selected], capacity, len(roots))
     # In a tree without capacity of a class, the used share of this class is 0.
     sums[1][sums[1] == 0] = 1
     return sums[0], sums[1]
@@ -179,5 +179,5 @@ def _members(narrowed: Narrowed, roots: Slots) -> tuple[Slots, Slots]:
     place_of[roots] = places
     slots = forest.everything.slots()
     place = place_of[forest.roots(slots)]
-    mine = place >= 0
-    return slots[mine], place[mine]
+    selected = place >= 0
+    return slots[selected], place[selected]

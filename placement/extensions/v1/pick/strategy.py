@@ -13,7 +13,7 @@ from placement.index.snapshot import Snapshot
 #: Kinds of domains other than trait prefixes.
 ROOT, AGGREGATE = "root", "aggregate"
 
-
+#: A function from the root of a tree to the domains of the tree.
 DomainsOf = Callable[[int], frozenset[str]]
 
 
@@ -51,7 +51,7 @@ class Strategy(NamedTuple):
         return self.preference != Preference.PACK and self.spread_over in (None, ROOT)
 
     def domains(self, snapshot: Snapshot) -> DomainsOf:
-        """Return a function that maps the root of a tree to the domains of the tree: aggregates or traits."""
+        """Return the function from the root of a tree to the aggregates or traits that are its domains."""
         prefix = self.spread_over
         assert prefix is not None
         if prefix == AGGREGATE:

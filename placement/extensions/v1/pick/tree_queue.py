@@ -24,7 +24,7 @@ from placement.search.solver.problem import Candidate
 
 #: Steps of the used share between 0 and 1.
 _STEPS = 32
-#: Factors of the steps of a used share; the smallest product is preferred.
+#: Factors of a used share in steps; the smallest product is preferred.
 _SIGNS = {Preference.SPREAD: 1, Preference.PACK: -1, Preference.RANDOM: 0}
 #: Weight of one pick in the order of the heaps: more than the difference of ``first`` of any two entries.
 _PICK = 1000.0
@@ -71,7 +71,7 @@ class TreeQueue:
         #: Steps of the used share, by root; usage of the sample and index of the tree in it, by root.
         self._steps: dict[int, int] = {}
         self._usage: dict[int, tuple[TreeUsage, int]] = {}
-        #: The ``chance`` of the last entry.
+        #: The ``chance`` of the entry popped last.
         self._last = 0.0
 
     def pop(self) -> int | None:
@@ -104,7 +104,7 @@ class TreeQueue:
         return Entry(by_use, self._sign * by_picks, chance, root)
 
     def _add_sample(self) -> bool:
-        """Add the next sample to the queue; return False if there is none."""
+        """Add the next sample to the queue; return whether there was one."""
         sample = self._samples.next()
         if sample is None:
             return False
@@ -178,7 +178,7 @@ class EvenHeaps:
         self._heaps: list[list[Entry]] = []
         #: Indexes of the heaps with trees in a domain, by domain.
         self._of_domain: defaultdict[str, list[int]] = defaultdict(list)
-        #: By heap: picks in its domains, times ``_PICK``; rank of its smallest entry, infinite if it is empty.
+        #: By heap: picks in its domains, times ``_PICK``; rank of its smallest entry, infinite for an empty heap.
         self._picks: npt.NDArray[np.float64] = np.empty(0)
         self._least: npt.NDArray[np.float64] = np.empty(0)
 

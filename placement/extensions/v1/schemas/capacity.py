@@ -91,7 +91,7 @@ def document(counted: Count, limit: int) -> dict[str, Any]:
     Args:
         limit: The maximum number of trees, and of aggregates, to show.
     """
-    roots = islice(zip(counted.roots, counted.counts, counted.endings, strict=True), limit)
+    roots = islice(zip(counted.roots, counted.counts, counted.limiting_rules, strict=True), limit)
     return {
         "count": counted.count,
         "at_most": counted.at_most,
@@ -99,23 +99,25 @@ def document(counted: Count, limit: int) -> dict[str, Any]:
         "limited": counted.reason == "until",
         "complete": counted.complete,
         "why": _WHY[counted.reason],
-        "limiting": None if counted.ending is None else {**_rule(counted.ending), "text": _text(counted.ending)},
+        "limiting": None
+        if counted.limiting_rule is None
+        else {**_rule(counted.limiting_rule), "text": _text(counted.limiting_rule)},
         "roots": [
-            {"provider": named(counted.snapshot, root), "count": count, "limiting": _rule(ending)}
-            for root, count, ending in roots
+            {"provider": named(counted.snapshot, root), "count": count, "limiting": _rule(rule)}
+            for root, count, rule in roots
         ],
         "aggregates": [{"uuid": uuid, "count": count} for uuid, count in counted.aggregates[:limit]],
     }
 
 
 @cache
-def _rule(ending: str) -> dict[str, str | None]:
-    rule, _, resource_class = ending.replace(" ", "_").partition(":")
+def _rule(limiting_rule: str) -> dict[str, str | None]:
+    rule, _, resource_class = limiting_rule.replace(" ", "_").partition(":")
     return {"rule": rule, "resource_class": resource_class or None}
 
 
-def _text(ending: str) -> str:
-    rule = _rule(ending)
+def _text(limiting_rule: str) -> str:
+    rule = _rule(limiting_rule)
     if rule["resource_class"] is not None:
         return f"No remaining provider has room for this much {rule['resource_class']}."
     return _RULES.get(str(rule["rule"]), f"No remaining tree meets {rule['rule']}.")

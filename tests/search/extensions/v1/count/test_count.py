@@ -63,7 +63,7 @@ def compare(world: World, query: SearchQuery) -> Count:
         assert counted.exact
         assert by_root(counted) == positive
         assert aggregates == {name: times for name, times in inside.items() if times}
-    assert counted.ending
+    assert counted.limiting_rule
     return counted
 
 
@@ -245,22 +245,22 @@ def test_copies_are_in_different_trees(data: st.DataObject, counts: list[int], c
         for name in ("A0", "A1")
     }
     assert dict(counted.aggregates) == {name: times for name, times in inside.items() if times}
-    assert counted.ending == ("resources:VCPU" if counted.count == sum(fitting) // copies else "count")
+    assert counted.limiting_rule == ("resources:VCPU" if counted.count == sum(fitting) // copies else "count")
 
 
 def test_copies_share_a_pool() -> None:
     """Three times three of ten: with only two hosts, or four copies, the number of trees ends it."""
     counted = count(QUERY, pool(100, 3).snapshot(), copies=3)
-    assert (counted.count, counted.at_most, counted.ending) == (3, 3, "resources:DISK_GB")
+    assert (counted.count, counted.at_most, counted.limiting_rule) == (3, 3, "resources:DISK_GB")
     assert dict(counted.aggregates) == {"A0": 3}
     two = count(QUERY, pool(100, 2).snapshot(), copies=2)
-    assert (two.count, two.at_most, two.ending) == (4, 4, "resources:VCPU")
+    assert (two.count, two.at_most, two.limiting_rule) == (4, 4, "resources:VCPU")
     uneven = pool(100, 0)
     for number, cpus in enumerate((8, 8, 2)):
         uneven.host(f"host{number}", VCPU=cpus, aggregates=["A0"])
     assert count(QUERY, uneven.snapshot(), copies=3).count == 2
     none = count(QUERY, pool(100, 2).snapshot(), copies=3)
-    assert (none.count, none.at_most, none.ending) == (0, 0, "count")
+    assert (none.count, none.at_most, none.limiting_rule) == (0, 0, "count")
 
 
 @pytest.mark.parametrize(("until", "times"), [(2, 2), (50, 20)])
@@ -427,7 +427,7 @@ def test_groups_that_may_share_a_device_are_bounded_by_its_largest_unit() -> Non
 
 
 @pytest.mark.parametrize(
-    ("query", "ending"),
+    ("query", "rule"),
     [
         (SearchQuery((group("", VCPU=3, MEMORY_MB=1),)), "resources:VCPU"),
         (SearchQuery((group("", VCPU=1, MEMORY_MB=30),)), "resources:MEMORY_MB"),
@@ -437,11 +437,11 @@ def test_groups_that_may_share_a_device_are_bounded_by_its_largest_unit() -> Non
         (SearchQuery((group("", VCPU=1),), root_traits=NameCondition((frozenset({"T1"}),))), "root_required"),
     ],
 )
-def test_a_count_names_what_ends_it(query: SearchQuery, ending: str) -> None:
+def test_a_count_names_the_rule_that_limits_it(query: SearchQuery, rule: str) -> None:
     world = World()
     world.host("host", VCPU=16, MEMORY_MB=64, traits=["T0"])
     world.trait_ids["T1"] = 9
-    assert count(query, world.snapshot()).ending == ending
+    assert count(query, world.snapshot()).limiting_rule == rule
 
 
 def test_most_trees_decide_what_ends_a_count() -> None:
@@ -450,8 +450,8 @@ def test_most_trees_decide_what_ends_a_count() -> None:
     for number in range(2):
         world.host(f"host{number}", VCPU=2, MEMORY_MB=100)
     counted = count(SearchQuery((group("", VCPU=1, MEMORY_MB=1),)), world.snapshot())
-    assert (counted.count, counted.ending) == (5, "resources:VCPU")
-    assert counted.endings == ["resources:VCPU", "resources:VCPU", "resources:MEMORY_MB"]
+    assert (counted.count, counted.limiting_rule) == (5, "resources:VCPU")
+    assert counted.limiting_rules == ["resources:VCPU", "resources:VCPU", "resources:MEMORY_MB"]
 
 
 def test_a_subtree_ends_a_count_where_its_groups_have_room_apart() -> None:
@@ -462,7 +462,7 @@ def test_a_subtree_ends_a_count_where_its_groups_have_room_apart() -> None:
         world.host(f"gpu{node}", parent=f"numa{node}", PGPU=devices)
     query = SearchQuery((group("1", VCPU=1), group("2", PGPU=1)), same_subtrees=(frozenset("12"),))
     counted = count(query, world.snapshot())
-    assert (counted.count, counted.ending) == (2, "same_subtree")
+    assert (counted.count, counted.limiting_rule) == (2, "same_subtree")
     apart = count(replace(query, same_subtrees=()), world.snapshot())
     assert (apart.count, apart.reason) == (5, "exact")
 
@@ -499,7 +499,7 @@ def test_hosts_compete_for_a_pool(total: int, times: int, first: int) -> None:
     assert (counted.count, counted.exact) == (times, True)
     assert counted.counts == [first] * 3 if first else counted.counts == []
     assert dict(counted.aggregates) == ({"A0": times, "A1": min(times, 8), "A2": first} if first else {})
-    assert counted.ending == ("resources:VCPU" if total >= 120 else "resources:DISK_GB")
+    assert counted.limiting_rule == ("resources:VCPU" if total >= 120 else "resources:DISK_GB")
 
 
 def test_hosts_with_a_choice_leave_a_pool_to_those_without() -> None:

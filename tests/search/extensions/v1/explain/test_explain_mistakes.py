@@ -274,7 +274,7 @@ def test_what_the_budget_ends_is_not_complete() -> None:
     world = numa_hosts()
     groups = tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(5))
     searches = BudgetedSearches(world.snapshot(), 1, 1)
-    assert not searches.run(SearchQuery(groups, isolate=True), 1).found
+    assert not searches.run(SearchQuery(groups, isolate=True), 1).candidates
     assert not searches.complete
 
 

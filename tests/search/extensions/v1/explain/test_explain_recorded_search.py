@@ -105,8 +105,8 @@ def test_trees_of_many_providers_are_not_compared() -> None:
     groups = (Group("_1", {"VCPU": 1}), Group("_2", {"VCPU": 1}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recorded_search, "FRUITLESS", 0)
-        found = search(SearchQuery(groups, isolate=True), snapshot, 10_000, Budget()).found
-    assert found == 63 * 62 + 64 * 63
+        outcome = search(SearchQuery(groups, isolate=True), snapshot, 10_000, Budget())
+    assert len(outcome.candidates) == 63 * 62 + 64 * 63
 
 
 def test_the_nearest_ancestor_that_matters_tells_trees_apart() -> None:
@@ -144,7 +144,7 @@ def test_of_many_trees_of_two_kinds_few_are_searched() -> None:
     query = SearchQuery(tuple(Group(f"_{number}", {"PGPU": 2}) for number in range(3)), isolate=True)
     snapshot, operations = world.snapshot(), 1_400
     outcome = search(query, snapshot, 10, Budget(operations))
-    assert (outcome.found, outcome.complete, outcome.refusals.combining) == (0, True, {"group_policy": 400})
+    assert (outcome.candidates, outcome.complete, outcome.refusals.combining) == ([], True, {"group_policy": 400})
     assert find(query, snapshot, Settings(operations=operations)).shortage == "operations"
 
 
@@ -180,7 +180,7 @@ def test_a_patient_search_counts_one_candidate_of_more() -> None:
     world = World()
     world.host("host", VCPU=1)
     outcome = full_budget_search(SearchQuery((Group("", {"VCPU": 1}),)), world.snapshot(), Settings())
-    assert (outcome.found, outcome.limited, outcome.complete) == (1, True, False)
+    assert (len(outcome.candidates), outcome.limited, outcome.complete) == (1, True, False)
 
 
 def test_a_count_that_is_cut_short_is_limited() -> None:

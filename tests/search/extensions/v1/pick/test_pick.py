@@ -42,7 +42,7 @@ def names(snapshot: Snapshot, slots: Iterable[int]) -> list[str]:
 
 def given_up(request: PickRequest) -> list[tuple[str, str, int]]:
     """Return what the consumer gives up, as amounts of the oracle."""
-    return [(uuid, class_, -amount) for uuid, amounts in request.own.items() for class_, amount in amounts.items()]
+    return [(uuid, class_, -amount) for uuid, amounts in request.releases.items() for class_, amount in amounts.items()]
 
 
 def in_order(requests: Sequence[PickRequest]) -> list[int]:
@@ -87,7 +87,7 @@ def check(world: World, requests: Sequence[PickRequest], picks: Sequence[Pick | 
 
 
 @st.composite
-def own_amounts(draw: st.DrawFn, world: World) -> dict[str, dict[str, int]]:
+def released_amounts(draw: st.DrawFn, world: World) -> dict[str, dict[str, int]]:
     """Amounts that somebody holds of what is used."""
     used = [
         (member.name, class_, stock.used)
@@ -109,7 +109,7 @@ def pick_requests(draw: st.DrawFn, world: World, queries: list[SearchQuery]) -> 
     return PickRequest(
         draw(st.sampled_from(queries)),
         copies=1 + odds % 2,
-        own=draw(own_amounts(world)),
+        releases=draw(released_amounts(world)),
         exclusive=odds == 7,
         dry_run=odds == 8,
     )
@@ -160,7 +160,9 @@ def test_joined_picks_are_in_one_tree_that_has_room_for_all(data: st.DataObject,
     queries = [data.draw(search_queries(world, most=1)) for _ in range(2)]
     requests = [
         PickRequest(
-            data.draw(st.sampled_from(queries)), own=data.draw(own_amounts(world)), dry_run=data.draw(st.booleans())
+            data.draw(st.sampled_from(queries)),
+            releases=data.draw(released_amounts(world)),
+            dry_run=data.draw(st.booleans()),
         )
         for _ in range(data.draw(st.integers(1, 3)))
     ]

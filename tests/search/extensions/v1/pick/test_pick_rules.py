@@ -11,8 +11,8 @@ from placement.search.query.query import Group, SearchQuery
 from tests.world import Stock, World
 
 
-def asking(copies: int = 1, own: dict[tuple[int, int], int] | None = None, **resources: int) -> PickRequest:
-    return PickRequest(SearchQuery((Group("", resources),)), copies, own or {})
+def asking(copies: int = 1, releases: dict[tuple[int, int], int] | None = None, **resources: int) -> PickRequest:
+    return PickRequest(SearchQuery((Group("", resources),)), copies, releases or {})
 
 
 def roots(world: World, pick: Pick | None) -> set[str] | None:
@@ -91,15 +91,15 @@ def test_amounts_that_failed_late_are_tried_again_where_more_trees_follow() -> N
 def test_what_a_consumer_gives_up_is_free_for_it_alone() -> None:
     world = World()
     world.host("full", VCPU=Stock(8, used=8))
-    own = {"full": {"VCPU": 4}}
-    stays, other, larger = asking(own=own, VCPU=4), asking(VCPU=1), asking(own=own, VCPU=5)
+    released = {"full": {"VCPU": 4}}
+    stays, other, larger = asking(releases=released, VCPU=4), asking(VCPU=1), asking(releases=released, VCPU=5)
     for requests, found in (
         ([stays], [{"full"}]),
         ([other, stays], [None, {"full"}]),
         ([larger, other], [None, None]),
         # The place of a move is taken in addition to what is given up, until that is committed.
         ([stays, stays], [{"full"}, None]),
-        ([asking(own=own, VCPU=2)] * 3, [{"full"}, {"full"}, None]),
+        ([asking(releases=released, VCPU=2)] * 3, [{"full"}, {"full"}, None]),
     ):
         picks = Picker(world.snapshot(), seed=1).pick(requests)
         assert [roots(world, pick) for pick in picks] == found
@@ -107,10 +107,11 @@ def test_what_a_consumer_gives_up_is_free_for_it_alone() -> None:
 
 def test_what_a_consumer_gives_up_of_a_pool_outside_the_area_is_free_for_it() -> None:
     world = with_pool(1, Stock(10, used=10))
-    own = {"pool": {"DISK_GB": 4}}
+    released = {"pool": {"DISK_GB": 4}}
     picker = Picker(world.snapshot(), within={world.snapshot().by_uuid["host0"]}, seed=1)
     found = [
-        roots(world, pick) for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(own=own, VCPU=1, DISK_GB=4)])
+        roots(world, pick)
+        for pick in picker.pick([asking(VCPU=1, DISK_GB=1), asking(releases=released, VCPU=1, DISK_GB=4)])
     ]
     assert found == [None, {"host0"}]
 
@@ -120,9 +121,12 @@ def test_what_a_consumer_gives_up_of_a_class_without_any_inventory_is_nothing() 
     world = World()
     world.host("host", VCPU=1)
     world.classes["DISK_GB"] = 99
-    own = {"host": {"DISK_GB": 4, "CUSTOM_GONE": 1}, "gone": {"VCPU": 1}}
+    released = {"host": {"DISK_GB": 4, "CUSTOM_GONE": 1}, "gone": {"VCPU": 1}}
     picker = Picker(world.snapshot(), seed=1)
-    assert [roots(world, pick) for pick in picker.pick([asking(own=own, VCPU=1), asking(VCPU=1)])] == [{"host"}, None]
+    assert [roots(world, pick) for pick in picker.pick([asking(releases=released, VCPU=1), asking(VCPU=1)])] == [
+        {"host"},
+        None,
+    ]
 
 
 def test_a_move_away_is_found_with_all_others() -> None:
@@ -130,7 +134,7 @@ def test_a_move_away_is_found_with_all_others() -> None:
     world = World()
     for name in ("old", "new"):
         world.host(name, VCPU=Stock(8, used=4))
-    requests = [asking(own={"old": {"VCPU": amount}}, VCPU=1) for amount in (1, 2, 1)]
+    requests = [asking(releases={"old": {"VCPU": amount}}, VCPU=1) for amount in (1, 2, 1)]
     old = world.snapshot().by_uuid["old"]
     picks = Picker(world.snapshot(), avoid={old}, seed=1).pick(requests)
     assert [roots(world, pick) for pick in picks] == [{"new"}] * 3
@@ -233,7 +237,7 @@ def test_each_of_the_joined_consumers_has_its_own_max_unit_and_gives_up_its_own(
     world.host("host", VCPU=Stock(8, max_unit=4))
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick([asking(VCPU=4), asking(VCPU=4)])
     world.host("host", VCPU=Stock(8, used=8))
-    moved = asking(own={"host": {"VCPU": 4}}, VCPU=2)
+    moved = asking(releases={"host": {"VCPU": 4}}, VCPU=2)
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved])
     assert None not in Picker(world.snapshot(), join=True, seed=1).pick([moved, moved])
     assert Picker(world.snapshot(), join=True, seed=1).pick([moved, asking(VCPU=1)]) == [None, None]
