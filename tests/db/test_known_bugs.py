@@ -1,4 +1,4 @@
-"""Known bugs of other services of this kind that no other test covers (docs/failure-modes.rst)."""
+"""Known bugs of other services of this kind that no other test covers (docs/reliability.rst)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Workers and databases are killed at random: writes stay atomic, and the service recovers by itself.
 
-Responses are true.  Only without a response, or with one that says so, both outcomes are possible (failure-modes 2.5).
+Responses are true.  Only without a response, or with one that says so, both outcomes are possible.
 """
 
 from __future__ import annotations

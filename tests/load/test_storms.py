@@ -1,4 +1,4 @@
-"""Many clients at once: never over capacity, no refusal of what fits, never a 5xx (failure-modes 1 and 2.1).
+"""Many clients at once: never over capacity, no refusal of what fits, never a 5xx.
 
 After each storm the `storm` fixture looks for contradictions in all that was answered, and for flaws in the database.
 """

@@ -1,4 +1,4 @@
-"""A process killed at any statement of a write, or at its COMMIT, leaves nothing or everything (failure-modes 2.5)."""
+"""A process killed at any statement of a write, or at its COMMIT, leaves nothing or everything."""
 
 from __future__ import annotations
 
