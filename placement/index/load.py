@@ -26,7 +26,8 @@ from placement.index import inconsistent
 from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
-#: Ids per statement.
+#: Ids per statement.  More than ``batches.BATCH_SIZE``: fewer statements are faster, and these find the ids in an index
+#: with any plan.
 _BATCH_SIZE = 5000
 #: Provider ids whose rows MySQL sends as one text.
 _PACK = 256

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import (
     allocations,
     consumer_types,
@@ -24,8 +25,6 @@ from placement.objects.provider import ResourceProvider
 UNKNOWN_TYPE = "unknown"
 #: The consumer type that stands for the sum over all types.
 ALL_TYPES = "all"
-#: Providers per statement; MariaDB converts a list of 1000 values or more into a table.
-_BATCH_SIZE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
     """
     ordered = sorted(ids)
     counts: dict[int, int] = {}
-    for start in range(0, len(ordered), _BATCH_SIZE):
-        batch = ordered[start : start + _BATCH_SIZE]
+    for start in range(0, len(ordered), batches.BATCH_SIZE):
+        batch = ordered[start : start + batches.BATCH_SIZE]
         in_batch = frozenset(batch)
         rows = [row for row in db.execute(_ALLOCATIONS_ON.where(_has_id(batch))) if row.provider in in_batch]
         counts |= {row.provider: row.allocations for row in rows if row.first == row.last}

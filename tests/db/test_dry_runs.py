@@ -443,7 +443,7 @@ def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
 
 
 def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):
-    monkeypatch.setattr("placement.objects.claims.free_capacity._BATCH_SIZE", 2)
+    monkeypatch.setattr("placement.db.batches.BATCH_SIZE", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
         cloud.does(provider(name), stock(name, VCPU=8))

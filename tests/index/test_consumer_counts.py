@@ -8,6 +8,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import allocations, resource_providers
 from placement.index.live import LiveIndex
 from placement.objects import usage
@@ -129,7 +130,7 @@ def test_a_consumer_of_several_classes_is_one(database):
 @pytest.mark.parametrize("size", [1, 2, 999])
 def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, size):
     """Providers with ids that follow each other are one range in SQL, others are a list."""
-    monkeypatch.setattr(usage, "_BATCH_SIZE", size)
+    monkeypatch.setattr(batches, "BATCH_SIZE", size)
     furnish(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)

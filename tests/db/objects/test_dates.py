@@ -9,8 +9,8 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import allocations, consumers, inventories, resource_providers
-from placement.objects import provider
 from placement.objects.allocation import ProviderAllocations
 from placement.objects.claims.holding import Holding
 from placement.objects.inventory import Inventory
@@ -110,7 +110,7 @@ def test_a_provider_is_as_old_as_its_last_change(database, service):
 
 
 def test_several_providers_are_as_old_as_the_newest_however_many_they_are(database, service, monkeypatch):
-    monkeypatch.setattr(provider, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     ids = [
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name)).record.id
         for name in "abcde"
@@ -125,7 +125,7 @@ def test_several_providers_are_as_old_as_the_newest_however_many_they_are(databa
 
 
 def test_the_ids_of_many_providers_are_read_in_several_statements(database, service, monkeypatch):
-    monkeypatch.setattr(provider, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     for name in "abcde":
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
     seen = []
