@@ -137,23 +137,23 @@ class NotAcceptable(Failure):
 class TooLarge(Failure):
     """The body has more bytes than the limit."""
 
-    template = "The body of the request exceeds %(most)d bytes ([api]max_request_body_size)."
+    template = "The body of the request exceeds %(limit)d bytes ([api]max_request_body_size)."
 
 
 class TooManyValues(TooLarge):
     """The body has more values than the limit, which bounds the time of validation."""
 
-    template = "The body of the request contains more than %(most)d values ([api]max_request_body_values)."
+    template = "The body of the request contains more than %(limit)d values ([api]max_request_body_values)."
 
 
 class TooManyEntries(BadRequest):
-    template = "The request names %(count)d %(kind)s; the limit is %(most)d ([placement]max_%(kind)s_per_request)."
+    template = "The request names %(count)d %(kind)s; the limit is %(limit)d ([placement]max_%(kind)s_per_request)."
 
 
 class TooLong(Failure):
     """The query string has more bytes than the limit."""
 
-    template = "The query string of the request exceeds %(most)d bytes ([api]max_query_length)."
+    template = "The query string of the request exceeds %(limit)d bytes ([api]max_query_length)."
 
 
 # --- the request itself ----------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ class ConsumerGenerationConflict(Conflict):
 
 class TooManyAllocations(BadRequest):
     template = (
-        "The request writes %(count)d allocations; the limit is %(most)d ([placement]max_allocations_per_request)."
+        "The request writes %(count)d allocations; the limit is %(limit)d ([placement]max_allocations_per_request)."
     )
 
 
@@ -651,7 +651,7 @@ class UnknownSuffixes(InvalidCondition):
 class TooManyGroups(BadRequest):
     template = (
         "The request has %(count)d demands (suffixed groups, and resource classes of the unsuffixed group); the limit "
-        "is %(most)d ([placement]max_request_groups)."
+        "is %(limit)d ([placement]max_request_groups)."
     )
 
 

@@ -188,29 +188,29 @@ class Database:
 
     def dry_run(
         self,
-        works: Sequence[Work[Any]],
-        look: Work[object],
+        writes: Sequence[Work[Any]],
+        observe: Work[object],
         *,
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Any:
-        """Return the result of the last of ``works``, but commit nothing and leave the feed alone.
+        """Return the result of the last of ``writes``; commit nothing, and record nothing in the feed.
 
         Args:
-            works: Run in one transaction, each as if the previous ones were committed.  Work passed to
-                ``Transaction.require`` is not run: the attempt decides the same without it.  The work of a Prerequisite
-                that they raise themselves is run before them.
-            look: Called at the end of the transaction.  It sees the effects of the works, or none of them if a work is
-                refused.
+            writes: Run in one transaction, each as if the previous ones were committed.  A prerequisite passed to
+                ``Transaction.require`` is not run, because the attempt has the same outcome without it.  A Prerequisite
+                that a write raises itself is run before the writes.
+            observe: Called at the end of the transaction.  It sees the effects of the writes, or of none of them if one
+                is refused.
             attempts: As for ``write``.
             exhausted: As for ``write``.
 
         Raises:
-            Failure: A work is refused; or as for ``write``, and then ``look`` may not have been called.
+            Failure: A write is refused; or as for ``write``, and then ``observe`` may not have been called.
         """
-        all_works = [*works]
-        attempt = functools.partial(self._attempts.roll_back, all_works, look)
-        return self._after_prerequisites(attempt, attempts, exhausted, lambda first: all_works.insert(0, first))
+        all_writes = [*writes]
+        attempt = functools.partial(self._attempts.roll_back, all_writes, observe)
+        return self._after_prerequisites(attempt, attempts, exhausted, lambda first: all_writes.insert(0, first))
 
     def _after_prerequisites(
         self,

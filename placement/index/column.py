@@ -14,7 +14,7 @@ from placement.objects import capacity as rule
 Arrays = tuple[npt.NDArray[Any], ...]
 
 #: The largest amount that the database stores, and so the largest of one allocation.
-_LARGEST = 2**31 - 1
+_MAX_AMOUNT = 2**31 - 1
 #: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
 #: The number of slots per row above which a column is sparse.
@@ -49,7 +49,7 @@ class Amounts(NamedTuple):
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
 #: The number of fields of Amounts, from the first, that decide whether an amount fits; the others are only shown.
-_DECIDING = 5
+_FIT_FIELDS = 5
 
 
 def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any]:
@@ -60,7 +60,7 @@ def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any
 
 def clamp(amount: Any) -> Any:
     """Limit a number or an array to the amounts that a column can hold; SQLite stores larger ones, too."""
-    return np.clip(amount, -_LARGEST, _LARGEST)
+    return np.clip(amount, -_MAX_AMOUNT, _MAX_AMOUNT)
 
 
 def without_fractions(amounts: npt.NDArray[np.float64]) -> list[int]:
@@ -142,7 +142,7 @@ class Column:
 
     def fitting(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
-        if amount > _LARGEST or not len(self):
+        if amount > _MAX_AMOUNT or not len(self):
             return EMPTY
         slots = slots.compact()
         if slots.is_sparse:
@@ -155,11 +155,11 @@ class Column:
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, present = self._rows(slots)
-        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays[:_DECIDING]))
+        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays[:_FIT_FIELDS]))
         return slots[fitting if present is None else fitting & present]
 
     def _fits(self, amount: int, arrays: Arrays) -> Mask:
-        capacity, used, min_unit, max_unit, step_size = arrays[:_DECIDING]
+        capacity, used, min_unit, max_unit, step_size = arrays[:_FIT_FIELDS]
         # Division is slow, and step sizes other than 1 are rare.
         fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._steps else 1)
         return fitting

@@ -82,13 +82,13 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     edited = copy(snapshot)
     present = {row[0]: row[1] for row in rows.providers}
     _assign_slots(edited, snapshot, ids, present)
-    touched = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
-    before: Occupants = dict.fromkeys(touched) | {slot: _provider_at(snapshot, slot) for slot in touched}
-    after: Occupants = dict.fromkeys(touched) | _providers(rows, snapshot, edited.by_id)
+    changed_slots = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
+    before: Occupants = dict.fromkeys(changed_slots) | {slot: _provider_at(snapshot, slot) for slot in changed_slots}
+    after: Occupants = dict.fromkeys(changed_slots) | _providers(rows, snapshot, edited.by_id)
 
     _check_descendants(snapshot, before, after)
 
-    providers = [*snapshot.providers, *[None] * (max(touched, default=-1) + 1 - len(snapshot.providers))]
+    providers = [*snapshot.providers, *[None] * (max(changed_slots, default=-1) + 1 - len(snapshot.providers))]
     for slot, provider in after.items():
         providers[slot] = provider
     edited.providers = providers

@@ -19,7 +19,7 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 LOG = logging.getLogger(__name__)
 
 #: Seconds that a search spends, at most, on releasing expired leases.
-LONGEST_SWEEP = 0.25
+SWEEP_TIME_LIMIT = 0.25
 #: Providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
 
@@ -50,7 +50,7 @@ class LiveIndex:
         self._current_at = 0.0
         #: Whether the last refresh found changes, so that the next one most likely does, too.
         self._changing = False
-        self._leases = LeaseSweeper(database, LONGEST_SWEEP)
+        self._leases = LeaseSweeper(database, SWEEP_TIME_LIMIT)
         #: Whether expired leases are left that hold resources in the newest snapshot.
         self.has_leases_left = False
         #: The number of consumers with allocations on each provider of a snapshot.

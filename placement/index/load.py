@@ -33,7 +33,7 @@ _BATCH_SIZE = 5000
 _PACK = 256
 
 
-def everything(db: Connection) -> Rows:
+def all_rows(db: Connection) -> Rows:
     """Return the rows of all providers."""
     has, member_of = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
     trait_names = _names(db, has, _TRAIT_NAMES)

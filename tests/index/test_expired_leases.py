@@ -99,7 +99,7 @@ def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer
 
 def test_a_search_gives_back_a_part_where_many_are_due(database, consumer, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     index = LiveIndex(database)
     lease.expire(database, consumer)
     assert used(index.current()) == 0
@@ -111,7 +111,7 @@ def test_a_search_gives_back_a_part_where_many_are_due(database, consumer, monke
 
 def test_what_others_have_given_back_is_not_awaited(database, consumer, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     index = LiveIndex(database)
     lease.expire(database, consumer)
     index.current()

@@ -63,7 +63,7 @@ def world():
 
 
 def everything(database):
-    return database.snapshot(load.everything)
+    return database.snapshot(load.all_rows)
 
 
 def some(database, ids):

@@ -43,8 +43,8 @@ def utcnow() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
-    """Return the new value of ``updated_at`` for an UPDATE that changes nothing else; :func:`touched` binds it.
+def touch_value(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
+    """Return the new value of ``updated_at`` for an UPDATE that changes nothing else; bind :func:`touch_parameters`.
 
     It always differs from the old value, because MySQL neither writes nor locks a row that an UPDATE does not change.
     """
@@ -52,8 +52,8 @@ def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
     return sa.case((same, sa.bindparam("before", type_=sa.DateTime)), else_=sa.bindparam("now", type_=sa.DateTime))
 
 
-def touched() -> dict[str, datetime.datetime]:
-    """Return the parameters of :func:`touch_of`, in whole seconds, since MySQL stores no fractions."""
+def touch_parameters() -> dict[str, datetime.datetime]:
+    """Return the parameters of :func:`touch_value`: times in whole seconds, since MySQL stores no fractions."""
     now = utcnow().replace(microsecond=0)
     return {"now": now, "before": now - datetime.timedelta(seconds=1)}
 

@@ -111,22 +111,23 @@ class Attempts:
             self.recorder.committed()
         return result
 
-    def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
-        """Return the result of the last of the works, and commit none of them; see ``Database.dry_run``.
+    def roll_back(self, writes: Sequence[Work[Any]], observe: Work[object], number: int) -> Any:
+        """Return the result of the last of the writes, and commit none of them; see ``Database.dry_run``.
 
-        It uses no feed writer, and so no sequence number.  Returning the connection to its pool rolls back.
+        The attempt uses no feed writer, and so no sequence number.  It is rolled back when its connection returns to
+        the pool.
         """
         with self._lock, self._engine.connect() as connection:
             connection.begin()
             before = connection.begin_nested()
             transaction = Transaction(connection, number)
             try:
-                results = [work(transaction) for work in works]
+                results = [work(transaction) for work in writes]
             except errors.Failure:
                 before.rollback()
-                look(Transaction(connection, number))
+                observe(Transaction(connection, number))
                 raise
-            look(transaction)
+            observe(transaction)
             return results[-1]
 
     def _commit(self, connection: Connection) -> None:

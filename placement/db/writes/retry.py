@@ -25,13 +25,13 @@ Result = TypeVar("Result")
 #: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
 #: Seconds: the longest pause between two attempts, and the age after which a request starts no further attempt.
-LONGEST_PAUSE = 0.1
-_LONGEST_REQUEST = 60.0
+MAX_PAUSE = 0.1
+_RETRY_PERIOD = 60.0
 
 
 def new_deadline() -> float:
     """Return the time, by the monotonic clock, after which a request that begins now starts no further attempt."""
-    return time.monotonic() + _LONGEST_REQUEST
+    return time.monotonic() + _RETRY_PERIOD
 
 
 def until_done(
@@ -84,7 +84,7 @@ def until_done(
 
 def pause(number: int) -> None:
     """Sleep for a random time after an attempt, counted from 1; the longest time grows with each attempt."""
-    time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
+    time.sleep(random.uniform(0, min(MAX_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
 def has_passed(deadline: float) -> bool:

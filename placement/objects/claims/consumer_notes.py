@@ -64,7 +64,7 @@ def note_end(
         ("project",): (before.project, None),
         ("user",): (before.user, None),
         ("type",): (before.type_name, None),
-        ("lease",): (written(before.expires_at), None),
+        ("lease",): (format_expiry(before.expires_at), None),
         ("reason",): (None, reason),
     }
     advance = Advance(before.id, before.generation, None)
@@ -96,6 +96,6 @@ def _note(
         db.note(PROVIDER, provider, of_provider, advance=advanced.get(provider), by=by)
 
 
-def written(lease: datetime.datetime | None) -> str | None:
+def format_expiry(lease: datetime.datetime | None) -> str | None:
     """Return the expiry of a lease as text, for events."""
     return None if lease is None else lease.isoformat(timespec="microseconds") + "Z"

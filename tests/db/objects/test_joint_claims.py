@@ -13,7 +13,7 @@ from placement import errors
 from placement.db.engine import dialects
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import consumers, projects, provider_changes, resource_providers
-from placement.db.writes.queue import LONGEST_WAIT
+from placement.db.writes.queue import MAX_WAIT
 from placement.objects.claims import joint_claims, leases
 from placement.objects.claims.claim import Claim
 from placement.objects.consumer import Owner
@@ -98,7 +98,7 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
 
 def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(crowd):
     """The client of the first claim sends its next one."""
-    crowd.queue.gathering = PATIENCE
+    crowd.queue.gather_time = PATIENCE
     providers = [crowd.provider() for _ in range(3)]
     first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
     answers = crowd.together(lambda: [first().status, first().status], *others)
@@ -332,7 +332,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
 def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
     with opened(database.url) as own, ThreadPoolExecutor(1) as threads:
         crowd, begun = ProviderCrowd(own), threading.Event()
-        own.queue.longest_wait = LONGEST_WAIT
+        own.queue.max_wait = MAX_WAIT
         locked, free = crowd.provider(), crowd.provider()
         stranger = lock(locked)
 

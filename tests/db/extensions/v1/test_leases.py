@@ -48,7 +48,7 @@ def test_the_same_request_is_placed_anew(cloud, over):
 def test_the_room_of_many_goes_to_a_claim_for_all_of_it(database, monkeypatch):
     """Each search gives back a part of what is due."""
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     cloud = Cloud(database)
     cloud.host("many", PGPU=12)
     held = [request("resources=PGPU:1") for _ in range(12)]

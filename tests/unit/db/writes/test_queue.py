@@ -34,7 +34,7 @@ class Runner:
 
     def __init__(self, most=100, wait=threading.Event.wait):
         self.queue = Queue(most, wait)
-        self.queue.longest_wait, self.queue.gathering = PATIENCE, 0
+        self.queue.max_wait, self.queue.gather_time = PATIENCE, 0
         #: The items of each batch that has ended, and the threads that did them.
         self.batches, self.leaders = [], []
         #: By the leader's item: what the batch waits for, and what it does then.
@@ -171,12 +171,12 @@ def test_a_missing_result_is_noticed(runner):
 
 
 def test_an_item_that_waited_long_is_done_once_and_by_itself(runner):
-    runner.queue.longest_wait = 0.01
+    runner.queue.max_wait = 0.01
     first = runner.begin("a")
     runner.open("b")
     assert results(runner.submit("b")) == ["b done"]
     assert runner.waiting == 0
-    runner.queue.longest_wait = PATIENCE
+    runner.queue.max_wait = PATIENCE
     # The first batch still runs.
     third = runner.wait("c")
     runner.open("a", "c")
@@ -188,7 +188,7 @@ def test_an_item_that_waited_long_is_done_once_and_by_itself(runner):
 
 
 def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(runner):
-    runner.queue.gathering = PATIENCE
+    runner.queue.gather_time = PATIENCE
     first = runner.begin("a")
     others = [runner.wait("b"), runner.wait("c")]
     runner.open("a", "b")
@@ -199,7 +199,7 @@ def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(runner)
 
 
 def test_a_batch_waits_no_longer_than_it_takes_to_return(runner):
-    runner.queue.gathering = 0.05
+    runner.queue.gather_time = 0.05
     first = runner.begin("a")
     others = [runner.wait("b"), runner.wait("c")]
     runner.open("a", "b")
@@ -208,12 +208,12 @@ def test_a_batch_waits_no_longer_than_it_takes_to_return(runner):
     # Two were there at the end, and the one that comes back is not waited for a second time.
     runner.open("e", "f")
     assert results(runner.submit("e")) == ["e done"]
-    runner.queue.gathering = PATIENCE
+    runner.queue.gather_time = PATIENCE
     assert results(runner.submit("f")) == ["f done"]
 
 
 def test_who_is_alone_waits_for_no_others(runner):
-    runner.queue.gathering = PATIENCE
+    runner.queue.gather_time = PATIENCE
     runner.open(*"abc")
     assert [results(runner.submit(item)) for item in "abc"] == [["a done"], ["b done"], ["c done"]]
 
@@ -350,7 +350,7 @@ def test_each_of_many_items_is_done_once_and_one_batch_at_a_time():
         return items
 
     queue = Queue(4, threading.Event.wait)
-    queue.longest_wait = PATIENCE
+    queue.max_wait = PATIENCE
 
     def client(number):
         chance = random.Random(number)
