@@ -15,7 +15,7 @@ Observation = TypeVar("Observation")
 
 
 class DryRun(Generic[Observation]):
-    """The writes of one request, all rolled back; each runs in one transaction after the earlier ones."""
+    """The writes of one request, none of which is committed; the transaction of each repeats the earlier ones."""
 
     def __init__(self, database: Database, observe: Callable[[Transaction], Observation]) -> None:
         """Begin a dry run.

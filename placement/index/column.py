@@ -95,7 +95,7 @@ class Totals(NamedTuple):
 class Column:
     """An immutable column.  Row n belongs to slot n if it is dense, and to the n-th of ``_slots`` if it is sparse."""
 
-    __slots__ = ("_arrays", "_slots", "_steps", "_totals")
+    __slots__ = ("_arrays", "_has_steps", "_slots", "_totals")
 
     def __init__(self, slots: Slots, arrays: Arrays, size: int) -> None:
         """Build a column; it is sparse if few providers have the class.
@@ -110,7 +110,8 @@ class Column:
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
         steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
-        self._steps = bool((self._arrays[4] != 1).any())
+        #: Whether a step size is not 1.
+        self._has_steps = bool((self._arrays[4] != 1).any())
         self._totals: Totals | None = None
         if len(slots) * _SPARSE_RATIO >= size:
             self._make_dense(size)
@@ -133,9 +134,9 @@ class Column:
         """Return the number of rows."""
         return len(self._arrays[0])
 
-    def _copied(self, arrays: Arrays, slots: Slots | None, steps: bool) -> Column:
+    def _copied(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
         column = Column.__new__(Column)
-        column._arrays, column._slots, column._steps, column._totals = arrays, slots, steps, None
+        column._arrays, column._slots, column._has_steps, column._totals = arrays, slots, has_steps, None
         return column
 
     # --- reading ---
@@ -161,7 +162,7 @@ class Column:
     def _fits(self, amount: int, arrays: Arrays) -> Mask:
         capacity, used, min_unit, max_unit, step_size = arrays[:_FIT_FIELDS]
         # Division is slow, and step sizes other than 1 are rare.
-        fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._steps else 1)
+        fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._has_steps else 1)
         return fitting
 
     def _rows(self, slots: Slots) -> tuple[Slots, Mask | None]:
@@ -260,11 +261,11 @@ class Column:
             row = self._row(slot)
             if row is not None:
                 usage[row] = amount
-        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._steps)
+        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
 
     def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
         """Return the column with these inventories, by slot; ABSENT removes an inventory."""
-        column = self._copied(self._arrays, self._slots, self._steps)
+        column = self._copied(self._arrays, self._slots, self._has_steps)
         if column._slots is None:
             column._make_dense(size)
         else:
@@ -276,7 +277,7 @@ class Column:
                 continue
             for array, value in zip(column._arrays, inventory, strict=True):
                 array[row] = value
-            column._steps |= inventory.step_size != 1
+            column._has_steps |= inventory.step_size != 1
         if column._slots is not None and len(column._slots) * _SPARSE_RATIO >= size:
             column._make_dense(size)
         return column

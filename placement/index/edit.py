@@ -119,7 +119,7 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
     known = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
     if known == present:
         return
-    by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free)
+    by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free_slots)
     for provider_id, uuid in known.items():
         del by_uuid[uuid]
         if provider_id not in present:
@@ -130,7 +130,7 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
             slot, top = (free.pop(), top) if free else (top, top + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]
-    edited.by_id, edited.by_uuid, edited.free = by_id, by_uuid, tuple(free)
+    edited.by_id, edited.by_uuid, edited.free_slots = by_id, by_uuid, tuple(free)
 
 
 def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:

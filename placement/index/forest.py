@@ -79,7 +79,7 @@ class Forest:
         return SlotSet.dense(roots)
 
     def trees_of(self, roots: SlotSet) -> SlotSet:
-        """Return all members of the trees with their root in the set."""
+        """Return all members of the trees whose root is in the set."""
         if roots is self.all_roots:
             return self.everything
         if not len(self.children):

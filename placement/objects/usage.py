@@ -77,9 +77,10 @@ class Usage:
 def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
     """Return the number of consumers with allocations on each of these providers, by provider id.
 
-    Providers without allocations are left out.  A consumer has at most one allocation of a class on a provider, so
-    where one class is allocated the number comes from an index; a pool that all consumers use is an example.  For other
-    providers all allocations are read, in several short statements (docs: performance-overview).
+    Providers without allocations are left out.  A consumer has at most one allocation of a class on a provider.  So if
+    only one class is allocated on a provider, such as a storage pool that all consumers use, its allocations are
+    counted in an index.  For other providers all allocations are read, in several short statements
+    (docs: performance-overview).
     """
     ordered = sorted(ids)
     counts: dict[int, int] = {}
@@ -103,7 +104,7 @@ def count_distinct(db: Reading, ids: Sequence[int]) -> int:
 
 
 def _has_id(ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Return a condition that holds for these providers, in ascending order, and perhaps for others between them."""
+    """Return a condition that these providers, given in ascending order, meet, and perhaps others between them."""
     dense = ids[-1] - ids[0] < 2 * len(ids)
     return _PROVIDER.between(ids[0], ids[-1]) if dense else _PROVIDER.in_(ids)
 

@@ -18,8 +18,8 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
     slots = sorted(snapshot.by_uuid.values())
     uuid = {slot: snapshot.provider(slot).uuid for slot in slots}
     assert all(snapshot.by_uuid[uuid[slot]] == slot == snapshot.by_id[snapshot.provider(slot).id] for slot in slots)
-    assert set(snapshot.free).isdisjoint(slots)
-    assert all(snapshot.providers[slot] is None for slot in snapshot.free)
+    assert set(snapshot.free_slots).isdisjoint(slots)
+    assert all(snapshot.providers[slot] is None for slot in snapshot.free_slots)
 
     def uuids(of: Any) -> list[str]:
         return sorted(uuid[int(slot)] for slot in of)

@@ -47,7 +47,7 @@ class WriteLock:
 
 
 class Attempts:
-    """Runs attempts with the connections and feed writers of one database; shared by all threads."""
+    """A runner of attempts, which uses the connections and feed writers of one database; shared by all threads."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Attempts:
 
         Args:
             lock: Held during each attempt.
-            on_lost: Called with the error and the time if the connection is lost during COMMIT.
+            on_lost: Called with the error and the current time if the connection is lost during COMMIT.
         """
         self._engine = engine
         self._writers = writers
@@ -77,7 +77,7 @@ class Attempts:
 
         Raises:
             OutcomeUnknown: The connection was lost during COMMIT.
-            Prerequisite: The work requires something else first, and was rolled back.
+            Prerequisite: Other work must be committed first; the attempt was rolled back.
         """
         with self._lock:
             writer = self._writers.check_out(self._engine)

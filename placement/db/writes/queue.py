@@ -99,8 +99,8 @@ class Queue(Generic[Item, Result]):
         """Wait for the turn of an item.  The block does the work for ``turn.items``, if any, and calls ``turn.end``.
 
         Args:
-            distinct: Items that have one of these in common are never in the same batch.
-            size: Counts towards ``max_size``; an item larger than that is done alone.
+            distinct: Keys; two items with a common key are never in the same batch.
+            size: The share of ``max_size`` that the item takes; an item larger than that is done alone.
             kind: Items of different kinds are never in the same batch.
 
         Raises:
@@ -134,7 +134,7 @@ class _Line(Generic[Item, Result]):
         #: In order of arrival.
         self.waiting: list[Turn[Item, Result]] = []
         self.leader: Turn[Item, Result] | None = None
-        #: How many turns there were when the last batch ended.
+        #: The number of turns when the last batch ended.
         self._expected = 1
 
     def enter(self, turn: Turn[Item, Result]) -> None:

@@ -27,7 +27,7 @@ class FreeCapacity:
 
     @property
     def free(self) -> int:
-        """The amount that fits beside the usage; 0 if the inventory is over-committed."""
+        """The amount that fits in addition to the usage; 0 if the inventory is over-committed."""
         return max(self.capacity - self.used, 0)
 
     @classmethod
