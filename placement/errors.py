@@ -37,7 +37,7 @@ class Failure(Exception):
         line: The sentence on one line, for APIs whose clients do not match sentences.
         field: The invalid part of the request; None if the failure does not concern a single value.
         expected: A description of the valid values of ``field``, or None.
-        members: Members of the error document beside its errors, if its format permits them.
+        members: Members of the error document besides its errors, if its format permits them.
     """
 
     code = UNDEFINED
@@ -61,7 +61,7 @@ class Failure(Exception):
     def line(self, line: str) -> None:
         self._line = line
 
-    def is_about(self, violation: Violation) -> None:
+    def set_violation(self, violation: Violation) -> None:
         """Set ``line``, ``field`` and ``expected``."""
         self.line, self.field, self.expected = str(violation), violation.field, violation.expected
 
@@ -137,23 +137,23 @@ class NotAcceptable(Failure):
 class TooLarge(Failure):
     """The body has more bytes than the limit."""
 
-    template = "The body of the request exceeds %(most)d bytes ([api]max_request_body_size)."
+    template = "The body of the request exceeds %(limit)d bytes ([api]max_request_body_size)."
 
 
 class TooManyValues(TooLarge):
     """The body has more values than the limit, which bounds the time of validation."""
 
-    template = "The body of the request contains more than %(most)d values ([api]max_request_body_values)."
+    template = "The body of the request contains more than %(limit)d values ([api]max_request_body_values)."
 
 
 class TooManyEntries(BadRequest):
-    template = "The request names %(count)d %(kind)s; the limit is %(most)d ([placement]max_%(kind)s_per_request)."
+    template = "The request names %(count)d %(kind)s; the limit is %(limit)d ([placement]max_%(kind)s_per_request)."
 
 
 class TooLong(Failure):
     """The query string has more bytes than the limit."""
 
-    template = "The query string of the request exceeds %(most)d bytes ([api]max_query_length)."
+    template = "The query string of the request exceeds %(limit)d bytes ([api]max_query_length)."
 
 
 # --- the request itself ----------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class InvalidDocument(BadRequest):
     def __init__(self, reason: object, violation: Violation | None = None) -> None:
         super().__init__(reason=reason)
         if violation is not None:
-            self.is_about(violation)
+            self.set_violation(violation)
 
 
 class InvalidBody(InvalidDocument):
@@ -238,20 +238,20 @@ class DatabaseRefuses(Unavailable):
 
 
 class TablesMissing(Unavailable):
-    """Tables were dropped while the service runs, or belong to another version of it."""
+    """The schema is missing, or belongs to another version of the service."""
 
     template = 'The database lacks tables of this service. Its operator has to run "placement-manage db sync".'
 
 
 class DatabaseBusy(Unavailable):
-    """The limit of requests that wait for the database is reached; the request was not started."""
+    """The database does not answer the threads that use it, and no more are admitted; the request was not started."""
 
     headers = (("retry-after", "1"),)
     template = "The database does not answer the requests that wait for it. Please try again."
 
 
 class OutcomeUnknown(Unavailable):
-    """The connection was lost during the commit, or the thread that does the work is stalled."""
+    """The connection was lost during COMMIT, or the thread that places the claim is stalled."""
 
     template = "The database did not confirm the commit: the change may or may not be in effect. Please check."
 
@@ -480,7 +480,7 @@ class ConsumerGenerationConflict(Conflict):
 
 class TooManyAllocations(BadRequest):
     template = (
-        "The request writes %(count)d allocations; the limit is %(most)d ([placement]max_allocations_per_request)."
+        "The request writes %(count)d allocations; the limit is %(limit)d ([placement]max_allocations_per_request)."
     )
 
 
@@ -535,7 +535,7 @@ class InvalidCondition(BadRequest):
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(**facts)
-        self.is_about(Violation(*(part % facts for part in self.violation)))
+        self.set_violation(Violation(*(part % facts for part in self.violation)))
 
 
 class UnknownClassInQuery(InvalidCondition, UnknownResourceClass):
@@ -651,7 +651,7 @@ class UnknownSuffixes(InvalidCondition):
 class TooManyGroups(BadRequest):
     template = (
         "The request has %(count)d demands (suffixed groups, and resource classes of the unsuffixed group); the limit "
-        "is %(most)d ([placement]max_request_groups)."
+        "is %(limit)d ([placement]max_request_groups)."
     )
 
 

@@ -19,7 +19,7 @@ APPLICATION = "tests.load.application"
 LIMITS = (
     *((module, "LOCK_TIMEOUT", int(PATIENCE)) for module in (timeouts, dialects, attempt)),
     (timeouts, "_IDLE_TRANSACTION", int(PATIENCE)),
-    (retry, "_LONGEST_REQUEST", PATIENCE),
+    (retry, "_RETRY_PERIOD", PATIENCE),
 )
 
 

@@ -1,4 +1,4 @@
-"""The database that the configuration names."""
+"""Connection to the configured database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database: its connections and feed writers, and its operations: reads, writes and dry runs.
+"""A database, with its connections and feed writers, and the reads, writes and dry runs on it.
 
 A write is a function of a transaction.  It runs as an attempt at READ COMMITTED (placement/db/writes/attempt.py).  An
 attempt that collides with other transactions, in any statement or at COMMIT, is rolled back and retried as a whole
@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 Params = ParamSpec("Params")
 
-#: The largest total size of the writes that share one transaction.
+#: The largest total size of a batch of the queue; the size of a claim is its number of allocations.
 MAX_BATCH_SIZE = 100
 
 
@@ -126,7 +126,7 @@ class Database:
                 if driver_errors.classify(error) is not ErrorClass.LOST:
                     retry.raise_for_operator(error)
                     raise
-                # A connection that failed at once is replaced; waiting for a silent server has used up the time.
+                # Replace a connection that failed at once; after waiting for a silent server, no time is left.
                 if time.monotonic() > deadline:
                     raise retry.unavailable(error) from error
                 time.sleep(0.1)
@@ -174,7 +174,7 @@ class Database:
         Raises:
             Conflict: ``exhausted``.
             DatabaseUnavailable: The server cannot be reached; nothing was changed.
-            DatabaseBusy: Too many threads wait for the server; nothing was changed.
+            DatabaseBusy: The server does not answer the threads that use it; nothing was changed.
             OutcomeUnknown: The connection was lost during COMMIT.
         """
         attempt = functools.partial(self._attempts.commit, work)
@@ -188,41 +188,41 @@ class Database:
 
     def dry_run(
         self,
-        works: Sequence[Work[Any]],
-        look: Work[object],
+        writes: Sequence[Work[Any]],
+        observe: Work[object],
         *,
         attempts: int = retry.ATTEMPTS,
         exhausted: type[errors.Conflict] = errors.TooManyConflicts,
     ) -> Any:
-        """Return the result of the last of ``works``, but commit nothing and leave the feed alone.
+        """Return the result of the last of ``writes``; commit nothing, and record nothing in the feed.
 
         Args:
-            works: Run in one transaction, each as if the previous ones were committed.  Work passed to
-                ``Transaction.require`` is not run: the attempt decides the same without it.  The work of a Prerequisite
-                that they raise themselves is run before them.
-            look: Called at the end of the transaction.  It sees the effects of the works, or none of them if a work is
-                refused.
+            writes: Run in one transaction, each as if the previous ones were committed.  A prerequisite passed to
+                ``Transaction.require`` is not run, because the attempt has the same outcome without it.  A Prerequisite
+                that a write raises itself is run before the writes.
+            observe: Called at the end of the transaction.  It sees the effects of the writes, or of none of them if one
+                is refused.
             attempts: As for ``write``.
             exhausted: As for ``write``.
 
         Raises:
-            Failure: A work is refused; or as for ``write``, and then ``look`` may not have been called.
+            Failure: A write is refused; or as for ``write``, and then ``observe`` may not have been called.
         """
-        all_works = [*works]
-        attempt = functools.partial(self._attempts.roll_back, all_works, look)
-        return self._after_prerequisites(attempt, attempts, exhausted, lambda first: all_works.insert(0, first))
+        all_writes = [*writes]
+        attempt = functools.partial(self._attempts.roll_back, all_writes, observe)
+        return self._after_prerequisites(attempt, attempts, exhausted, lambda first: all_writes.insert(0, first))
 
     def _after_prerequisites(
         self,
         attempt: Callable[[int], Result],
         attempts: int,
         exhausted: type[errors.Conflict],
-        carry_out: Callable[[Work[object]], object],
+        run_prerequisite: Callable[[Work[object]], object],
     ) -> Result:
-        """Run attempts until one raises no Prerequisite, and carry out each prerequisite before the next attempt.
+        """Run attempts until one raises no Prerequisite, and run each prerequisite before the next attempt.
 
-        It gives up at the deadline, but never before the attempt after the first prerequisite: otherwise no request
-        that needs one would succeed on a slow server.
+        Give up at the deadline, but never before the attempt after the first prerequisite: otherwise no request that
+        needs one would succeed on a slow server.
         """
         deadline = retry.new_deadline()
         for number in itertools.count():
@@ -232,7 +232,7 @@ class Database:
             except Prerequisite as prerequisite:
                 if number and retry.has_passed(deadline):
                     break
-                carry_out(prerequisite.work)
+                run_prerequisite(prerequisite.work)
             if number:
                 # A prerequisite may not help, for example if the clocks of Galera nodes differ.
                 retry.pause(number)

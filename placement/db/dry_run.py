@@ -11,25 +11,25 @@ from placement.db.writes import retry
 from placement.db.writes.transaction import Reading, Transaction
 
 Result = TypeVar("Result")
-Seen = TypeVar("Seen")
+Observation = TypeVar("Observation")
 
 
-class DryRun(Generic[Seen]):
-    """The writes of one request, all rolled back; each runs in one transaction after the earlier ones."""
+class DryRun(Generic[Observation]):
+    """The writes of one request, none of which is committed; the transaction of each repeats the earlier ones."""
 
-    def __init__(self, database: Database, look: Callable[[Transaction], Seen]) -> None:
+    def __init__(self, database: Database, observe: Callable[[Transaction], Observation]) -> None:
         """Begin a dry run.
 
         Args:
             database: The database in which the writes run before they are rolled back.
-            look: Called at the end of each write's transaction.  It sees the effects of the write, unless the write was
-                refused.
+            observe: Called at the end of each write's transaction.  It sees the effects of the write, unless the write
+                was refused.
         """
         self._database = database
-        self._look = look
+        self._observe = observe
         self._done: list[Callable[[Transaction], Any]] = []
-        #: The result of ``look`` for the last write; None before a write has completed or been refused.
-        self.seen: Seen | None = None
+        #: The result of ``observe`` for the last write; None before a write has completed or been refused.
+        self.observation: Observation | None = None
 
     def read(self, work: Callable[[Reading], Result]) -> Result:
         """Return the result of ``work(db)``, which does not see the writes; raises like ``Database.read``."""
@@ -44,10 +44,10 @@ class DryRun(Generic[Seen]):
     ) -> Result:
         """Return the result of ``work(db)``, and roll it back; arguments and failures as for ``Database.write``."""
 
-        def look(db: Transaction) -> None:
-            self.seen = self._look(db)
+        def observe(db: Transaction) -> None:
+            self.observation = self._observe(db)
 
-        works = [*self._done, work]
-        result = cast(Result, self._database.dry_run(works, look, attempts=attempts, exhausted=exhausted))
+        writes = [*self._done, work]
+        result = cast(Result, self._database.dry_run(writes, observe, attempts=attempts, exhausted=exhausted))
         self._done.append(work)
         return result

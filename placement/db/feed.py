@@ -36,7 +36,7 @@ GONE = "gone"  # the provider was deleted
 NAMES = "names"
 _STRENGTH = {USAGE: 0, SHAPE: 1, GONE: 2, NAMES: 3}
 #: The provider id of changes that concern no provider.  A row (NO_PROVIDER, USAGE) marks a transaction that only
-#: recorded events, which bear its number.  Searches ignore it.  The kind is not a new one, because workers of earlier
+#: recorded events, which bear its number.  Searches ignore it.  It has no separate kind, because workers of earlier
 #: releases read the same feed.
 NO_PROVIDER = 0
 
@@ -84,7 +84,7 @@ class Writer:
 
         Returns:
             The cutoff for ``expired_writers.end``, since which every writer with a valid lease was seen; None if no
-            lease has expired.
+            lease has expired, or if this writer has been ended.
         """
         self.maintained = now = time.monotonic()
         with engine.begin() as connection:

@@ -80,7 +80,7 @@ class Application:
     def _check_size(self, environ: WSGIEnvironment) -> None:
         """Check the sizes of query string and body, before routing (docs: api-order-of-checks)."""
         if len(environ.get("QUERY_STRING", "")) > self._max_query_length:
-            raise errors.TooLong(most=self._max_query_length)
+            raise errors.TooLong(limit=self._max_query_length)
         length = environ.get("CONTENT_LENGTH")
         if not length:
             return
@@ -88,7 +88,7 @@ class Application:
             raise failures.LengthNotInteger()
         if int(length) > self._max_body_size:
             _discard(environ, int(length))
-            raise errors.TooLarge(most=self._max_body_size)
+            raise errors.TooLarge(limit=self._max_body_size)
         if self._api.strict_bodies and int(length) and not environ.get("CONTENT_TYPE"):
             raise failures.ContentTypeMissing()
 

@@ -42,7 +42,7 @@ def read(environ: WSGIEnvironment, max_size: int) -> bytes:
     except OSError as error:
         raise errors.MalformedJSON(reason=str(error)) from None
     if len(content) > max_size:
-        raise errors.TooLarge(most=max_size)
+        raise errors.TooLarge(limit=max_size)
     return content
 
 
@@ -99,7 +99,7 @@ def _check_count(content: bytes, delimiters: tuple[bytes, ...], max_values: int)
     Delimiters inside strings count as well; no valid request comes near the limit.
     """
     if len(content) > max_values and sum(map(content.count, delimiters)) > max_values:
-        raise errors.TooManyValues(most=max_values)
+        raise errors.TooManyValues(limit=max_values)
 
 
 def _no_constant(name: str) -> NoReturn:

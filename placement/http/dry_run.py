@@ -54,10 +54,10 @@ def is_requested(environ: WSGIEnvironment) -> bool:
 def start(database: Database, provider_uuids: Collection[str]) -> DryRun[Rooms]:
     """Return a dry run that reads the free capacity of these providers and of the providers that the write changes."""
 
-    def look(db: Transaction) -> Rooms:
+    def observe(db: Transaction) -> Rooms:
         return _rooms(db, provider_uuids, db.changed_providers)
 
-    return DryRun(database, look)
+    return DryRun(database, observe)
 
 
 def respond(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvironment) -> Reply:
@@ -72,7 +72,7 @@ def respond(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvir
             reply.add_cache_headers()
         shown = _shown(reply.status_int, reply.headerlist, reply.body)
     except errors.Failure as failure:
-        if run.seen is None or isinstance(failure, errors.Unavailable):
+        if run.observation is None or isinstance(failure, errors.Unavailable):
             raise
         status, headers, content = failures.render(failure, environ)
         shown = _shown(status.value, headers, content)
@@ -80,7 +80,7 @@ def respond(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvir
         uuid: {
             name: {"capacity": room.capacity, "used": room.used, "free": room.free} for name, room in by_class.items()
         }
-        for uuid, by_class in (run.seen or {}).items()
+        for uuid, by_class in (run.observation or {}).items()
     }
     return ok({"dry_run": shown, "room": rooms})
 

@@ -194,7 +194,7 @@ def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
 def check_count(kind: str, count: int, limit: int) -> None:
     """Raise TooManyEntries if a request has more than ``limit`` entries of a kind."""
     if count > limit:
-        raise errors.TooManyEntries(kind=kind, count=count, most=limit)
+        raise errors.TooManyEntries(kind=kind, count=count, limit=limit)
 
 
 def preferred_type(accept: str | None, others: tuple[str, ...] = ()) -> str:

@@ -56,7 +56,7 @@ def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
     snapshot.by_id = {row[0]: slot for slot, row in enumerate(order)}
     snapshot.by_uuid = {row[1]: slot for slot, row in enumerate(order)}
     snapshot.class_names, snapshot.class_ids = name_classes(class_names)
-    snapshot.free = ()
+    snapshot.free_slots = ()
     size = slots_for(len(order))
     snapshot.generations = np.zeros(size, dtype=np.int64)
     snapshot.generations[: len(order)] = [row[3] or 0 for row in order]

@@ -14,7 +14,7 @@ from placement.objects import capacity as rule
 Arrays = tuple[npt.NDArray[Any], ...]
 
 #: The largest amount that the database stores, and so the largest of one allocation.
-_LARGEST = 2**31 - 1
+_MAX_AMOUNT = 2**31 - 1
 #: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
 #: The number of slots per row above which a column is sparse.
@@ -49,7 +49,7 @@ class Amounts(NamedTuple):
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
 #: The number of fields of Amounts, from the first, that decide whether an amount fits; the others are only shown.
-_DECIDING = 5
+_FIT_FIELDS = 5
 
 
 def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any]:
@@ -60,7 +60,7 @@ def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any
 
 def clamp(amount: Any) -> Any:
     """Limit a number or an array to the amounts that a column can hold; SQLite stores larger ones, too."""
-    return np.clip(amount, -_LARGEST, _LARGEST)
+    return np.clip(amount, -_MAX_AMOUNT, _MAX_AMOUNT)
 
 
 def without_fractions(amounts: npt.NDArray[np.float64]) -> list[int]:
@@ -95,7 +95,7 @@ class Totals(NamedTuple):
 class Column:
     """An immutable column.  Row n belongs to slot n if it is dense, and to the n-th of ``_slots`` if it is sparse."""
 
-    __slots__ = ("_arrays", "_slots", "_steps", "_totals")
+    __slots__ = ("_arrays", "_has_steps", "_slots", "_totals")
 
     def __init__(self, slots: Slots, arrays: Arrays, size: int) -> None:
         """Build a column; it is sparse if few providers have the class.
@@ -110,7 +110,8 @@ class Column:
         self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
         steps = self._arrays[4]
         steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
-        self._steps = bool((self._arrays[4] != 1).any())
+        #: Whether a step size is not 1.
+        self._has_steps = bool((self._arrays[4] != 1).any())
         self._totals: Totals | None = None
         if len(slots) * _SPARSE_RATIO >= size:
             self._make_dense(size)
@@ -133,16 +134,16 @@ class Column:
         """Return the number of rows."""
         return len(self._arrays[0])
 
-    def _copied(self, arrays: Arrays, slots: Slots | None, steps: bool) -> Column:
+    def _copied(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
         column = Column.__new__(Column)
-        column._arrays, column._slots, column._steps, column._totals = arrays, slots, steps, None
+        column._arrays, column._slots, column._has_steps, column._totals = arrays, slots, has_steps, None
         return column
 
     # --- reading ---
 
     def fitting(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
-        if amount > _LARGEST or not len(self):
+        if amount > _MAX_AMOUNT or not len(self):
             return EMPTY
         slots = slots.compact()
         if slots.is_sparse:
@@ -155,13 +156,13 @@ class Column:
 
     def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
         rows, present = self._rows(slots)
-        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays[:_DECIDING]))
+        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays[:_FIT_FIELDS]))
         return slots[fitting if present is None else fitting & present]
 
     def _fits(self, amount: int, arrays: Arrays) -> Mask:
-        capacity, used, min_unit, max_unit, step_size = arrays[:_DECIDING]
+        capacity, used, min_unit, max_unit, step_size = arrays[:_FIT_FIELDS]
         # Division is slow, and step sizes other than 1 are rare.
-        fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._steps else 1)
+        fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._has_steps else 1)
         return fitting
 
     def _rows(self, slots: Slots) -> tuple[Slots, Mask | None]:
@@ -260,11 +261,11 @@ class Column:
             row = self._row(slot)
             if row is not None:
                 usage[row] = amount
-        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._steps)
+        return self._copied((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
 
     def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
         """Return the column with these inventories, by slot; ABSENT removes an inventory."""
-        column = self._copied(self._arrays, self._slots, self._steps)
+        column = self._copied(self._arrays, self._slots, self._has_steps)
         if column._slots is None:
             column._make_dense(size)
         else:
@@ -276,7 +277,7 @@ class Column:
                 continue
             for array, value in zip(column._arrays, inventory, strict=True):
                 array[row] = value
-            column._steps |= inventory.step_size != 1
+            column._has_steps |= inventory.step_size != 1
         if column._slots is not None and len(column._slots) * _SPARSE_RATIO >= size:
             column._make_dense(size)
         return column

@@ -82,13 +82,13 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     edited = copy(snapshot)
     present = {row[0]: row[1] for row in rows.providers}
     _assign_slots(edited, snapshot, ids, present)
-    touched = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
-    before: Occupants = dict.fromkeys(touched) | {slot: _provider_at(snapshot, slot) for slot in touched}
-    after: Occupants = dict.fromkeys(touched) | _providers(rows, snapshot, edited.by_id)
+    changed_slots = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
+    before: Occupants = dict.fromkeys(changed_slots) | {slot: _provider_at(snapshot, slot) for slot in changed_slots}
+    after: Occupants = dict.fromkeys(changed_slots) | _providers(rows, snapshot, edited.by_id)
 
     _check_descendants(snapshot, before, after)
 
-    providers = [*snapshot.providers, *[None] * (max(touched, default=-1) + 1 - len(snapshot.providers))]
+    providers = [*snapshot.providers, *[None] * (max(changed_slots, default=-1) + 1 - len(snapshot.providers))]
     for slot, provider in after.items():
         providers[slot] = provider
     edited.providers = providers
@@ -119,7 +119,7 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
     known = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
     if known == present:
         return
-    by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free)
+    by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free_slots)
     for provider_id, uuid in known.items():
         del by_uuid[uuid]
         if provider_id not in present:
@@ -130,7 +130,7 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
             slot, top = (free.pop(), top) if free else (top, top + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]
-    edited.by_id, edited.by_uuid, edited.free = by_id, by_uuid, tuple(free)
+    edited.by_id, edited.by_uuid, edited.free_slots = by_id, by_uuid, tuple(free)
 
 
 def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:

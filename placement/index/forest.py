@@ -79,7 +79,7 @@ class Forest:
         return SlotSet.dense(roots)
 
     def trees_of(self, roots: SlotSet) -> SlotSet:
-        """Return all members of the trees with their root in the set."""
+        """Return all members of the trees whose root is in the set."""
         if roots is self.all_roots:
             return self.everything
         if not len(self.children):
@@ -98,13 +98,13 @@ class Forest:
         """Return the forest with new roots for some slots; a root of None removes the provider."""
         root, alive = np.arange(size, dtype=np.intp), np.zeros(size, dtype=np.bool_)
         root[: self.size], alive[: self.size] = self._root, self.alive
-        touched: dict[int, set[int]] = {}
+        changed_trees: dict[int, set[int]] = {}
 
         def tree(top: int) -> set[int]:
-            if top not in touched:
+            if top not in changed_trees:
                 exists = top < self.size and self.alive[top] and self._root[top] == top
-                touched[top] = set(self.tree(top)) if exists else set()
-            return touched[top]
+                changed_trees[top] = set(self.tree(top)) if exists else set()
+            return changed_trees[top]
 
         for slot in roots:
             if alive[slot]:
@@ -114,7 +114,7 @@ class Forest:
             if top is not None:
                 tree(top).add(slot)
         members = dict(self.members)
-        for top, slots in touched.items():
+        for top, slots in changed_trees.items():
             if len(slots) > 1:
                 members[top] = tuple(sorted(slots))
             else:

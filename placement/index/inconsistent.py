@@ -14,9 +14,9 @@ from placement.objects.ancestry import CycleError, find_root
 
 LOG = logging.getLogger(__name__)
 
-#: Rows that one message names.
+#: Rows, at most, that one message names.
 _MAX_NAMED = 5
-#: Rows that are remembered as logged, for each finding.
+#: Rows, at most, that are remembered as logged, for each finding.
 _MAX_REMEMBERED = 1000
 
 _logged: dict[str, set[Hashable]] = {}

@@ -18,8 +18,8 @@ from placement.objects.claims.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds that a search spends, at most, on releasing expired leases.
-LONGEST_SWEEP = 0.25
+#: Seconds, at most, in which a search releases expired leases.
+SWEEP_TIME_LIMIT = 0.25
 #: Providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
 
@@ -27,11 +27,13 @@ SECTION = 10_000
 class LiveIndex:
     """The current snapshot of a database, for all threads.
 
-    A snapshot includes every commit of any process before the call: once a worker has responded to a client's write,
-    the client finds the write at every other worker (linearizability).  The first call reads the whole database.
+    The snapshot that ``current`` returns includes every commit of any process before the call: once a worker has
+    responded to a client's write, the client finds the write at every other worker (linearizability).  The first call
+    reads the whole database.
 
-    Expired leases are released first, so that their resources are free in the snapshot.  Some may be left
-    (``has_leases_left``) if there are many, or all of them if the database accepts no writes.
+    Expired leases are released first, so that their resources are free in the snapshot.  Some are left if there are
+    many (``has_leases_left``), or if other transactions have locked them; all are left if the database accepts no
+    writes.
     """
 
     def __init__(self, database: Database, verify_interval: float = 0) -> None:
@@ -50,8 +52,9 @@ class LiveIndex:
         self._current_at = 0.0
         #: Whether the last refresh found changes, so that the next one most likely does, too.
         self._changing = False
-        self._leases = LeaseSweeper(database, LONGEST_SWEEP)
-        #: Whether expired leases are left that hold resources in the newest snapshot.
+        self._leases = LeaseSweeper(database, SWEEP_TIME_LIMIT)
+        #: Whether expired leases still hold resources in the newest snapshot because the time for releasing them ran
+        #: out; the next refresh releases more.
         self.has_leases_left = False
         #: The number of consumers with allocations on each provider of a snapshot.
         self.consumers = ConsumerCounts(database)
@@ -130,7 +133,7 @@ class LiveIndex:
         if self._verify_interval and time.monotonic() - self._verified > self._verify_interval / sections:
             return self._verify(indexed, sections)
         if not self._changing:
-            # Usually nothing has changed, which takes one statement to find out.
+            # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
                 return Indexed(indexed.snapshot, position)

@@ -1,4 +1,4 @@
-"""The rows of a database that an index is built from, of all or some providers."""
+"""Reading of the rows that an index is built from, for all or some providers."""
 
 from __future__ import annotations
 
@@ -26,39 +26,40 @@ from placement.index import inconsistent
 from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
 
-#: Ids per statement.
+#: Ids per statement.  More than ``batches.BATCH_SIZE``: fewer statements are faster, and these find the ids in an index
+#: with any plan.
 _BATCH_SIZE = 5000
-#: Provider ids whose rows MySQL sends as one text.
+#: The number of consecutive provider ids whose rows MySQL sends as one text.
 _PACK = 256
 
 
-def everything(db: Connection) -> Rows:
+def all_rows(db: Connection) -> Rows:
     """Return the rows of all providers."""
-    has, member_of = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
-    trait_names = _names(db, has, _TRAIT_NAMES)
+    trait_pairs, aggregate_pairs = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
+    trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
     return Rows(
-        providers=_plain(db, _PROVIDERS.every),
+        providers=_plain(db, _PROVIDERS.all),
         inventories=_packed(db, _INVENTORIES),
         usages=_packed(db, _USAGES),
-        traits=inconsistent.with_names(has, trait_names, "trait"),
-        aggregates=inconsistent.with_names(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
+        aggregates=inconsistent.with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
 
 def of_providers(db: Connection, ids: Collection[int]) -> Rows:
-    """Return the rows of the given providers, as far as they exist."""
-    providers = _some(db, _PROVIDERS, ids)
+    """Return the rows of these providers, as far as they exist."""
+    providers = _by_id(db, _PROVIDERS, ids)
     # Ignore rows that a deleted provider may have left behind.
     present = [row[0] for row in providers]
-    has, member_of = _some(db, _TRAITS, present), _some(db, _AGGREGATES, present)
-    trait_names = _names(db, has, _TRAIT_NAMES)
+    trait_pairs, aggregate_pairs = _by_id(db, _TRAITS, present), _by_id(db, _AGGREGATES, present)
+    trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
     return Rows(
         providers=providers,
-        inventories=_some(db, _INVENTORIES, present),
-        usages=_as_integers(_some(db, _USAGES, present)),
-        traits=inconsistent.with_names(has, trait_names, "trait"),
-        aggregates=inconsistent.with_names(member_of, _names(db, member_of, _AGGREGATE_NAMES), "aggregate"),
+        inventories=_by_id(db, _INVENTORIES, present),
+        usages=_as_integers(_by_id(db, _USAGES, present)),
+        traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
+        aggregates=inconsistent.with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
@@ -111,8 +112,8 @@ def checksum(db: Connection, low: int, high: int) -> Checksum:
 class _Query(NamedTuple):
     """A statement for all rows, and one for the rows whose first column is in a list of ids."""
 
-    every: sa.Select[Any]
-    some: sa.Select[Any]
+    all: sa.Select[Any]
+    by_id: sa.Select[Any]
 
     @classmethod
     def of(cls, statement: sa.Select[Any]) -> _Query:
@@ -127,9 +128,9 @@ def _plain(db: Connection, statement: Any, parameters: Any = None) -> list[tuple
     return rows
 
 
-def _some(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
+def _by_id(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """Return the rows whose first column is one of the ids."""
-    return [row for batch in _batches(ids) for row in _plain(db, query.some, {"ids": batch})]
+    return [row for batch in _batches(ids) for row in _plain(db, query.by_id, {"ids": batch})]
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
@@ -145,8 +146,8 @@ def _packed(db: Connection, query: _Query) -> Matrix:
     as one text, which is parsed as JSON.
     """
     if db.dialect.name not in ("mysql", "mariadb"):
-        return matrix(_plain(db, query.every), len(query.every.selected_columns))
-    columns = query.every.subquery().c
+        return matrix(_plain(db, query.all), len(query.all.selected_columns))
+    columns = query.all.subquery().c
     pack = columns[0].op("DIV")(_PACK)
     # A comma follows every number, so a text that was truncated at GROUP_CONCAT's limit has too few commas.
     text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
@@ -167,8 +168,8 @@ def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
 
 
 def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:
-    """Return the names of the second ids of the pairs, by id."""
-    return dict(_some(db, names, {named_id for _, named_id in pairs}))
+    """Return the names of the traits or aggregates in the pairs, by id."""
+    return dict(_by_id(db, names, {named_id for _, named_id in pairs}))
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c

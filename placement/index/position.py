@@ -17,8 +17,9 @@ from placement.db.schema.tables import change_writers, feed_instance, provider_c
 from placement.db.writes.transaction import Reading
 from placement.objects.claims.leases import ANY_EXPIRED
 
-#: A reader that has not read the feed for longer may have missed writers that were ended and deleted meanwhile.
-_LONGEST_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
+#: The longest time between two reads of the feed: after a longer one, a reader may have missed writers that were ended
+#: and deleted.
+_MAX_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Position:
         return (
             self.instance is not None
             and self.instance == earlier.instance
-            and abs(self.at - earlier.at) < _LONGEST_GAP
+            and abs(self.at - earlier.at) < _MAX_GAP
             and all(self._continues(writer, known) for writer, known in earlier.newest.items() - self.newest.items())
             and all(earlier._knows(writer, seq) for writer, seq in self.newest.items() - earlier.newest.items())
         )

@@ -46,7 +46,7 @@ def loaded(db: Connection) -> Indexed:
     began = time.monotonic()
     with _without_collections():
         position = Position.now(Reader(db))
-        snapshot = build(load.everything(db), load.class_names(db))
+        snapshot = build(load.all_rows(db), load.class_names(db))
     # Freeze the snapshot, so that full collections skip it: they take about 0.1 s per 100,000 providers, which are not
     # in reference cycles.
     gc.collect()

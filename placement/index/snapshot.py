@@ -45,7 +45,7 @@ class Snapshot:
         "class_names",
         "columns",
         "forest",
-        "free",
+        "free_slots",
         "generations",
         "providers",
         "trait_ids",
@@ -66,7 +66,7 @@ class Snapshot:
     #: Ids by name, of all traits of providers and possibly of others.
     trait_ids: Mapping[str, int]
     #: Slots without a provider, below the length of ``providers``.
-    free: tuple[int, ...]
+    free_slots: tuple[int, ...]
     #: Both are computed on first use; snapshots with the same providers share them.
     _by_name: Mapping[str, int] | None
     _parents: Slots | None

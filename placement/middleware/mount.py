@@ -108,7 +108,7 @@ def _check_syntax(environ: WSGIEnvironment, max_query_length: int) -> None:
     """Raise NotWellFormed if the request is not valid HTTP, and TooLong if the server has truncated it."""
     failure: errors.Failure | None = None
     if not environ.keys() >= _ALWAYS_PASSED:
-        failure = errors.TooLong(most=max_query_length)
+        failure = errors.TooLong(limit=max_query_length)
     else:
         sent = environ["QUERY_STRING"] + (environ.get("CONTENT_TYPE") or "")
         for name, value in environ.items():

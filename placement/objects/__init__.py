@@ -10,9 +10,9 @@ allocation, usage               allocations on a provider, and sums of allocatio
 locked_provider                 changes of a provider, under the lock of its row
 tree, provider_rows             parts of these changes: trees of providers; locks and generations of rows
 reshape                         a change of inventories and allocations in one transaction
-claims                          the allocations of consumers: how they are claimed, and how they end
+claims                          the allocations of consumers, from the claim to the release
 consumer                        rows of consumers, and their owners
-capacity                        the rule of what fits
+capacity                        the capacity rule: which amounts fit
 over_commitment                 inventories whose usage exceeds their capacity
 ancestry                        roots of a forest that may contain cycles
 """

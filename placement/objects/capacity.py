@@ -18,7 +18,7 @@ Numbers = Any
 
 
 def ratio(stored: Numbers) -> Numbers:
-    """Return a ratio that was read as a raw value, as ``placement.db.schema.tables.Ratio`` reads it."""
+    """Return the finite ratio for a stored value, as ``placement.db.schema.tables.Ratio`` does."""
     return np.clip(np.nan_to_num(stored, nan=0.0), -LARGEST_RATIO, LARGEST_RATIO)
 
 
@@ -33,15 +33,15 @@ def within_units(amount: Numbers, min_unit: Numbers, max_unit: Numbers, step_siz
 
 
 def within_capacity(amount: Numbers, used: Numbers, capacity: Numbers) -> Numbers:
-    """Whether the amount fits beside the used amount."""
+    """Whether the amount and the used amount together fit."""
     return used + amount <= capacity
 
 
 def available(used: Numbers, capacity: Numbers, max_unit: Numbers) -> Numbers:
-    """Return the largest whole amount that fits beside the used amount, between 0 and ``max_unit``.
+    """Return the largest whole amount that fits in addition to the used amount, between 0 and ``max_unit``.
 
-    It bounds the sum of the amounts that one consumer takes from one provider.  ``min_unit`` and ``step_size`` apply to
-    each summand, not to the sum.
+    It bounds the sum of one consumer's allocations on one provider.  ``min_unit`` and ``step_size`` apply to each
+    allocation, not to the sum.
     """
     return np.clip(np.floor(capacity) - used, 0, max_unit)
 

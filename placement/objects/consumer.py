@@ -25,8 +25,8 @@ from placement.db.schema.tables import (
     claims,
     consumers,
     resource_providers,
-    touch_of,
-    touched,
+    touch_parameters,
+    touch_value,
     utcnow,
 )
 from placement.db.writes import names
@@ -196,7 +196,7 @@ class Consumer:
         They are written because locks are not replicated between Galera nodes (docs/adr/0012).
         """
         cls.create_and_lock(db, uuids)
-        db.execute(_TOUCH, {"uuids": list(uuids), **touched()})
+        db.execute(_TOUCH, {"uuids": list(uuids), **touch_parameters()})
 
     @staticmethod
     def delete_created(db: Transaction, uuids: Collection[str]) -> None:
@@ -259,7 +259,7 @@ _DELETE = CompiledStatement(sa.delete(consumers).where(*_AS_READ))
 _COLUMNS = "uuid", "project_id", "user_id", "generation", "consumer_type_id"
 _INSERT = CompiledInsert(consumers, *_COLUMNS, created_at=CLOCK)
 _UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
-_TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_of(consumers))
+_TOUCH = sa.update(consumers).where(consumers.c.uuid.in_(_UUIDS)).values(updated_at=touch_value(consumers))
 _DELETE_THESE = sa.delete(consumers).where(consumers.c.uuid.in_(_UUIDS))
 _DELETE_BY_UUIDS = CompiledStatement(_DELETE_THESE)
 _LOCK = sa.select(consumers.c.generation).where(consumers.c.id == sa.bindparam("id_")).with_for_update(key_share=True)

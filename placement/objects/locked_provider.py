@@ -34,8 +34,8 @@ from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
 #: Attempts to create, move or rename a provider.  An attempt collides if the provider or its parent was moved between
-#: the read and the lock: with 12 clients that moved one provider without a pause, 10 attempts were too few for one move
-#: in ten, and 30 for one in a thousand.
+#: the read and the lock.  When 12 clients moved one provider without a pause, 10 attempts were too few for one in ten
+#: moves, and 30 attempts for one in a thousand.
 TREE_ATTEMPTS = 100
 
 
@@ -143,7 +143,7 @@ class LockedProvider:
         if self._db.execute(_ALLOCATION, {"id_": provider_id}).first() is not None:
             leases.require_none_expired_on(self._db, [provider_id])
             raise errors.ProviderHasAllocations(uuid=self.record.uuid)
-        self._note_end()
+        self._note_deletion()
         for table in (inventories, resource_provider_traits, resource_provider_aggregates):
             self._db.execute(sa.delete(table).where(table.c.resource_provider_id == provider_id))
         # A root refers to itself by a foreign key, which some databases check before the row is gone.
@@ -151,7 +151,7 @@ class LockedProvider:
         self._db.execute(_DELETE, {"id_": provider_id})
         self._db.changed(provider_id, feed.GONE)
 
-    def _note_end(self) -> None:
+    def _note_deletion(self) -> None:
         """Record the deletion in the history."""
         if not self._db.has_history:
             return

@@ -1,4 +1,4 @@
-"""Over-committed inventories: usage exceeds the capacity, after an inventory was reduced or two claims raced."""
+"""Over-committed inventories: the usage exceeds the capacity, for example after an inventory was reduced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH_SIZE = 1000
 
 @dataclass(frozen=True, slots=True)
 class OverCommitment:
-    """The usage and the capacity of one class on one provider, where the usage is greater."""
+    """The usage and the capacity of one class on one provider, if the usage is greater."""
 
     uuid: str
     name: str | None

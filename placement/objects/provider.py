@@ -16,9 +16,6 @@ from placement.db.writes.transaction import Reading
 
 Result = TypeVar("Result")
 
-#: Ids, uuids or names per statement.
-_BATCH_SIZE = 5000
-
 
 @dataclass(frozen=True, slots=True)
 class ResourceProvider:
@@ -88,18 +85,18 @@ class ResourceProvider:
         """Return the ids of the existing providers by uuid.  An id never changes."""
         if not uuids:
             return {}
-        rows = batches.rows(db, _IDS_BY_UUID, "uuids", uuids, _BATCH_SIZE)
+        rows = batches.rows(db, _IDS_BY_UUID, "uuids", uuids)
         return {row.uuid: row.id for row in rows if row.uuid in uuids}
 
     @classmethod
     def of_ids(cls, db: Reading, ids: Collection[int]) -> list[Self]:
         """Return the providers with these ids, ordered by id."""
-        return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids), _BATCH_SIZE)]
+        return [cls(*row) for row in batches.rows(db, _BY_ID, "ids", sorted(ids))]
 
     @classmethod
     def named(cls, db: Reading, uuids_or_names: Collection[str]) -> list[Self]:
         """Return the providers with one of these uuids or names; some collations also match other cases."""
-        rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names, _BATCH_SIZE)
+        rows = batches.rows(db, _BY_UUID_OR_NAME, "texts", uuids_or_names)
         return list({row.id: cls(*row) for row in rows}.values())
 
     @staticmethod
@@ -119,7 +116,7 @@ class ResourceProvider:
         if ids is None:
             newest: datetime.datetime | None = db.execute(_NEWEST).scalar()
             return newest
-        dates = (row[0] for row in batches.rows(db, _NEWEST_OF, "ids", ids, _BATCH_SIZE))
+        dates = (row[0] for row in batches.rows(db, _NEWEST_OF, "ids", ids))
         return max((date for date in dates if date is not None), default=None)
 
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement.db import feed
 from placement.db.engine.compiled import CompiledStatement
-from placement.db.schema.tables import resource_providers, touch_of, touched, utcnow
+from placement.db.schema.tables import resource_providers, touch_parameters, touch_value, utcnow
 from placement.db.writes.notes import PROVIDER, Advance
 from placement.db.writes.transaction import Collision, Transaction
 from placement.objects.provider import GENERATION, SELECT, ResourceProvider
@@ -121,7 +121,7 @@ def touch(db: Transaction, ids: Collection[int]) -> None:
     Locks are not replicated between Galera nodes: of two transactions, the later one fails certification only if both
     have written the same row (docs/adr/0012).
     """
-    db.execute(_TOUCH, {"ids": sorted(ids), **touched()})
+    db.execute(_TOUCH, {"ids": sorted(ids), **touch_parameters()})
 
 
 _P = resource_providers
@@ -141,4 +141,4 @@ _ADVANCE = (
 _ADVANCE_ALL = CompiledStatement(
     sa.update(_P).where(_HAS_ID).values(generation=GENERATION + 1, updated_at=sa.bindparam("now"))
 )
-_TOUCH = sa.update(_P).where(_HAS_ID).values(updated_at=touch_of(_P))
+_TOUCH = sa.update(_P).where(_HAS_ID).values(updated_at=touch_value(_P))

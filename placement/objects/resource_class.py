@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db import feed
-from placement.db.schema.tables import inventories, resource_classes, touch_of, touched
+from placement.db.schema.tables import inventories, resource_classes, touch_parameters, touch_value
 from placement.db.upkeep.standard import FIRST_CUSTOM_ID
 from placement.db.writes.notes import RESOURCE_CLASS
 from placement.db.writes.transaction import Collision, Reading, Transaction
@@ -85,7 +85,7 @@ class ResourceClass:
         for name, class_id in sorted(ids.items(), key=lambda item: item[1]):
             if class_id < FIRST_CUSTOM_ID:
                 continue
-            if db.execute(_TOUCH, {"id_": class_id, "name_": name, **touched()}).rowcount != 1:
+            if db.execute(_TOUCH, {"id_": class_id, "name_": name, **touch_parameters()}).rowcount != 1:
                 raise Collision
 
     @classmethod
@@ -154,7 +154,7 @@ _BY_NAME = _ALL.where(_C.name == sa.bindparam("name"))
 _LOCK = _BY_NAME.with_for_update()
 _IDS = sa.select(_C.name, _C.id).where(_C.name.in_(sa.bindparam("names", expanding=True))).order_by(_C.id)
 _TOUCH = sa.update(resource_classes).where(_THIS, _C.name == sa.bindparam("name_"))
-_TOUCH = _TOUCH.values(updated_at=touch_of(resource_classes))
+_TOUCH = _TOUCH.values(updated_at=touch_value(resource_classes))
 _RENAME = sa.update(resource_classes).where(_THIS).values(name=sa.bindparam("becomes"))
 _DELETE = sa.delete(resource_classes).where(_THIS)
 _IN_USE = sa.select(inventories.c.id).where(inventories.c.resource_class_id == sa.bindparam("id_")).limit(1)

@@ -115,8 +115,8 @@ def lock_and_move(
     provider, root, subtree = _lock(db, [provider] if parent is None else [provider, parent])
     if parent is not None and parent.id in subtree:
         raise _refused(provider, "creating loop in the provider tree is not allowed.")
-    touched = [provider] if parent is None else [provider, parent]
-    provider_rows.touch(db, {id_ for record in touched for id_ in (record.id, record.tree_id)})
+    ends = [provider] if parent is None else [provider, parent]
+    provider_rows.touch(db, {id_ for record in ends for id_ in (record.id, record.tree_id)})
     db.execute(_SET_PARENT, {"id_": provider.id, "parent": None if parent is None else parent.id})
     db.execute(_SET_ROOT, {"ids": sorted(subtree), "root": root.id})
     for provider_id in subtree:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import (
     allocations,
     consumer_types,
@@ -24,8 +25,6 @@ from placement.objects.provider import ResourceProvider
 UNKNOWN_TYPE = "unknown"
 #: The consumer type that stands for the sum over all types.
 ALL_TYPES = "all"
-#: Providers per statement; MariaDB converts a list of 1000 values or more into a table.
-_BATCH_SIZE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +77,15 @@ class Usage:
 def count_by_provider(db: Reading, ids: Iterable[int]) -> dict[int, int]:
     """Return the number of consumers with allocations on each of these providers, by provider id.
 
-    Providers without allocations are left out.  A consumer has at most one allocation of a class on a provider, so
-    where one class is allocated the number comes from an index; a pool that all consumers use is an example.  For other
-    providers all allocations are read, in several short statements (docs: performance-overview).
+    Providers without allocations are left out.  A consumer has at most one allocation of a class on a provider.  So if
+    only one class is allocated on a provider, such as a storage pool that all consumers use, its allocations are
+    counted in an index.  For other providers all allocations are read, in several short statements
+    (docs: performance-overview).
     """
     ordered = sorted(ids)
     counts: dict[int, int] = {}
-    for start in range(0, len(ordered), _BATCH_SIZE):
-        batch = ordered[start : start + _BATCH_SIZE]
+    for start in range(0, len(ordered), batches.BATCH_SIZE):
+        batch = ordered[start : start + batches.BATCH_SIZE]
         in_batch = frozenset(batch)
         rows = [row for row in db.execute(_ALLOCATIONS_ON.where(_has_id(batch))) if row.provider in in_batch]
         counts |= {row.provider: row.allocations for row in rows if row.first == row.last}
@@ -104,7 +104,7 @@ def count_distinct(db: Reading, ids: Sequence[int]) -> int:
 
 
 def _has_id(ids: Sequence[int]) -> sa.ColumnElement[bool]:
-    """Return a condition that holds for these providers, in ascending order, and perhaps for others between them."""
+    """Return a condition that these providers, given in ascending order, meet, and perhaps others between them."""
     dense = ids[-1] - ids[0] < 2 * len(ids)
     return _PROVIDER.between(ids[0], ids[-1]) if dense else _PROVIDER.in_(ids)
 

@@ -33,7 +33,7 @@ def claims(bodies: Mapping[str, Any], options: ClaimOptions) -> list[Claim]:
     count = sum(sum(map(len, amounts.values())) or 1 for amounts in resources.values())
     limit = options.max_allocations_per_request
     if count > limit:
-        raise errors.TooManyAllocations(count=count, most=limit)
+        raise errors.TooManyAllocations(count=count, limit=limit)
     return [_claim(consumer, resources[consumer], body, options) for consumer, body in bodies.items()]
 
 

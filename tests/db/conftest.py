@@ -53,7 +53,7 @@ def own_insert(backend):
 @pytest.fixture
 def no_pauses(monkeypatch):
     """Attempts follow each other at once."""
-    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
+    monkeypatch.setattr(retry, "MAX_PAUSE", 0)
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,7 @@ class Crowd:
     def __init__(self, database, queue):
         self.database, self.queue = database, queue
         # So that it is the threads that say which of them are served together, and not the time.
-        queue.longest_wait, queue.gathering = PATIENCE, 0
+        queue.max_wait, queue.gather_time = PATIENCE, 0
         self.admitted = 0
         #: The listeners run in the threads, and an addition takes several steps.
         self._counting = threading.Lock()

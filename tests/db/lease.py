@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from placement.db.schema.tables import claims, consumers
 from placement.db.writes.notes import CONSUMER
 from placement.objects.claims import leases
-from placement.objects.claims.consumer_notes import written
+from placement.objects.claims.consumer_notes import format_expiry
 from placement.objects.claims.holding import Holding
 
 
@@ -23,7 +23,7 @@ def expire(database, consumer, seconds=0):
         ended = leases.now(db) - datetime.timedelta(seconds=seconds)
         before = Holding.read_all(db, [consumer]).get(consumer)
         if before is not None:
-            db.note(CONSUMER, consumer, {("lease",): (written(before.expires_at), written(ended))})
+            db.note(CONSUMER, consumer, {("lease",): (format_expiry(before.expires_at), format_expiry(ended))})
         return db.execute(sa.update(claims).where(of_consumer).values(expires_at=ended)).rowcount
 
     assert database.write(work) == 1

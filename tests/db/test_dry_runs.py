@@ -281,7 +281,7 @@ def test_a_dry_run_that_always_collides_has_seen_nothing(database):
     dry_run = DryRun(database, lambda _db: "seen")
     with pytest.raises(errors.AllocationsChanged):
         dry_run.write(work, attempts=2, exhausted=errors.AllocationsChanged)
-    assert dry_run.seen is None
+    assert dry_run.observation is None
 
 
 def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
@@ -301,9 +301,9 @@ def test_a_write_sees_those_before_it_but_for_the_refused_ones(database):
     assert dry_run.write(creates("a")) == ["a"]
     with pytest.raises(errors.AllocationsChanged):
         dry_run.write(creates("b", errors.AllocationsChanged()))
-    assert dry_run.seen == []
+    assert dry_run.observation == []
     assert dry_run.write(creates("c")) == ["a", "c"]
-    assert dry_run.seen == ["a", "c"]
+    assert dry_run.observation == ["a", "c"]
     assert database.read(all_projects) == []
 
 
@@ -429,7 +429,7 @@ def test_a_refused_write_shows_the_room_of_what_it_names(cloud):
 def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
     """Collisions in every attempt, and a database that cannot be reached."""
     run = DryRun(None, lambda _db: {})
-    run.seen = seen
+    run.observation = seen
 
     def handler():
         raise failure
@@ -443,7 +443,7 @@ def test_what_is_no_decision_about_the_write_is_raised(failure, seen):
 
 
 def test_the_room_of_many_providers_takes_several_statements(cloud, database, monkeypatch):
-    monkeypatch.setattr("placement.objects.claims.free_capacity._BATCH_SIZE", 2)
+    monkeypatch.setattr("placement.db.batches.BATCH_SIZE", 2)
     hosts = [f"host_{number}" for number in range(5)]
     for name in hosts:
         cloud.does(provider(name), stock(name, VCPU=8))

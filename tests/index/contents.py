@@ -13,13 +13,13 @@ from placement.index.snapshot import Snapshot
 
 
 def contents(snapshot: Snapshot) -> dict[str, Any]:
-    """Return everything that a snapshot can be asked, each fact by every method that returns it."""
+    """Return all facts about a snapshot, each by every method that returns it."""
     size = snapshot.size
     slots = sorted(snapshot.by_uuid.values())
     uuid = {slot: snapshot.provider(slot).uuid for slot in slots}
     assert all(snapshot.by_uuid[uuid[slot]] == slot == snapshot.by_id[snapshot.provider(slot).id] for slot in slots)
-    assert set(snapshot.free).isdisjoint(slots)
-    assert all(snapshot.providers[slot] is None for slot in snapshot.free)
+    assert set(snapshot.free_slots).isdisjoint(slots)
+    assert all(snapshot.providers[slot] is None for slot in snapshot.free_slots)
 
     def uuids(of: Any) -> list[str]:
         return sorted(uuid[int(slot)] for slot in of)
@@ -79,15 +79,15 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def comparable(amounts: Amounts) -> Amounts:
-    """Return the amounts so that those with a ratio that is not a number are equal to each other."""
+    """Return the amounts with NaN replaced by None as the ratio, because NaN does not equal itself."""
     return amounts._replace(allocation_ratio=None) if math.isnan(amounts.allocation_ratio) else amounts
 
 
 def meaning(snapshot: Snapshot) -> dict[str, Any]:
     """Return the contents without classes that no provider has any more: a snapshot may keep empty columns."""
-    said = contents(snapshot)
-    had = {class_id for class_id, column in said["inventories"].items() if any(of.max_unit for of in column.values())}
-    said["inventories"] = {class_id: of for class_id, of in said["inventories"].items() if class_id in had}
-    for question in ("fitting", "fitting among all"):
-        said[question] = {key: of for key, of in said[question].items() if key[0] in had}
-    return said
+    facts = contents(snapshot)
+    used = {class_id for class_id, column in facts["inventories"].items() if any(of.max_unit for of in column.values())}
+    facts["inventories"] = {class_id: of for class_id, of in facts["inventories"].items() if class_id in used}
+    for name in ("fitting", "fitting among all"):
+        facts[name] = {key: of for key, of in facts[name].items() if key[0] in used}
+    return facts

@@ -13,7 +13,7 @@ from tests.index.contents import meaning
 
 
 class Reader:
-    """``look`` fails if a refresh differs from reading everything."""
+    """A reader, whose ``look`` fails if a refresh differs from reading everything."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -22,7 +22,7 @@ class Reader:
         self.followed = 0
 
     def look(self, *, must_follow: bool = False) -> None:
-        """Refresh and compare, both in one snapshot of the database, so that concurrent writes do not matter."""
+        """Refresh and compare in one snapshot of the database, so that concurrent writes do not matter."""
         self.indexed, fresh, followed = self.database.snapshot(self._look)
         assert meaning(self.indexed.snapshot) == meaning(fresh.snapshot)
         assert self.indexed.position.newest == fresh.position.newest
@@ -35,7 +35,7 @@ class Reader:
         return refreshed(db, self.indexed), fresh, changes is not None
 
     def age(self, seconds: float) -> None:
-        """Behave as if it had not looked for so long."""
+        """Behave as if the last refresh was this much longer ago."""
         position = self.indexed.position
         at = position.at - datetime.timedelta(seconds=seconds)
         self.indexed = self.indexed._replace(position=replace(position, at=at))

@@ -1,7 +1,7 @@
 """A database that has lost its newest commits, or was restored from a backup, while processes use it.
 
 All rows of some tables, and the next ids of the database, are saved and restored later.  Rows whose ids processes could
-cache - projects, users, aggregates - are not: they have tests of their own.
+cache (projects, users, aggregates) are not: other tests cover them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def put_back(database: Database, state: State) -> None:
 
 @contextlib.contextmanager
 def unchecked(database: Database) -> Iterator[Connection]:
-    """A transaction without checks of foreign keys, as if rows had been lost later."""
+    """Provide a transaction without checks of foreign keys, as if rows had been lost later."""
     off, on = _UNCHECKED["mysql" if database.engine.dialect.name == "mariadb" else database.engine.dialect.name]
     with database.engine.connect() as connection:
         driver = connection.connection.cursor()  # outside of any transaction
@@ -79,13 +79,13 @@ def unchecked(database: Database) -> Iterator[Connection]:
 
 
 def _changing(table: sa.Table) -> sa.ColumnElement[bool]:
-    """Return the rows of a table that are not there from the start."""
+    """Return a condition for the rows that a new database does not contain."""
     standard = table in (resource_classes, traits)
     return table.c.name.startswith("CUSTOM_", autoescape=True) if standard else sa.true()
 
 
 def _count_from(connection: Connection, table: sa.Table) -> None:
-    """Set the next id to what it was then."""
+    """Set the next id to its value at the time of the saved state."""
     with connection.begin():
         # PostgreSQL's sequence does not see ids that were inserted explicitly.
         highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0

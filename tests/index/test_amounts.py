@@ -1,4 +1,4 @@
-"""Inventories and sums of a resource class: what the database has, in dense and sparse columns, built and edited."""
+"""Inventories and sums of a resource class equal the database, in dense and sparse columns, built and edited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.world import Stock, World
 
 def inventories(snapshot: Snapshot) -> dict[str, dict[str, Stock]]:
     """Return the inventories of every class that some provider has, by the uuid of the provider."""
-    found = {}
+    by_class = {}
     for name, class_id in snapshot.class_ids.items():
         column = snapshot.columns.get(class_id)
         if column is None:
@@ -30,7 +30,7 @@ def inventories(snapshot: Snapshot) -> dict[str, dict[str, Stock]]:
         arrays = column.inventories()
         assert [*arrays.slots] == sorted(arrays.slots)
         assert all(len(array) == len(arrays.slots) for array in arrays)
-        found[name] = {
+        by_class[name] = {
             snapshot.provider(int(slot)).uuid: Stock(total, reserved, least, most, step, ratio, used)
             for slot, _, used, least, most, step, total, reserved, ratio in zip(
                 *(array.tolist() for array in arrays), strict=True
@@ -38,24 +38,24 @@ def inventories(snapshot: Snapshot) -> dict[str, dict[str, Stock]]:
         }
         for slot, capacity in zip(arrays.slots.tolist(), arrays.capacity.tolist(), strict=True):
             assert capacity == column.amounts(slot).capacity
-    return {name: of for name, of in found.items() if of}
+    return {name: of for name, of in by_class.items() if of}
 
 
 def stocks(world: World) -> dict[str, dict[str, Stock]]:
-    """Return what ``inventories`` should."""
-    found: dict[str, dict[str, Stock]] = {}
+    """Return the expected result of ``inventories``."""
+    by_class: dict[str, dict[str, Stock]] = {}
     for member in world.members.values():
         for name, stock in member.stock.items():
-            found.setdefault(name, {})[member.name] = replace(stock, max_unit=stock.most)
-    return found
+            by_class.setdefault(name, {})[member.name] = replace(stock, max_unit=stock.most)
+    return by_class
 
 
 def totals(world: World) -> dict[str, Totals]:
     sums = {}
     for name in world.classes:
-        having = [member.stock[name] for member in world.members.values() if name in member.stock]
-        capacity = sum(math.floor((stock.total - stock.reserved) * stock.allocation_ratio) for stock in having)
-        used, reserved = sum(stock.used for stock in having), sum(stock.reserved for stock in having)
+        of_class = [member.stock[name] for member in world.members.values() if name in member.stock]
+        capacity = sum(math.floor((stock.total - stock.reserved) * stock.allocation_ratio) for stock in of_class)
+        used, reserved = sum(stock.used for stock in of_class), sum(stock.reserved for stock in of_class)
         sums[name] = Totals(capacity, used, reserved)
     return sums
 
@@ -63,7 +63,7 @@ def totals(world: World) -> dict[str, Totals]:
 @pytest.mark.parametrize("room", [0, 64], ids=["dense columns", "sparse columns"])
 @examples(100)
 @given(data=st.data(), world=worlds())
-def test_amounts_are_those_of_the_database(room: int, data: st.DataObject, world: World) -> None:
+def test_amounts_equal_the_database(room: int, data: st.DataObject, world: World) -> None:
     with mock.patch.object(build, "SPARE_SLOTS", room):
         snapshot = world.snapshot()
         assert inventories(snapshot) == stocks(world)

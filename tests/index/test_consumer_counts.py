@@ -1,4 +1,4 @@
-"""The kept numbers of consumers are those of the database after any write, and only what changed is read again."""
+"""The cached counts of consumers equal the database after any write, and only changed providers are counted again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import allocations, resource_providers
 from placement.index.live import LiveIndex
 from placement.objects import usage
@@ -27,13 +28,13 @@ NAMES = ("one", "two", "three", "four")
 
 
 def counted(index):
-    """Return the numbers that are not 0, by provider id."""
+    """Return the counts that are not 0, by provider id."""
     snapshot = index.current()
     counts = index.consumers.of(snapshot).tolist()
     return {provider.id: counts[slot] for slot, provider in enumerate(snapshot.providers) if provider and counts[slot]}
 
 
-def test_the_numbers_are_those_of_the_database_after_any_write(database):
+def test_the_counts_equal_the_database_after_any_write(database):
     for seed in range(20 if LONG else 3):
         writer, index = Writer(database, random.Random(seed), f"w{seed}"), LiveIndex(database)
         for _ in range(150):
@@ -42,8 +43,8 @@ def test_the_numbers_are_those_of_the_database_after_any_write(database):
             assert counted(index) == database.read(distinct)
 
 
-def test_another_process_deletes_all_that_a_consumer_holds(database):
-    """This advances no generation of a provider."""
+def test_another_process_ends_a_consumer(database):
+    """A deletion of all allocations advances no generation of a provider."""
     index = LiveIndex(database)
     furnish(database)
     consumers = [claim(database, "one") for _ in range(3)]
@@ -53,8 +54,8 @@ def test_another_process_deletes_all_that_a_consumer_holds(database):
     assert [*counted(index).values()] == [2]
 
 
-def test_several_consumers_take_the_place_of_one(database):
-    """The usage is the same."""
+def test_several_consumers_replace_one_of_the_same_usage(database):
+    """The usage does not change, but the generation does."""
     index = LiveIndex(database)
     furnish(database)
     large = claim(database, "one", 2)
@@ -65,8 +66,8 @@ def test_several_consumers_take_the_place_of_one(database):
     assert [*counted(index).values()] == [2]
 
 
-def test_a_provider_takes_the_slot_of_one_that_has_gone(database):
-    """Generation and usage are the same."""
+def test_a_new_provider_reuses_the_slot_of_a_deleted_one(database):
+    """The new provider has the same generation and usage."""
     index = LiveIndex(database)
     furnish(database, "old")
     consumers = [claim(database, "old", 2), claim(database, "old")]
@@ -97,7 +98,7 @@ def test_a_provider_that_is_newer_than_the_snapshot_is_left_out(database):
 
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")
-def test_only_what_changed_is_read_again(database, monkeypatch):
+def test_only_changed_providers_are_counted_again(database, monkeypatch):
     furnish(database)
     for name in NAMES:
         claim(database, name)
@@ -113,8 +114,8 @@ def test_only_what_changed_is_read_again(database, monkeypatch):
     assert [len(ids) for ids in read[1:]] == [1]
 
 
-def test_a_consumer_of_several_classes_is_one(database):
-    """Where all that is held is of one class the allocations are counted, elsewhere the consumers."""
+def test_a_consumer_of_several_classes_counts_once(database):
+    """If all allocations are of one class, the allocations are counted, otherwise the distinct consumers."""
     furnish(database)
     both = ({"VCPU": 1, "DISK_GB": 1}, {"VCPU": 1}, {"DISK_GB": 1})
     held = {"one": both[:1], "two": both[1:2] * 2, "three": both, "four": both[1:]}
@@ -127,9 +128,9 @@ def test_a_consumer_of_several_classes_is_one(database):
 
 @pytest.mark.parametrize("wanted", [[], [1], [2, 3], [1, 4], [1, 2, 3, 4], [4, 99]])
 @pytest.mark.parametrize("size", [1, 2, 999])
-def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch, wanted, size):
-    """Providers with ids that follow each other are one range in SQL, others are a list."""
-    monkeypatch.setattr(usage, "_BATCH_SIZE", size)
+def test_only_the_requested_providers_are_counted(database, monkeypatch, wanted, size):
+    """Dense ids are a range in SQL, others a list."""
+    monkeypatch.setattr(batches, "BATCH_SIZE", size)
     furnish(database)
     for name in ("one", "three", "three", "four"):
         claim(database, name)
@@ -142,7 +143,7 @@ def test_only_the_providers_that_are_asked_for_are_counted(database, monkeypatch
 
 
 def distinct(db):
-    """The numbers as one statement counts them."""
+    """Return the numbers of consumers by provider id, counted by one statement."""
     on, consumer = allocations.c.resource_provider_id, allocations.c.consumer_id
     return dict(db.execute(sa.select(on, sa.func.count(sa.distinct(consumer))).group_by(on)).all())
 

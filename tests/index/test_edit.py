@@ -1,4 +1,4 @@
-"""An edited snapshot equals one built from scratch, and the one that it was edited from does not change."""
+"""An edited snapshot equals one built from scratch, and the original snapshot does not change."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.world import Stock, World
 
 
 def claimed(draw: st.DrawFn, world: World, name: str) -> None:
-    """Change usage and generation of one provider."""
+    """Change the usage and the generation of a provider."""
     member = world.members[name]
     stock = {class_: replace(of, used=draw(st.integers(0, of.total))) for class_, of in member.stock.items()}
     world.members[name] = replace(member, stock=stock, generation=member.generation + 1)
 
 
 def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
-    """Create, change, move or delete some providers; return those that have to be edited in the snapshot."""
+    """Create, change, move or delete some providers; return the name and id of each provider to edit."""
     touched: set[tuple[str, int]] = set()
     for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4)):
         leaf = name in world.members and all(other.parent != name for other in world.members.values())
@@ -49,7 +49,7 @@ def reshaped(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
 @examples(200)
 @given(data=st.data(), world=worlds())
 def test_edited_equals_built(room: int, data: st.DataObject, world: World) -> None:
-    # Whether a column has a row for every slot is decided by how many of the slots have the class.
+    # The share of slots with the class decides whether a column has a row for every slot.
     with mock.patch.object(build, "SPARE_SLOTS", room):
         edited_equals_built(data, world)
 
@@ -70,12 +70,12 @@ def edited_equals_built(data: st.DataObject, world: World) -> None:
             ids = {provider_id for _, provider_id in touched}
             snapshot = with_providers(snapshot, ids, world.rows({name for name, _ in touched}))
         assert meaning(snapshot) == meaning(world.snapshot())
-    for old, said in kept:
-        assert contents(old) == said
+    for original, its_contents in kept:
+        assert contents(original) == its_contents
 
 
-def test_a_provider_takes_the_slot_of_one_that_has_gone() -> None:
-    """Otherwise an index grows with every provider that was ever created."""
+def test_a_new_provider_reuses_the_slot_of_a_deleted_one() -> None:
+    """Otherwise an index would grow with every provider ever created."""
     world = World()
     world.host("first", VCPU=8)
     snapshot = world.snapshot()
@@ -91,7 +91,7 @@ def test_a_provider_takes_the_slot_of_one_that_has_gone() -> None:
     assert len(snapshot) == 1
 
 
-def test_a_snapshot_grows_beyond_its_room() -> None:
+def test_a_snapshot_grows_beyond_its_spare_slots() -> None:
     world = World()
     world.host("first", VCPU=8, traits=["T0"], aggregates=["A0"])
     snapshot = world.snapshot()
@@ -104,7 +104,7 @@ def test_a_snapshot_grows_beyond_its_room() -> None:
 
 
 @pytest.mark.parametrize("room", [0, 64], ids=["wide columns", "sparse columns"])
-def test_a_step_size_that_comes_later_counts(room: int) -> None:
+def test_a_step_size_added_later_counts(room: int) -> None:
     with mock.patch.object(build, "SPARE_SLOTS", room):
         world = World()
         world.host("first", DISK_GB=10)
@@ -119,7 +119,7 @@ def test_a_step_size_that_comes_later_counts(room: int) -> None:
         assert sorted(snapshot.provider(slot).uuid for slot in slots) == fitting
 
 
-def test_amounts_beyond_32_bits_are_the_greatest() -> None:
+def test_amounts_beyond_32_bits_are_clamped() -> None:
     """SQLite stores them."""
     great = Stock(2**40, reserved=2**35, min_unit=2**33, max_unit=2**34, step_size=2**32)
     world = World()
@@ -147,7 +147,7 @@ def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
             assert not column.fitting(amount, among)
 
 
-def test_a_column_shows_great_capacities_and_at_most_the_greatest_unit() -> None:
+def test_a_column_shows_huge_capacities_and_at_most_max_unit() -> None:
     world = World()
     world.host("host", VCPU=Stock(2**31 - 1, max_unit=7, allocation_ratio=2.0**40))
     snapshot = world.snapshot()

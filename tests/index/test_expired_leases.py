@@ -1,4 +1,4 @@
-"""A search finds the room of expired leases at once, and is answered too where they cannot be given back."""
+"""A search finds the capacity of expired leases at once, and succeeds even if they cannot be released."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c011"
 
 @pytest.fixture
 def consumer(database):
-    """The only consumer of a host with eight VCPU; it holds all of them, for an hour."""
+    """The only consumer of a host with eight VCPU, which it holds for an hour."""
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 8)])
     )
@@ -39,7 +39,7 @@ def consumer(database):
 
 
 def hold_and_expire(database):
-    """Have another consumer hold two VCPU until its lease is over."""
+    """Have another consumer claim two VCPU, with a lease that has expired."""
     other = str(uuid.uuid4())
     database.write(lambda db: ClaimSet(db, [Claim(other, {HOST: {"VCPU": 2}}, Owner("project", "user"))]).place())
     database.write(lambda db: leases.extend(db, other, 60))
@@ -65,7 +65,7 @@ def read_only(url):
     return url.update_query_dict({"init_command": "SET SESSION TRANSACTION READ ONLY"})
 
 
-def test_a_search_gives_back_what_is_due_and_another_worker_sees_it(database, consumer):
+def test_a_search_releases_expired_leases_and_another_worker_sees_it(database, consumer):
     index, other = LiveIndex(database), LiveIndex(database)
     assert (used(index.current()), used(other.current())) == (8, 8)
     lease.expire(database, consumer)
@@ -74,7 +74,7 @@ def test_a_search_gives_back_what_is_due_and_another_worker_sees_it(database, co
     assert used(other.current()) == 0
 
 
-def test_each_search_gives_back_what_is_due_by_then(database, consumer):
+def test_each_search_releases_the_leases_expired_by_then(database, consumer):
     index = LiveIndex(database)
     lease.expire(database, consumer)
     assert used(index.current()) == 0
@@ -83,12 +83,12 @@ def test_each_search_gives_back_what_is_due_by_then(database, consumer):
         assert used(index.current()) == 0
 
 
-def test_a_first_search_gives_back_what_is_due(database, consumer):
+def test_the_first_search_releases_expired_leases(database, consumer):
     lease.expire(database, consumer)
     assert used(LiveIndex(database).current()) == 0
 
 
-def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer):
+def test_finding_expired_leases_takes_no_extra_statement(database, consumer):
     index = LiveIndex(database)
     index.current()
     statements = []
@@ -97,9 +97,9 @@ def test_whether_a_lease_is_due_takes_no_statement_of_its_own(database, consumer
     assert len(statements) == 1
 
 
-def test_a_search_gives_back_a_part_where_many_are_due(database, consumer, monkeypatch):
+def test_a_search_releases_only_some_of_many_expired_leases(database, consumer, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     index = LiveIndex(database)
     lease.expire(database, consumer)
     assert used(index.current()) == 0
@@ -109,9 +109,9 @@ def test_a_search_gives_back_a_part_where_many_are_due(database, consumer, monke
     assert (used(index.current()), index.has_leases_left) == (0, False)
 
 
-def test_what_others_have_given_back_is_not_awaited(database, consumer, monkeypatch):
+def test_leases_released_by_others_are_not_awaited(database, consumer, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     index = LiveIndex(database)
     lease.expire(database, consumer)
     index.current()
@@ -124,7 +124,7 @@ def test_what_others_have_given_back_is_not_awaited(database, consumer, monkeypa
     assert not index.has_leases_left
 
 
-def test_a_database_that_takes_no_writes_does_not_fail_searches(database, consumer, monkeypatch):
+def test_a_read_only_database_fails_no_search(database, consumer, monkeypatch):
     clock = Clock(1000.0)
     monkeypatch.setattr(lease_sweep, "time", clock)
     lease.expire(database, consumer)
@@ -134,7 +134,7 @@ def test_a_database_that_takes_no_writes_does_not_fail_searches(database, consum
         tried = []
         with sql_hooks.statements(reading.engine, tried.append):
             assert used(index.current()) == 8
-            assert not tried, "no other sweep within a few seconds"
+            assert not tried, "the next sweep is due only after a few seconds"
             clock.now += 60
             assert used(index.current()) == 8
             assert tried

@@ -1,4 +1,4 @@
-"""bench/fill.py creates the clouds that it describes, and a running service finds them."""
+"""bench/fill.py creates the clouds of its topologies, and a running service indexes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placement.objects.locked_provider import LockedProvider
         ("devices", 9, {"VCPU": 1, "MEMORY_MB": 1, "DISK_GB": 1, "PGPU": 8}),
     ],
 )
-def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
+def test_the_filled_cloud_matches_its_topology(database, topology, size, stock):
     live_index, hosts = LiveIndex(database), 90
     assert len(live_index.current()) == 0
     fill.fill(database.url, topology, hosts, used=0.5)
@@ -28,9 +28,11 @@ def test_hosts_are_as_they_are_drawn(database, topology, size, stock):
     providers = [snapshot.provider(slot) for slot in snapshot.by_id.values()]
     for name, count in stock.items():
         column, class_id = snapshot.column(name), snapshot.class_ids[name]
-        having = [slot for slot, provider in enumerate(snapshot.providers) if provider and class_id in provider.classes]
-        assert len(having) == count * hosts
-        for slot in having:
+        stocked = [
+            slot for slot, provider in enumerate(snapshot.providers) if provider and class_id in provider.classes
+        ]
+        assert len(stocked) == count * hosts
+        for slot in stocked:
             inventory = column.amounts(slot)
             assert inventory.used == int(inventory.capacity * 0.5)
     roots = [provider for provider in providers if provider.parent < 0]

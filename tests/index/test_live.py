@@ -1,4 +1,4 @@
-"""A live index returns the state as of the call, whichever process wrote it and however many threads call."""
+"""A live index returns the state at the time of the call, whatever process wrote it and however many threads read."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def uuids(snapshot):
 
 
 def seen(snapshot, uuid):
-    """Return generation and usage of VCPU of a provider."""
+    """Return the generation and the VCPU usage of a provider."""
     slot = snapshot.by_uuid[uuid]
     return int(snapshot.generations[slot]), int(snapshot.column("VCPU").amounts(slot).used)
 
 
-def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_stalled(database, monkeypatch):
+def test_a_database_that_answers_each_statement_of_a_long_load_is_not_stalled(database, monkeypatch):
     """A concurrent claim waits, and is not refused."""
-    timeout = 0.05  # seconds; the thread that waits looks at the clock once in this time
+    timeout = 0.05  # seconds; the waiting thread reads the clock once in this time
     clock = WatchedClock()
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", timeout)
     monkeypatch.setattr(bulkhead, "time", clock)
@@ -94,7 +94,7 @@ def test_a_database_that_answers_each_statement_of_a_long_load_is_not_taken_for_
 
 
 def test_read_your_writes_through_any_process(database):
-    """Writers claim through one database and look into the live indexes of two others, which all threads share."""
+    """Threads claim through one database, and read the live indexes of two others, which they share."""
     wrong, claims = [], 15
     with opened(url_of(database)) as one, opened(url_of(database)) as two:
         live_indexes = [LiveIndex(one), LiveIndex(two)]
@@ -120,7 +120,7 @@ def test_read_your_writes_through_any_process(database):
 
 @contextlib.contextmanager
 def held_up(database):
-    """Have the first thread wait after it has read the feed, until the test continues it; count the reads."""
+    """Hold up the first thread after it has read the feed, until the test releases it; record the reads."""
     asked, answered, go_on = [], threading.Event(), threading.Event()
 
     def after(connection, cursor, statement, parameters, context, executemany):
@@ -139,13 +139,13 @@ def held_up(database):
 
 
 def waits(thread):
-    """Whether the thread waits for the lock of a live index: a lock has no frame of its own."""
+    """Whether the thread waits for the lock of a live index, which has no separate frame."""
     frame = sys._current_frames().get(thread.ident)
     return frame is not None and ", self._lock:" in linecache.getline(frame.f_code.co_filename, frame.f_lineno)
 
 
-def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
-    found = []
+def test_a_refresh_serves_only_calls_made_before_it_began(database):
+    read = []
     with opened(url_of(database)) as reading, contextlib.ExitStack() as stack:
         live_index = LiveIndex(reading)
         live_index.current()
@@ -155,15 +155,15 @@ def test_a_refresh_is_shared_only_by_calls_before_it_began(database):
         assert answered.wait(PATIENCE)
         # Too late for the running refresh.
         create(database, "new", VCPU=1)
-        late = [threading.Thread(target=lambda: found.append(uuids(live_index.current()))) for _ in range(5)]
+        late = [threading.Thread(target=lambda: read.append(uuids(live_index.current()))) for _ in range(5)]
         for thread in late:
             thread.start()
         until(lambda: all(map(waits, late)))
         go_on.set()
         for thread in [early, *late]:
             thread.join()
-    assert found == [{"new"}] * 5
-    # One refresh serves all threads that came late: it reads the feed twice, before and in the snapshot.
+    assert read == [{"new"}] * 5
+    # One refresh serves all late threads: it reads the feed twice, before the snapshot and in it.
     assert len(asked) == 3
     assert len(set(asked)) == 2
 
@@ -194,8 +194,8 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
         go_on.set()
         for thread in [early, *late]:
             thread.join()
-    assert outcomes.count(before) == 1, "the first had its answer already"
-    assert plan.done == 2, "one has asked for all, and once more after its connection was lost"
+    assert outcomes.count(before) == 1, "the first thread had read the database already"
+    assert plan.done == 2, "one thread has tried for all, twice because its connection was lost"
     assert outcomes.count(None) == 4
 
 
@@ -210,7 +210,7 @@ def test_the_refresh_after_a_failed_one_is_like_any_other(database):
     assert uuids(live_index.current()) == {"new"}
 
 
-def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
+def test_an_unchanged_database_costs_one_statement(database):
     create(database, "host", VCPU=1)
     live_index, statements = LiveIndex(database), []
     first = live_index.current()
@@ -218,7 +218,7 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
         assert live_index.current() is first
     assert len(statements) == 1
     create(database, "another", VCPU=1)
-    # After a refresh with changes the next one does not check first whether there are any.  The second had none.
+    # After a refresh with changes, the next one does not check first whether there are any.  The second one had none.
     busy = live_index.current()
     assert live_index.current() is busy
     statements.clear()
@@ -227,7 +227,7 @@ def test_nothing_but_one_statement_is_asked_while_nothing_moves(database):
     assert len(statements) == 1
 
 
-def test_after_a_refresh_with_changes_the_next_one_does_not_look_first(database):
+def test_after_a_refresh_with_changes_the_next_one_skips_the_check(database):
     live_index, numbers = LiveIndex(database), []
     live_index.current()
     for name in ("first", "second"):
@@ -239,7 +239,7 @@ def test_after_a_refresh_with_changes_the_next_one_does_not_look_first(database)
     assert numbers[1] == numbers[0] - 1
 
 
-def test_a_recent_snapshot_is_asked_for_when_it_is_too_old(database, clock):
+def test_a_recent_snapshot_is_refreshed_once_it_is_too_old(database, clock):
     create(database, "host", VCPU=1)
     live_index, statements = LiveIndex(database), []
     first = live_index.recent(1)
@@ -256,7 +256,7 @@ def test_a_recent_snapshot_is_asked_for_when_it_is_too_old(database, clock):
     assert live_index.recent(1) is fresh
 
 
-def test_a_snapshot_is_as_old_as_the_beginning_of_its_refresh(database, clock):
+def test_the_age_of_a_snapshot_counts_from_the_start_of_its_refresh(database, clock):
     def slow(_):
         clock.now += 2
 
@@ -284,7 +284,7 @@ def test_sums_are_published_when_they_may_have_changed(database):
     assert published == [(4, 0, 0), (8, 0, 0)]
 
 
-def test_the_transactions_that_a_refresh_makes_up_for_are_published(database):
+def test_a_refresh_publishes_the_number_of_missed_transactions(database):
     live_index, published = LiveIndex(database), []
 
     def listener(_seconds, missed, providers):
@@ -301,7 +301,7 @@ def test_the_transactions_that_a_refresh_makes_up_for_are_published(database):
     assert published == [(0, 1), (2, 3), (0, 3)]
 
 
-def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
+def test_threads_that_write_and_read_at_random_end_with_the_database_state(database):
     live_index = LiveIndex(database)
 
     def work(seed):
@@ -318,7 +318,7 @@ def test_threads_that_write_and_look_at_random_end_with_what_is_there(database):
     assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot)
 
 
-def test_a_database_in_memory_is_kept_too():
+def test_an_in_memory_database_is_indexed_too():
     with opened("sqlite://") as database:
         made.sync(database.engine)
         standard.insert(database)
@@ -343,8 +343,8 @@ def clock(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_a_search_that_meets_a_restore_in_one_transaction_does_not_find_an_empty_database(database):
-    """A snapshot that began before the transaction waits for its locks, and then sees none of its rows."""
+def test_a_search_during_a_restore_in_one_transaction_sees_no_empty_database(database):
+    """A snapshot that began before the transaction waits for its locks, and then sees no rows at all."""
     create(database, "a")
     index = LiveIndex(database)
     index.current()
@@ -366,7 +366,7 @@ def test_a_search_that_meets_a_restore_in_one_transaction_does_not_find_an_empty
         )
         while not asked.done() and not restoring.exec_driver_sql(waiting).all():
             time.sleep(0.01)
-        assert not asked.done(), "it has not waited"
+        assert not asked.done(), "the search has to wait"
         restoring.commit()
         assert uuids(asked.result()) == {"a", "b"}
 
@@ -383,9 +383,9 @@ def by_hand(database, statement):
         sa.insert(resource_providers).values(uuid="new", name="new", generation=0),
         sa.update(resource_providers).where(resource_providers.c.uuid == "two").values(id=10**6, root_provider_id=None),
     ],
-    ids=["a generation moved", "a provider came", "a provider went and another came"],
+    ids=["a generation advanced", "a provider was created", "a provider was replaced"],
 )
-def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, clock, statement):
+def test_the_next_verification_finds_foreign_writes(database, caplog, clock, statement):
     for uuid in ("one", "two"):
         create(database, uuid, VCPU=1)
     by_hand(database, sa.update(resource_providers).values(root_provider_id=None))
@@ -396,11 +396,11 @@ def test_a_stranger_is_found_out_by_the_next_verification(database, caplog, cloc
     clock.now = 61
     assert meaning(live_index.current()) == meaning(database.snapshot(loaded).snapshot) != before
     assert [record.levelname for record in caplog.records if "differs" in record.message] == ["ERROR"]
-    assert meaning(blind.current()) == before, "it was not asked to verify"
+    assert meaning(blind.current()) == before, "it does not verify"
 
 
 def test_a_database_with_another_identity_is_read_again(database):
-    """An operator gives it one after the database was written to without the feed."""
+    """An operator renews the identity after a write to the database without the feed."""
     create(database, "one", VCPU=1)
     live_index = LiveIndex(database)
     live_index.current()
@@ -421,10 +421,10 @@ USED = (allocations.c.used == 3) | (allocations.c.used == 5)
         sa.update(allocations).where(USED).values(used=8 - allocations.c.used),
         sa.update(allocations).where(USED).values(resource_class_id=1 - allocations.c.resource_class_id),
     ],
-    ids=["given back", "another amount", "exchanged between providers", "exchanged between classes"],
+    ids=["released", "another amount", "exchanged between providers", "exchanged between classes"],
 )
-def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(database, caplog, clock, statement):
-    """It changes no generation."""
+def test_the_next_verification_finds_usage_missing_from_the_feed(database, caplog, clock, statement):
+    """Such a write advances no generation."""
     owner = Owner("project", "user")
     for name, resource_class, amount in (("one", "VCPU", 3), ("two", "VCPU", 5)):
         create(database, name, VCPU=100, MEMORY_MB=100)
@@ -438,7 +438,7 @@ def test_usage_that_is_not_in_the_feed_is_found_by_the_next_verification(databas
     assert "differs" in caplog.text
 
 
-def test_a_large_index_is_compared_in_parts_all_of_them_within_the_interval(database, caplog, clock, monkeypatch):
+def test_a_large_index_is_compared_in_sections_within_the_interval(database, caplog, clock, monkeypatch):
     monkeypatch.setattr(live, "SECTION", 2)
     names = [f"p{number}" for number in range(7)]
     for name in names:
@@ -460,7 +460,7 @@ def test_a_large_index_is_compared_in_parts_all_of_them_within_the_interval(data
     assert "differs" not in caplog.text
 
 
-def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):
+def test_verification_accepts_ordinary_writes(database, caplog):
     live_index, writer = LiveIndex(database, 1e-9), Writer(database, random.Random(3))
     live_index.current()
     for _ in range(40):
@@ -470,7 +470,7 @@ def test_verification_finds_no_fault_with_ordinary_writers(database, caplog):
     assert len(live_index.current()) > 0
 
 
-def test_verification_waits_for_its_time_and_then_for_the_next(database, clock):
+def test_verification_runs_once_per_interval(database, clock):
     live_index, asked = LiveIndex(database, 3600), []
     live_index.current()
     for clock.now in (3599, 3601, 3602, 7200, 7202):
@@ -481,12 +481,12 @@ def test_verification_waits_for_its_time_and_then_for_the_next(database, clock):
     assert asked == [False, True, False, False, True]
 
 
-def test_an_index_that_is_asked_at_times_follows_a_feed_without_changes(database):
+def test_a_rarely_used_index_follows_a_feed_without_changes(database):
     create(database, "quiet", VCPU=1)
     live_index = LiveIndex(database)
     before = live_index.current()
     for _ in range(3):
-        # As if a little less time had passed than that after which the feed cannot be followed.
+        # As if the index had been idle for almost as long as it can follow the feed.
         position = live_index._indexed.position
         at = position.at - datetime.timedelta(seconds=feed.LIFETIME / 4 - 60)
         live_index._indexed = live_index._indexed._replace(position=dataclasses.replace(position, at=at))
@@ -497,7 +497,7 @@ def test_an_index_that_is_asked_at_times_follows_a_feed_without_changes(database
 
 
 def fork_and_look(url):
-    """Exit with 0 if a child of a process whose thread is refreshing can read the index."""
+    """Exit with 0 if a forked child can read the index while a thread of its parent refreshes it."""
     with opened(url) as database:
         live_index = LiveIndex(database)
         live_index.current()
@@ -505,7 +505,7 @@ def fork_and_look(url):
             threading.Thread(target=live_index.current, daemon=True).start()
             assert answered.wait(PATIENCE)
             create(database, "new", VCPU=1)
-            # As uWSGI does it: without Python's fork hooks.
+            # As uWSGI forks: without Python's hooks.
             child = ctypes.CDLL(None).fork()
             if child == 0:
                 os._exit(0 if uuids(live_index.current()) == {"new"} else 1)
@@ -513,13 +513,13 @@ def fork_and_look(url):
             sys.exit(os.waitstatus_to_exitcode(status))
 
 
-def test_a_child_is_not_stopped_by_a_refresh_of_its_parent(database):
+def test_a_forked_child_does_not_wait_for_a_refresh_of_its_parent(database):
     done = preloaded.service().run([sys.executable, "-m", "tests.index.test_live", url_of(database)])
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_a_database_that_was_away_is_followed_when_it_is_back(private_server):
+def test_a_database_that_was_down_is_followed_again(private_server):
     with opened(private_server.create_database()) as database:
         made.sync(database.engine)
         standard.insert(database)
@@ -544,7 +544,7 @@ def test_a_database_that_was_away_is_followed_when_it_is_back(private_server):
         after = live_index.current()
         assert uuids(after) == {"before", "after"}
         slots = [snapshot.by_uuid["before"] for snapshot in (before, after)]
-        assert before.provider(slots[0]) is after.provider(slots[1]), "it was read again though it was not changed"
+        assert before.provider(slots[0]) is after.provider(slots[1]), "an unchanged provider was read again"
 
 
 if __name__ == "__main__":

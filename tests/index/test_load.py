@@ -1,4 +1,4 @@
-"""The rows of a database are read as they were written, by every way of reading."""
+"""Every way of reading the rows of a database returns them as they were written."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def world():
 
 
 def everything(database):
-    return database.snapshot(load.everything)
+    return database.snapshot(load.all_rows)
 
 
 def some(database, ids):
@@ -74,18 +74,18 @@ TABLES = ("providers", "inventories", "usages", "traits", "aggregates")
 
 
 def as_sets(rows):
-    """Rows without their order, each of a form of its own."""
+    """Return the rows of each table as sorted tuples, which do not depend on order or form."""
     return {name: sorted(map(tuple, getattr(rows, name)), key=lambda row: row[:2]) for name in TABLES}
 
 
-def test_what_was_written_is_what_is_loaded(database, world):
+def test_loaded_rows_equal_written_ones(database, world):
     write(database, world)
     rows, names = everything(database), database.snapshot(load.class_names)
     loaded = contents(build(rows, names))
     ids = {name: class_id for class_id, name in names.items()}
     world.classes = {name: ids[name] for name in world.classes}
     drawn = contents(world.snapshot())
-    # A world knows nothing of names, nor of how often something was written; what is compared is everything else.
+    # A world has neither names nor generations of its writes; everything else is compared.
     assert set(names.values()) > set(world.classes)
     for reported in (loaded, drawn):
         reported["classes"] = reported["trait ids"] = None
@@ -121,26 +121,26 @@ def test_ratios_are_read_as_claims_read_them(database):
     assert {row[0]: row[7] for row in some(database, claimed).inventories} == claimed
 
 
-def test_some_are_the_same_as_among_all(database, world):
+def test_rows_of_some_providers_equal_their_part_of_all_rows(database, world):
     write(database, world)
     writer = Writer(database, random.Random(5))
     for _ in range(100):
         writer.write()
     rows = everything(database)
     for field in TABLES:
-        assert len(getattr(rows, field)), f"there is nothing to compare of {field}"
+        assert len(getattr(rows, field)), f"there are no {field} to compare"
     ids = [row[0] for row in rows.providers]
     assert as_sets(some(database, ids)) == as_sets(rows)
     assert some(database, ids).trait_ids == rows.trait_ids
     assert as_sets(some(database, ids[:1])) == {
         name: [row for row in of if row[0] == ids[0]] for name, of in as_sets(rows).items()
     }
-    found = database.snapshot(lambda db: load.usage(db, ids[1:]))
-    assert found[0] == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
-    assert sorted(found[1]) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
+    generations, usages = database.snapshot(lambda db: load.usage(db, ids[1:]))
+    assert generations == {row[0]: row[3] for row in rows.providers if row[0] != ids[0]}
+    assert sorted(usages) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
 
 
-def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
+def test_more_rows_than_one_statement_or_one_pack_takes(database, monkeypatch):
     providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(3 * load._PACK)]
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_providers), providers)
@@ -159,37 +159,37 @@ def test_more_than_fits_into_one_statement_or_one_pack(database, monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-@pytest.mark.parametrize("longest", [4, 5, 20, 21, 22, 23, 150, 1000])
-def test_texts_that_the_server_cuts_lose_nothing(database, world, monkeypatch, longest):
-    """A cut may be inside a number, or remove complete rows."""
+@pytest.mark.parametrize("max_len", [4, 5, 20, 21, 22, 23, 150, 1000])
+def test_texts_truncated_by_the_server_lose_nothing(database, world, monkeypatch, max_len):
+    """A text may be truncated inside a number, or between rows."""
     write(database, world)
     for number in range(5):
         with opened(database.url) as another:
             another.write(lambda db, number=number: LockedProvider.create(db, uuid=f"u{number}", name=f"n{number}"))
     whole, position = everything(database), database.read(Position.now)
-    monkeypatch.setattr(dialects, "GROUP_CONCAT_MAX_LEN", longest)
+    monkeypatch.setattr(dialects, "GROUP_CONCAT_MAX_LEN", max_len)
     with opened(database.url) as cut:
         assert as_sets(everything(cut)) == as_sets(whole)
         assert cut.read(Position.now).newest == position.newest
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_texts_are_not_cut_where_they_need_not_be(database):
-    """A row for each number would take the driver longer than anything else."""
+def test_texts_are_not_truncated_needlessly(database):
+    """Otherwise the driver would read a row for each number, which takes longer than anything else."""
     assert database.read(lambda db: db.execute(sa.text("SELECT @@group_concat_max_len")).scalar()) == 2**23
 
 
-def test_the_root_of_every_provider_is_that_which_it_has(database, world, caplog):
+def test_the_index_has_the_roots_of_the_database(database, world, caplog):
     write(database, world)
     snapshot = build(everything(database), database.snapshot(load.class_names))
     for uuid, slot in snapshot.by_uuid.items():
         provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
         assert snapshot.provider(snapshot.provider(slot).root).uuid == provider.root_uuid
         assert (snapshot.provider(slot).parent < 0) == (provider.parent_uuid is None)
-    assert "In the database" not in caplog.text, "nothing is found to be odd"
+    assert "In the database" not in caplog.text, "no row is inconsistent"
 
 
-def test_what_an_absent_provider_left_behind_is_not_loaded(database, world):
+def test_leftover_rows_of_a_deleted_provider_are_not_loaded(database, world):
     write(database, world)
     absent = max(world.ids.values()) + 1
     with database.engine.begin() as connection:
@@ -206,7 +206,7 @@ def test_no_usage_is_left_out_of_a_checksum():
     assert (load.weight(ids, 10007) > 0).all()
 
 
-def test_the_checksum_counts_what_is_there(database, world):
+def test_the_checksum_covers_all_rows(database, world):
     assert database.snapshot(lambda db: load.checksum(db, 0, 2**31)) == (0, 0, 0, 0)
     write(database, world)
     rows = everything(database)
@@ -218,4 +218,4 @@ def test_the_checksum_counts_what_is_there(database, world):
     )
     assert database.snapshot(lambda db: load.checksum(db, 0, 2**31)) == expected
     assert expected[2] > 0
-    assert expected[3] > 2**30, "in a world where much is used"
+    assert expected[3] > 2**30, "the usage of this world is large"

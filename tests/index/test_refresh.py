@@ -42,20 +42,20 @@ LONG_AGO = datetime.datetime(2001, 1, 1)
 
 
 def maintain(database: Database, retention: float = feed.RETENTION) -> None:
-    """Run the maintenance of all writers of a process, with another lifetime of rows."""
+    """Run the maintenance of all feed writers of a process, with this retention of rows."""
     with mock.patch.object(feed, "RETENTION", retention):
         for writer in list(database.writers.idle):
             database._attempts.maintain(writer)
 
 
 class Play:
-    """Three writers and two readers on one database; one of them acts at a time."""
+    """Three writers and two readers of one database, which act one at a time."""
 
     def __init__(self, stack: contextlib.ExitStack, url: str, chance: random.Random) -> None:
         self.chance = chance
         self.databases = [stack.enter_context(opened(url)) for _ in range(3)]
         self.writers = [Writer(database, chance) for database in self.databases]
-        # A transaction that is left open does not collide: it is about other providers.
+        # A transaction that is left open does not collide, because it writes other providers.
         self.apart = Writer(stack.enter_context(opened(url)), chance, "apart ")
         self.alone = self.databases[0].url.get_backend_name() == "sqlite"
         self.readers = [Reader(self.databases[0]), Reader(self.databases[1])]
@@ -72,7 +72,7 @@ class Play:
         self.undisturbed.add(reader)
 
     def leave_open(self) -> None:
-        """A transaction is open during writes and refreshes of others, then is committed or rolled back."""
+        """Leave a transaction open during writes and refreshes of others, then commit it or roll it back."""
         work, end = self.chance.choice(writes.LOCAL)(self.apart), self.chance.choice(["commit", "roll back"])
         done, go_on = threading.Event(), threading.Event()
 
@@ -103,12 +103,12 @@ class Play:
             thread.join()
 
     def clear_rows(self) -> None:
-        """Readers that have not looked since may be unable to follow; those read everything."""
+        """Prune the feed: readers that have not refreshed since may be unable to follow it, and read everything."""
         maintain(self.chance.choice(self.databases), -1.0)
         self.undisturbed.clear()
 
     def forget_writers(self) -> None:
-        """Readers that looked just before miss nothing; the others have been away for too long."""
+        """End all writers: readers that refreshed just before miss nothing, the others have paused for too long."""
         for reader in self.readers:
             if self.chance.randrange(2):
                 reader.look()
@@ -120,11 +120,11 @@ class Play:
         maintain(self.chance.choice(self.databases))
 
     def note(self) -> None:
-        """Make a backup, or note what has reached the disk."""
+        """Note the committed state, as a backup or the disk would."""
         self.noted = rewound.noted(self.chance.choice(self.databases))
 
     def lose(self) -> None:
-        """Lose the commits since; some writers also lose their connections."""
+        """Lose the commits since the noted state; some writers also lose their connections."""
         rewound.put_back(self.databases[0], self.noted)
         for database in self.databases:
             if self.chance.randrange(2):
@@ -213,7 +213,7 @@ def rename(reader, name):
     reader.database.write(lambda db: LockedProvider.lock(db, "root").rename(name))
 
 
-def test_only_what_the_feed_names_is_read_again(reader):
+def test_only_providers_named_in_the_feed_are_read_again(reader):
     by_hand(reader, RENAME)
     rename(reader, "renamed")
     before = reader.indexed.snapshot
@@ -224,7 +224,7 @@ def test_only_what_the_feed_names_is_read_again(reader):
 
 
 @pytest.mark.parametrize("renamed_first", [True, False])
-def test_of_several_changes_of_a_provider_the_greatest_counts(reader, renamed_first):
+def test_the_strongest_of_several_changes_of_a_provider_counts(reader, renamed_first):
     root = _id(reader, "root")
     if renamed_first:
         rename(reader, "renamed")
@@ -234,34 +234,34 @@ def test_of_several_changes_of_a_provider_the_greatest_counts(reader, renamed_fi
     reader.look(must_follow=True)
 
 
-def test_a_database_that_was_replaced_is_read_anew(reader):
+def test_a_replaced_database_is_read_completely(reader):
     by_hand(reader, RENAME, sa.update(feed_instance).values(uuid="another"))
     reader.look()
     assert not reader.followed
 
 
-def test_a_database_without_identity_is_read_anew_each_time(reader):
+def test_a_database_without_identity_is_read_completely_each_time(reader):
     by_hand(reader, RENAME, sa.delete(feed_instance))
     reader.look()
     reader.look()
     assert not reader.followed
 
 
-def test_a_feed_that_went_back_is_not_followed(reader):
+def test_a_feed_that_was_set_back_is_not_followed(reader):
     rename(reader, "one")
     rename(reader, "two")
     reader.look(must_follow=True)
     newest = sa.select(sa.func.max(provider_changes.c.seq)).scalar_subquery()
     seq = reader.database.read(lambda db: db.execute(sa.select(newest)).scalar())
-    # As after a restore from a backup, whose state the index has never had.
+    # As after a restore from a backup whose state the index has never read.
     by_hand(reader, RENAME, sa.delete(provider_changes).where(provider_changes.c.seq == seq))
     reader.look()
     assert reader.followed == 1
 
 
 @pytest.mark.parametrize("goes_on", [0, 1, 3])
-def test_a_commit_that_the_database_has_lost_is_lost_for_the_index_too(reader, goes_on):
-    """Its writer does not notice and goes on with the next number, while readers have seen the lost one."""
+def test_the_index_loses_a_commit_that_the_database_lost(reader, goes_on):
+    """Its writer does not notice, and continues with the next number, while readers have seen the lost one."""
     rename(reader, "one")
     state = rewound.noted(reader.database)
     rename(reader, "lost")
@@ -275,7 +275,7 @@ def test_a_commit_that_the_database_has_lost_is_lost_for_the_index_too(reader, g
     reader.look(must_follow=True)
 
 
-def test_a_writer_whose_birth_was_lost_is_missed(reader):
+def test_the_loss_of_a_writers_registration_is_noticed(reader):
     state = rewound.noted(reader.database)
     with opened(reader.database.url) as other:
         other.write(lambda db: LockedProvider.lock(db, "root").rename("lost"))
@@ -285,33 +285,33 @@ def test_a_writer_whose_birth_was_lost_is_missed(reader):
     assert reader.followed == 1
 
 
-def taken_for_dead(reader, writer):
-    """Another writer's maintenance finds that the writer's lease has expired."""
+def expire_writer(reader, writer):
+    """Have another writer's maintenance find that this writer's lease has expired, and end the writer."""
     by_hand(reader, sa.update(change_writers).where(change_writers.c.id == writer).values(seen_at=LONG_AGO))
     maintain(reader.database)
 
 
 @pytest.mark.parametrize("writes_on", [True, False])
 def test_a_writer_that_was_ended_while_in_use_loses_no_change(reader, writes_on):
-    """For example, the clock of the database was set forward, or its machine was suspended."""
+    """For example, the database's clock was set forward, or the writer's machine was suspended."""
     with opened(reader.database.url) as sleeper:
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         reader.look(must_follow=True)
         (writer,) = sleeper.writers.idle
         if writes_on:
             sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("two"))
-        taken_for_dead(reader, writer.id)
-        # Nothing is read again where the writer has done nothing more.
+        expire_writer(reader, writer.id)
+        # If the writer has written nothing more, nothing is read again.
         reader.look(must_follow=not writes_on)
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("three"))
         reader.look(must_follow=True)
-        taken_for_dead(reader, -writer.id)
+        expire_writer(reader, -writer.id)
         reader.look(must_follow=True)
 
 
 @pytest.mark.parametrize("existed", [True, False])
-def test_a_database_that_lost_only_writes_of_ended_writers_is_missed(reader, existed):
-    """A backup is restored that is older than all writes of a process, or than its last ones; it has ended since."""
+def test_the_loss_of_writes_of_ended_writers_is_noticed(reader, existed):
+    """A restored backup is older than all writes of a process that has ended since, or than its last writes."""
     with opened(reader.database.url) as other:
         if existed:
             other.write(lambda db: LockedProvider.lock(db, "root").rename("kept"))
@@ -319,37 +319,37 @@ def test_a_database_that_lost_only_writes_of_ended_writers_is_missed(reader, exi
         other.write(lambda db: LockedProvider.lock(db, "root").rename("lost"))
         (writer,) = other.writers.idle
     reader.look(must_follow=True)
-    taken_for_dead(reader, writer.id)
+    expire_writer(reader, writer.id)
     reader.look(must_follow=True)
     rewound.put_back(reader.database, state)
     reader.look()
     assert reader.followed == 2
 
 
-def test_a_writer_that_was_ended_before_the_index_knew_it_is_missed(reader):
+def test_a_writer_ended_before_the_index_knew_it_is_noticed(reader):
     with opened(reader.database.url) as sleeper:
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         (writer,) = sleeper.writers.idle
-    taken_for_dead(reader, writer.id)
+    expire_writer(reader, writer.id)
     reader.look()
     assert reader.followed == 0
 
 
-def test_a_reader_that_was_away_for_long_reads_everything(reader):
+def test_a_reader_that_paused_for_too_long_reads_everything(reader):
     by_hand(reader, RENAME)
     reader.age(feed.LIFETIME / 4)
     reader.look()
     assert not reader.followed
 
 
-def test_a_clock_that_went_back_by_hours_reads_everything(reader):
+def test_a_reader_reads_everything_after_the_clock_was_set_back_by_hours(reader):
     by_hand(reader, RENAME)
     reader.age(-feed.LIFETIME / 4 - 60)
     reader.look()
     assert not reader.followed
 
 
-def test_a_reader_that_was_away_for_less_follows_rows_that_exist(reader):
+def test_a_reader_that_paused_for_less_follows_existing_rows(reader):
     reader.age(2 * feed.RETENTION)
     rename(reader, "renamed")
     reader.look(must_follow=True)
@@ -365,25 +365,25 @@ def test_a_reader_that_missed_deleted_rows_reads_everything(reader):
     reader.look(must_follow=True)
 
 
-def test_more_changes_than_can_be_worth_it_are_not_looked_up(reader):
+def test_too_many_changes_are_not_looked_up(reader):
     for name in "abc":
         rename(reader, name)
 
-    def changes(db, most):
+    def changes(db, max_changes):
         fresh = loaded(db)
-        return fresh.position.changes_since(db, reader.indexed.position, most)
+        return fresh.position.changes_since(db, reader.indexed.position, max_changes)
 
     assert reader.database.snapshot(lambda db: changes(db, 0)) is None
-    (found,) = reader.database.snapshot(lambda db: changes(db, 1)).items()
-    assert found == (reader.indexed.snapshot.provider(reader.indexed.snapshot.by_uuid["root"]).id, feed.SHAPE)
+    (change,) = reader.database.snapshot(lambda db: changes(db, 1)).items()
+    assert change == (reader.indexed.snapshot.provider(reader.indexed.snapshot.by_uuid["root"]).id, feed.SHAPE)
     reader.database.write(lambda db: LockedProvider.lock(db, "other").rename("d"))
-    assert reader.database.snapshot(lambda db: changes(db, 1)) is None, "two are more than one"
+    assert reader.database.snapshot(lambda db: changes(db, 1)) is None, "two changes are more than one"
     assert len(reader.database.snapshot(lambda db: changes(db, 2))) == 2
 
 
 @pytest.mark.every_database
-def test_usage_of_more_than_32_bits_is_compared_in_full(reader):
-    """It is the sum of the rows of several consumers."""
+def test_usage_beyond_32_bits_is_compared_in_full(reader):
+    """Such usage is the sum of several consumers."""
     place = {"resource_provider_id": _id(reader, "root"), "resource_class_id": 0}
     amounts = dict.fromkeys(("total", "min_unit", "max_unit", "step_size", "allocation_ratio"), 1)
     held = [{"consumer_id": f"consumer {number}", "used": 2**31 - 1, **place} for number in range(5)]
@@ -391,7 +391,7 @@ def test_usage_of_more_than_32_bits_is_compared_in_full(reader):
     assert reader.database.snapshot(lambda db: agrees(db, loaded(db), 0, 1))
 
 
-def test_a_class_that_was_made_is_known(reader):
+def test_a_new_class_is_known(reader):
     reader.database.write(lambda db: ResourceClass.create(db, "CUSTOM_NEW"))
     reader.look(must_follow=True)
     assert "CUSTOM_NEW" in reader.indexed.snapshot.class_ids
@@ -410,7 +410,7 @@ def test_a_small_index_follows_hundreds_of_changes(reader):
     assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
 
 
-def test_a_change_to_a_provider_that_the_index_does_not_know_is_no_reason_to_fail(reader):
+def test_a_change_of_an_unknown_provider_causes_no_failure(reader):
     by_hand(reader, sa.insert(resource_providers).values(uuid="by hand", name="by hand", generation=3))
     new = _id(reader, "by hand")
     reader.database.write(lambda db: db.changed(new, feed.USAGE))
@@ -418,15 +418,15 @@ def test_a_change_to_a_provider_that_the_index_does_not_know_is_no_reason_to_fai
     assert "by hand" in reader.indexed.snapshot.by_uuid
 
 
-@pytest.mark.parametrize("what", [feed.USAGE, feed.SHAPE])
-def test_a_provider_without_a_generation_is_no_reason_to_fail(reader, what):
+@pytest.mark.parametrize("kind", [feed.USAGE, feed.SHAPE])
+def test_a_provider_without_a_generation_causes_no_failure(reader, kind):
     other = _id(reader, "other")
     by_hand(reader, sa.update(resource_providers).where(resource_providers.c.id == other).values(generation=None))
-    reader.database.write(lambda db: db.changed(other, what))
+    reader.database.write(lambda db: db.changed(other, kind))
     reader.look(must_follow=True)
 
 
-def test_a_move_of_which_the_feed_names_a_part_is_no_reason_to_fail(reader):
+def test_a_move_recorded_in_part_causes_no_failure(reader):
     root, child, other = (_id(reader, uuid) for uuid in ("root", "child", "other"))
     move = sa.update(resource_providers).values(root_provider_id=other)
     by_hand(
@@ -438,7 +438,7 @@ def test_a_move_of_which_the_feed_names_a_part_is_no_reason_to_fail(reader):
     reader.look()
 
 
-def test_a_provider_that_has_vanished_by_hand_is_no_reason_to_fail(reader):
+def test_a_provider_deleted_by_hand_causes_no_failure(reader):
     gone = _id(reader, "other")
     by_hand(
         reader,
@@ -456,7 +456,7 @@ def _id(reader, uuid):
 
 
 @pytest.mark.parametrize("collecting", [True, False])
-def test_the_cycle_collector_goes_on_as_it_was(reader, collecting):
+def test_loading_restores_the_state_of_the_cycle_collector(reader, collecting):
     """If it stayed off, the reference cycles of all later requests would stay in memory."""
     before = gc.isenabled()
     try:
@@ -467,5 +467,5 @@ def test_the_cycle_collector_goes_on_as_it_was(reader, collecting):
         gc.enable() if before else gc.disable()
 
 
-def test_nothing_is_lost_of_what_was_loaded(reader):
+def test_a_second_load_equals_the_first(reader):
     assert meaning(reader.indexed.snapshot) == meaning(reader.database.snapshot(loaded).snapshot)

@@ -1,4 +1,4 @@
-"""A set of slots behaves like a set of numbers, in either form."""
+"""A set of slots behaves like a set of numbers, in both forms."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def array(members: frozenset[int]) -> Any:
 
 
 def forms(members: frozenset[int]) -> list[SlotSet]:
-    """The set in both forms, and in the one that is smaller."""
+    """Return the set in both forms, and in its smaller form."""
     mask = np.zeros(SIZE, dtype=np.bool_)
     mask[array(members)] = True
     return [SlotSet.sparse(array(members)), SlotSet.dense(mask), SlotSet.of(array(members), SIZE)]
 
 
 def check(slots: SlotSet, expected: frozenset[int]) -> None:
-    """Every way to read the set."""
+    """Compare the set with the expected members, by every way to read it."""
     assert slots.slots().tolist() == sorted(expected)
     assert np.flatnonzero(slots.mask(SIZE)).tolist() == sorted(expected)
     assert bool(slots) == bool(expected)
     assert slots.count == len(slots) == len(expected)
-    assert bool(slots) == bool(expected), "also when the count is known"
+    assert bool(slots) == bool(expected), "even when the count is known"
 
 
 @pytest.mark.parametrize("operation", [operator.and_, operator.or_, operator.sub])
 @given(some=numbers, others=numbers)
-def test_operators_are_those_of_sets(operation: Callable[[Any, Any], Any], some: Any, others: Any) -> None:
+def test_operators_behave_like_set_operators(operation: Callable[[Any, Any], Any], some: Any, others: Any) -> None:
     for left in forms(some):
         for right in forms(others):
             check(operation(left, right), operation(some, others))
@@ -102,7 +102,7 @@ def test_the_empty_set_can_be_combined() -> None:
 
 @st.composite
 def forests(draw: st.DrawFn) -> tuple[Forest, list[int]]:
-    """A forest in which a slot without a provider is in no tree, and the root of each slot."""
+    """Draw a forest with free slots, and return it with the root of each slot."""
     tops = draw(st.lists(st.integers(0, 5), min_size=1, max_size=12))
     roots: list[int] = []
     for slot, top in enumerate(tops):
@@ -123,16 +123,16 @@ def test_roots_and_trees_of_a_set(data: st.DataObject, grown: tuple[Forest, list
 
 
 @given(st.data(), forests())
-def test_trees_of_few_among_many_slots(data: st.DataObject, grown: tuple[Forest, list[int]]) -> None:
+def test_trees_of_a_few_roots_among_many_slots(data: st.DataObject, grown: tuple[Forest, list[int]]) -> None:
     roots = grown[1]
     forest = Forest.of_roots(roots, 1000)
     tops = data.draw(st.frozensets(st.sampled_from(roots)))
-    found = forest.trees_of(SlotSet.sparse(array(tops)))
-    assert found.slots().tolist() == [slot for slot, root in enumerate(roots) if root in tops]
+    members = forest.trees_of(SlotSet.sparse(array(tops)))
+    assert members.slots().tolist() == [slot for slot, root in enumerate(roots) if root in tops]
 
 
 def test_a_sample_of_roots() -> None:
-    """Each third provider is a root."""
+    """Every third provider is a root."""
     forest = Forest.of_roots([slot - slot % 3 for slot in range(30_000)], 40_000)
     generator = np.random.default_rng(1)
     samples = [forest.sample(100, generator).slots().tolist() for _ in range(10)]

@@ -1,7 +1,7 @@
-"""Random writes of every kind, and a process that does nothing else.
+"""Random writes of every kind, and a process that only writes.
 
-A kind returns the work of a transaction, which is deterministic.  Few names are used, so that writers collide, and many
-writes are refused.
+Each method for a kind of write returns the work of a transaction, which is deterministic.  The names are few, so that
+writers collide and many writes are refused.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Work = Callable[[Transaction], Any]
 
 
 class Writer:
-    """A writer; writers with different names write other providers and other consumers."""
+    """A writer; writers with different names write different providers and consumers."""
 
     def __init__(self, database: Database, chance: random.Random, name: str = "") -> None:
         self.database, self.chance = database, chance
@@ -50,7 +50,7 @@ class Writer:
         self.consumers = [f"{name}c{number}" for number in range(4)]
 
     def write(self, kinds: tuple[Callable[[Writer], Work], ...] | None = None) -> None:
-        """One write, which may be refused."""
+        """Do a random write, which may be refused."""
         work = self.chance.choice(kinds or KINDS)(self)
         with contextlib.suppress(errors.Failure):
             self.database.write(work)
@@ -61,7 +61,7 @@ class Writer:
         return self.chance.choice(self.providers)
 
     def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Up to three of the names, those at the front more often: custom ones may not exist."""
+        """Return up to three of the names, the first ones more often: custom names may not exist."""
         drawn = [names[min(self.chance.randrange(len(names)), self.chance.randrange(len(names)))] for _ in range(3)]
         return tuple(dict.fromkeys(drawn[self.chance.randrange(4) :]))
 
@@ -70,7 +70,7 @@ class Writer:
         return lambda db: LockedProvider.create(db, uuid=uuid, name=f"{uuid} ü", parent_uuid=parent)
 
     def create_stocked(self) -> Work:
-        """A root with capacity for most claims."""
+        """Create a root with capacity for most claims."""
         uuid, records = self.provider(), self.stock(("VCPU", "DISK_GB"))
 
         def work(db: Transaction) -> None:
@@ -150,8 +150,8 @@ class Writer:
         claims = [self.claim()]
 
         def work(db: Transaction) -> None:
-            found = {uuid: ResourceProvider.get(db, uuid) for uuid in stock}
-            reshape(db, {uuid: NewInventories(found[uuid].generation, stock[uuid]) for uuid in stock}, claims)
+            providers = {uuid: ResourceProvider.get(db, uuid) for uuid in stock}
+            reshape(db, {uuid: NewInventories(providers[uuid].generation, stock[uuid]) for uuid in stock}, claims)
 
         return work
 
@@ -176,7 +176,7 @@ class Writer:
         return lambda db: Trait.delete(db, name)
 
     def fail(self) -> Work:
-        """Another kind that fails at its end."""
+        """Do a write of another kind, which fails at its end."""
         work = self.chance.choice(KINDS[:-1])(self)
 
         def failing(db: Transaction) -> None:
@@ -186,7 +186,7 @@ class Writer:
         return failing
 
 
-#: Frequent kinds twice.
+#: Kinds of writes; frequent ones are listed twice.
 KINDS: tuple[Callable[[Writer], Work], ...] = (
     *(Writer.create, Writer.create, Writer.create_stocked, Writer.create_stocked, Writer.rename, Writer.move),
     *(Writer.move, Writer.delete, Writer.replace_stock, Writer.replace_stock, Writer.add_stock, Writer.update_stock),
@@ -195,7 +195,7 @@ KINDS: tuple[Callable[[Writer], Work], ...] = (
     *(Writer.reshape, Writer.create_class, Writer.rename_class, Writer.delete_class, Writer.create_trait),
     *(Writer.delete_trait, Writer.fail),
 )
-#: Kinds without locks on shared rows.
+#: Kinds of writes that lock no shared rows.
 LOCAL: tuple[Callable[[Writer], Work], ...] = (
     *(Writer.create_stocked, Writer.create_stocked, Writer.rename, Writer.delete, Writer.allocate, Writer.allocate),
     lambda writer: writer.replace_stock(("VCPU", "DISK_GB")),
@@ -207,7 +207,7 @@ LOCAL: tuple[Callable[[Writer], Work], ...] = (
 
 @contextlib.contextmanager
 def process(url: str, seed: int, number: int, *, then_hold: bool) -> Iterator[children.Child]:
-    """A process that does a number of writes, then reports; with ``then_hold``, it keeps a transaction open."""
+    """Run a process that does a number of writes, then reports; with ``then_hold``, it keeps a transaction open."""
     command = [sys.executable, "-m", "tests.index.writes", url, str(seed), str(number), str(int(then_hold))]
     log = children.run_directory() / f"writes-{secrets.token_hex(4)}"
     child = children.Child(command, log, begin=preloaded.service().popen)

@@ -12,7 +12,7 @@ import psycopg
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that closes itself, and raises OperationalError, after ``silence`` seconds without an answer."""
 
-    #: Seconds; None for no limit.
+    #: Seconds without an answer, at most; None for no limit.
     silence: float | None = None
 
     def wait(self, gen: Any, *arguments: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A bulkhead: a limit on the threads of a process that use the database at a time.
+"""A bulkhead: a limit on the threads of a process that use the database at the same time.
 
 One thread stays free for requests that need no database, such as health checks, so that a hanging database does not
 block the whole process (the bulkhead pattern: M. Nygard, Release It!).
@@ -29,7 +29,7 @@ def note_progress() -> None:
 
 
 class Bulkhead:
-    """Admits a limited number of threads at a time; reentrant."""
+    """A limit on the threads that use the database at the same time; reentrant."""
 
     def __init__(self, threads: int | None = None, check_interval: float = 0.5) -> None:
         """Admit ``threads`` threads at a time; None for no limit.
@@ -101,7 +101,7 @@ class Bulkhead:
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
-            # Another thread would stall, too, and until then the threads would not count as stalled.
+            # If this thread were admitted, it would stall, too, and the others would not count as stalled until then.
             if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
                 raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:

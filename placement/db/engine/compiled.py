@@ -17,10 +17,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import visitors
 
-#: List values in a compiled statement, at most.  SQLAlchemy executes longer ones: its share of the time is small then,
-#: and it does not keep a text for each number of values.
+#: List values in a compiled statement, at most.  SQLAlchemy executes statements with longer lists.  Its share of the
+#: time is small there, and no text has to be kept for each number of values.
 _MAX_LIST_VALUES = 100
-#: Rows per INSERT, which bound the length of its text.  No limit on the number of variables applies: SQLite runs the
+#: Rows per INSERT, to bound the length of its text.  No database limits the number of variables here: SQLite runs the
 #: statement once for each row, PostgreSQL receives all rows as one value, and MySQL's drivers put values into the text.
 _BATCH_SIZE = 1000
 #: Rows, at most, of each INSERT that is sent in one statement with others.
@@ -55,7 +55,7 @@ class CompiledStatement:
         return text.rows(result) if result.returns_rows else result
 
 
-#: Turns rows into the text of an INSERT and its values.
+#: A function from rows to the text of an INSERT and its values.
 _Form = Callable[[Sequence[Row]], tuple[str, Any]]
 
 
@@ -154,7 +154,7 @@ def _literal_form(insert: _Text, table: str) -> _Form:
         def literal(value: Any) -> str:
             if value is None or type(value) is int:
                 return "NULL" if value is None else str(value)
-            # The table's name is in it because INSERTs into several tables may be sent together.
+            # With the table's name, because INSERTs into several tables may be sent together.
             return f"%({names.setdefault((type(value), value), f'{table}_{len(names)}')})s"
 
         texts = [row_text % insert.arranged([literal(value) for value in insert.values(row)]) for row in rows]
@@ -185,7 +185,7 @@ class _Text:
         """Compile the statement for lists as long as in these parameters."""
         compiled = statement.compile(dialect=dialect)
         if compiled.insert_prefetch or compiled.update_prefetch:
-            raise ValueError(f"the statement must set a column whose default is not computed: {compiled}")
+            raise ValueError(f"the statement must set every column that has a default: {compiled}")
         expanded = compiled.construct_expanded_state(dict(parameters))
         self.sql: str = expanded.statement
         lists = expanded.parameter_expansion

@@ -19,7 +19,7 @@ from placement.db.engine import tls
 from placement.db.engine.freshness import Freshness
 from placement.db.engine.timeouts import LOCK_TIMEOUT, Timeouts
 
-#: Bytes: the longest result of GROUP_CONCAT, on MySQL and MariaDB.
+#: Bytes, at most, of a result of GROUP_CONCAT on MySQL and MariaDB.
 GROUP_CONCAT_MAX_LEN = 2**23
 #: Key in a pooled connection's ``info``: its transaction was committed, and none has begun since.
 _COMMITTED = "committed"
@@ -212,20 +212,20 @@ def _session(setup: Setup, *, reads: bool) -> list[str]:
     waits = setup.timeouts.session(backend, reads=reads)
     if backend in ("mysql", "mariadb"):
         variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
-        # MySQL's default truncates the result at 1024 bytes.
+        # By default, MySQL truncates results of GROUP_CONCAT at 1024 bytes.
         variables.append(f"group_concat_max_len = {GROUP_CONCAT_MAX_LEN}")
         if setup.mysql_sql_mode:
             variables.insert(0, f"sql_mode = '{setup.mysql_sql_mode}'")
         return [f"SET SESSION {', '.join(variables)}"]
     if backend == "postgresql":
-        # JIT compilation would take longer than any statement of this service runs: more than a second for a list.
+        # JIT compilation would take longer than any statement itself: more than a second for one that lists objects.
         variables = ["TIME ZONE 'UTC'", "jit = off", f"lock_timeout = '{LOCK_TIMEOUT}s'", *waits]
         return ["; ".join(f"SET {variable}" for variable in variables)]
     return []
 
 
 def _prepared(engine: Engine, setup: Setup, *, reads: bool) -> Engine:
-    """Have every new connection of the engine get its session settings; return the engine."""
+    """Set up the session of every new connection of the engine; return the engine."""
     backend = setup.backend
     statements = _session(setup, reads=reads)
     setup.timeouts.apply(engine)

@@ -42,7 +42,7 @@ def classify(error: BaseException) -> ErrorClass:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same statement may succeed later: a connection was lost, or the statement met a lock.
+    """Whether the same statement may succeed later: its connection was lost, or it collided with a transaction.
 
     A Galera node that cannot reach the others reports a lock wait timeout, for a SELECT as well.
     """

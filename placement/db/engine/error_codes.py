@@ -1,8 +1,8 @@
 """Error codes of MySQL, MariaDB, PostgreSQL and SQLite: the class and the meaning of each.
 
-The tables list the codes that a statement, a connect or a COMMIT of this service can meet.  A code in no table is an
-internal error: a wrong statement, or a wrong use of the driver.  MySQL's numbers from 2000 to 2999 belong to its client
-libraries; 9001 belongs to ProxySQL.
+The tables list the codes that a statement, a connect or a COMMIT of this service can meet.  An error with a code in no
+table is internal (a wrong statement, or a wrong use of the driver), unless its exception or its connection shows
+otherwise.  MySQL's numbers from 2000 to 2999 belong to its client libraries; 9001 belongs to ProxySQL.
 """
 
 from __future__ import annotations

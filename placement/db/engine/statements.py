@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from placement import signals
 
 _PACKAGE = Path(__file__).parents[2]
-#: Code that all statements pass through, so that its lines do not show the source of a statement.
+#: Files that every statement passes through, so that their lines do not show the source of a statement.
 _INTERNALS = tuple(
     str(_PACKAGE / name)
     for name in (
@@ -28,7 +28,7 @@ _INTERNALS = tuple(
         "db/writes/transaction.py",
     )
 )
-#: When this thread's statement was sent; a thread sends one at a time.
+#: The time at which this thread sent its statement; a thread sends one at a time.
 _sent = threading.local()
 
 

@@ -56,7 +56,7 @@ _FINDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """The tables of an extension; :func:`sync` adds the tables, columns and indexes that the database lacks.
+    """The tables of an extension; :func:`sync` adds those tables, columns and indexes that the database lacks.
 
     Args:
         tables: Tables in ``placement.db.schema.tables.metadata``.  A column that a later version adds must be nullable
@@ -240,7 +240,7 @@ def _refuse_unversioned(connection: Connection) -> None:
     unversioned = sorted(present & set(tables.metadata.tables))
     if unversioned and "alembic_version" not in present:
         raise errors.SchemaError(
-            f"The database has tables {', '.join(unversioned)} but no alembic_version: it was not made by Placement, "
+            f"The database has tables {', '.join(unversioned)} but no alembic_version: Placement did not create it, "
             'or its revision is not recorded. If you know it, run "placement-manage db stamp <revision>" first.'
         )
 
@@ -320,7 +320,7 @@ def _mysql_lock(connection: Connection) -> Iterator[None]:
     except exc.DBAPIError as error:
         if driver_errors.classify(error) is ErrorClass.LOST:
             raise
-        LOG.warning("The schema is changed without a lock: %s", driver_errors.message(error))
+        LOG.warning("Changing the schema without a lock: %s", driver_errors.message(error))
         yield
         return
     if not taken:

@@ -24,8 +24,8 @@ LARGEST_RATIO = 3.40282e38
 class Ratio(sa.types.TypeDecorator[float]):
     """An allocation ratio, which is read as a finite number.
 
-    PostgreSQL and SQLite store whatever other programs write.  Infinity is read as the largest ratio, and NaN, which
-    only PostgreSQL stores, as 0.
+    PostgreSQL and SQLite store any value that other programs write.  Infinity is read as the largest ratio, and NaN,
+    which only PostgreSQL stores, as 0.
     """
 
     impl = sa.Float
@@ -43,8 +43,8 @@ def utcnow() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
 
-def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
-    """Return the new value of ``updated_at`` for an UPDATE that changes nothing else; :func:`touched` binds it.
+def touch_value(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
+    """Return the new value of ``updated_at`` for an UPDATE that changes nothing else; bind :func:`touch_parameters`.
 
     It always differs from the old value, because MySQL neither writes nor locks a row that an UPDATE does not change.
     """
@@ -52,8 +52,8 @@ def touch_of(table: sa.Table) -> sa.ColumnElement[datetime.datetime]:
     return sa.case((same, sa.bindparam("before", type_=sa.DateTime)), else_=sa.bindparam("now", type_=sa.DateTime))
 
 
-def touched() -> dict[str, datetime.datetime]:
-    """Return the parameters of :func:`touch_of`, in whole seconds, since MySQL stores no fractions."""
+def touch_parameters() -> dict[str, datetime.datetime]:
+    """Return the parameters of :func:`touch_value`: times in whole seconds, since MySQL stores no fractions."""
     now = utcnow().replace(microsecond=0)
     return {"now": now, "before": now - datetime.timedelta(seconds=1)}
 
@@ -136,7 +136,7 @@ consumer_types = _names("consumer_types", "name", sa.Unicode(255))
 consumers = sa.Table(
     "consumers",
     metadata,
-    *_times(CLOCK),  # because consumers are released by age, by this clock
+    *_times(CLOCK),  # because consumers are released by their age on the database's clock
     _id(),
     sa.Column("uuid", sa.String(36), nullable=False),
     sa.Column("project_id", sa.Integer, nullable=False),
@@ -228,8 +228,8 @@ def precise(name: str, **options: Any) -> sa.Column[datetime.datetime]:
     return sa.Column(name, sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb"), **options)
 
 
-# A consumer's claim, except for its allocations: the request that placed it, and its expiry.  The row is deleted with
-# the consumer's, whichever program deletes that.
+# A consumer's claim, except for its allocations: the request that placed it, and its expiry.  The foreign key deletes
+# the row with the consumer's row, even if another program deletes that.
 claims = sa.Table(
     "claims",
     metadata,
@@ -241,9 +241,9 @@ claims = sa.Table(
         nullable=False,
         autoincrement=False,
     ),
-    # The SHA-256 digest of the request, in hexadecimal; null if the claim was placed otherwise, and only got an expiry.
+    # The SHA-256 digest of the request, in hexadecimal; null if the row only records the expiry of a claim.
     sa.Column("content", sa.String(64), nullable=True),
-    # The consumer's generation after the claim; while the consumer has it, the mappings apply to its allocations.
+    # The consumer's generation after the claim.  The mappings apply until the consumer has another generation.
     sa.Column("generation", sa.Integer, nullable=False),
     sa.Column("mappings", sa.JSON, nullable=False),
     # By the database's clock; null: the claim does not expire.

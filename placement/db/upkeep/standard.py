@@ -48,7 +48,7 @@ def insert(database: Database | DryRun[Any], *, noted: bool = False) -> None:
 
     Args:
         database: The database, or a dry run on it.
-        noted: Whether the history records them, as it does not for a new database.
+        noted: Whether the history records the inserted rows; it does not for a new database.
 
     Raises:
         RuntimeError: The id of a standard resource class belongs to another class.
@@ -74,7 +74,7 @@ def has_identity(db: Reading) -> bool:
 def repair(database: Database | DryRun[Any], failure: errors.Failure) -> bool:
     """Insert the standard rows if a failure shows that one is missing; return whether the request can be retried.
 
-    In a dry run they are inserted for the dry run only.
+    A dry run rolls them back.
 
     A running service loses rows when its database is dropped and created again, or is restored from a backup that is
     older than the service.

@@ -47,7 +47,7 @@ class WriteLock:
 
 
 class Attempts:
-    """Runs attempts with the connections and feed writers of one database; shared by all threads."""
+    """A runner of attempts, which uses the connections and feed writers of one database; shared by all threads."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Attempts:
 
         Args:
             lock: Held during each attempt.
-            on_lost: Called with the error and the time if the connection is lost during COMMIT.
+            on_lost: Called with the error and the current time if the connection is lost during COMMIT.
         """
         self._engine = engine
         self._writers = writers
@@ -77,7 +77,7 @@ class Attempts:
 
         Raises:
             OutcomeUnknown: The connection was lost during COMMIT.
-            Prerequisite: The work requires something else first, and was rolled back.
+            Prerequisite: Other work must be committed first; the attempt was rolled back.
         """
         with self._lock:
             writer = self._writers.check_out(self._engine)
@@ -111,22 +111,23 @@ class Attempts:
             self.recorder.committed()
         return result
 
-    def roll_back(self, works: Sequence[Work[Any]], look: Work[object], number: int) -> Any:
-        """Return the result of the last of the works, and commit none of them; see ``Database.dry_run``.
+    def roll_back(self, writes: Sequence[Work[Any]], observe: Work[object], number: int) -> Any:
+        """Return the result of the last of the writes, and commit none of them; see ``Database.dry_run``.
 
-        It uses no feed writer, and so no sequence number.  Returning the connection to its pool rolls back.
+        The attempt uses no feed writer, and so no sequence number.  It is rolled back when its connection returns to
+        the pool.
         """
         with self._lock, self._engine.connect() as connection:
             connection.begin()
             before = connection.begin_nested()
             transaction = Transaction(connection, number)
             try:
-                results = [work(transaction) for work in works]
+                results = [work(transaction) for work in writes]
             except errors.Failure:
                 before.rollback()
-                look(Transaction(connection, number))
+                observe(Transaction(connection, number))
                 raise
-            look(transaction)
+            observe(transaction)
             return results[-1]
 
     def _commit(self, connection: Connection) -> None:

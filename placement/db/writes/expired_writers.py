@@ -19,11 +19,11 @@ def end(db: Transaction, expired: datetime.datetime) -> None:
     writers cannot show it, because their rows are deleted eventually.
     """
     for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
-        _end_one(db, writer_id, expired)
+        _end_writer(db, writer_id, expired)
     db.changed(feed.NO_PROVIDER, feed.NAMES)
 
 
-def _end_one(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:
+def _end_writer(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:
     """End a writer; its newest row is kept, under the negated id.
 
     The lock waits for a transaction of the writer that is about to commit, so the number read afterwards is the

@@ -23,11 +23,11 @@ Result = TypeVar("Result")
 
 #: Seconds for which a thread waits for its turn before it does its work alone: the current batch may be waiting for a
 #: lock that does not concern this thread.
-LONGEST_WAIT = 0.05
+MAX_WAIT = 0.05
 #: Seconds for which a batch waits for as many items as there were when the last batch ended: long enough for a client
 #: to receive its response and send its next request.  Otherwise batches of one item would alternate with batches of all
 #: the others.
-GATHERING = 0.002
+GATHER_TIME = 0.002
 
 
 def log_failure(log: logging.Logger, consequence: str, error: Exception) -> None:
@@ -80,8 +80,8 @@ class Queue(Generic[Item, Result]):
         """
         self._max_size = max_size
         self._wait = wait
-        self.longest_wait = LONGEST_WAIT
-        self.gathering = GATHERING
+        self.max_wait = MAX_WAIT
+        self.gather_time = GATHER_TIME
         self._lines: dict[int, _Line[Item, Result]] = {}
 
     @property
@@ -99,8 +99,8 @@ class Queue(Generic[Item, Result]):
         """Wait for the turn of an item.  The block does the work for ``turn.items``, if any, and calls ``turn.end``.
 
         Args:
-            distinct: Items that have one of these in common are never in the same batch.
-            size: Counts towards ``max_size``; an item larger than that is done alone.
+            distinct: Keys; two items with a common key are never in the same batch.
+            size: The share of ``max_size`` that the item takes; an item larger than that is done alone.
             kind: Items of different kinds are never in the same batch.
 
         Raises:
@@ -111,10 +111,10 @@ class Queue(Generic[Item, Result]):
         turn: Turn[Item, Result] = Turn(item, frozenset(distinct), size, kind)
         line.enter(turn)
         try:
-            if not turn.called.wait(self.longest_wait) and not line.leave(turn) and not self._wait(turn.called):
+            if not turn.called.wait(self.max_wait) and not line.leave(turn) and not self._wait(turn.called):
                 raise errors.OutcomeUnknown()
             if turn is line.leader:
-                line.gather(turn, self._max_size, self.gathering)
+                line.gather(turn, self._max_size, self.gather_time)
             yield turn
         except BaseException as error:
             turn.failure = error
@@ -134,7 +134,7 @@ class _Line(Generic[Item, Result]):
         #: In order of arrival.
         self.waiting: list[Turn[Item, Result]] = []
         self.leader: Turn[Item, Result] | None = None
-        #: How many turns there were when the last batch ended.
+        #: The number of turns when the last batch ended.
         self._expected = 1
 
     def enter(self, turn: Turn[Item, Result]) -> None:

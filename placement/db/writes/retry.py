@@ -1,4 +1,4 @@
-"""Retries: which errors an attempt is retried after, how often, and after which pause.
+"""Retries of attempts: after which errors, how often, and with which pauses.
 
 An attempt is retried as a whole, in a new transaction, and keeps nothing of the earlier attempts.  Retrying a statement
 inside a transaction, or reusing rows that an earlier attempt read, can exceed capacity (docs/adr/0002).
@@ -24,14 +24,15 @@ Result = TypeVar("Result")
 
 #: Attempts at a read, and at a write whose route sets no other number.
 ATTEMPTS = 10
-#: Seconds: the longest pause between two attempts, and the age after which a request starts no further attempt.
-LONGEST_PAUSE = 0.1
-_LONGEST_REQUEST = 60.0
+#: Seconds between two attempts, at most.
+MAX_PAUSE = 0.1
+#: Seconds after which a request starts no further attempt.
+_RETRY_PERIOD = 60.0
 
 
 def new_deadline() -> float:
     """Return the time, by the monotonic clock, after which a request that begins now starts no further attempt."""
-    return time.monotonic() + _LONGEST_REQUEST
+    return time.monotonic() + _RETRY_PERIOD
 
 
 def until_done(
@@ -46,7 +47,7 @@ def until_done(
     The pauses between attempts have exponential backoff and full jitter, so that writers that have collided spread out.
 
     Args:
-        attempt: Called with the number of the attempt, from 1: begins, works, commits.
+        attempt: Runs one whole attempt, COMMIT included; called with its number, from 1.
         attempts: The largest number of attempts.
         exhausted: The failure to raise if all attempts collide or the deadline passes.
         deadline: See :func:`new_deadline`.
@@ -84,7 +85,7 @@ def until_done(
 
 def pause(number: int) -> None:
     """Sleep for a random time after an attempt, counted from 1; the longest time grows with each attempt."""
-    time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(number, 10))))
+    time.sleep(random.uniform(0, min(MAX_PAUSE, 0.001 * 2 ** min(number, 10))))
 
 
 def has_passed(deadline: float) -> bool:

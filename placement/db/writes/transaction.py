@@ -27,13 +27,14 @@ class Reading(Protocol):
 
 
 class Collision(Exception):
-    """Raised by an attempt whose data changed after it was read: the attempt is rolled back and retried."""
+    """A conflict with another transaction: the attempt is rolled back and retried."""
 
 
 class Prerequisite(Exception):
-    """Ends an attempt: it is rolled back, ``work`` is committed separately, and the attempt runs again.
+    """Work that must be committed before an attempt can succeed.
 
-    For leases it is raised at once; ``Transaction.require`` defers it to the end of the attempt.
+    The attempt is rolled back, ``work`` is committed separately, and the attempt runs again.  Leases raise this at
+    once; ``Transaction.require`` defers it to the end of the attempt.
     """
 
     def __init__(self, work: Callable[[Transaction], object]) -> None:
@@ -124,7 +125,7 @@ class Transaction(Reader):
 
     @property
     def changed_providers(self) -> Collection[int]:
-        """The ids of the providers recorded so far; 0 stands for changes that belong to no provider."""
+        """The ids of the providers recorded so far; ``feed.NO_PROVIDER`` stands for changes of no provider."""
         return self._changes.keys()
 
     def on_commit(self, call: Callable[[], object]) -> None:

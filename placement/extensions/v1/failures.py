@@ -36,7 +36,7 @@ class InvalidField(errors.BadRequest):
 
     def __init__(self, violation: errors.Violation) -> None:
         super().__init__(reason=violation)
-        self.is_about(violation)
+        self.set_violation(violation)
 
 
 # --- the history -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ One transaction places the claims of several consumers: all of them or none (``p
 2. lock the consumers' rows in the order of their uuids, and collide if one has changed since: from this point on, other
    transactions cannot change the allocations of these consumers;
 3. lock the providers' rows in the order of their ids: from this point on, other transactions cannot add usage to them;
-4. read inventories and usage, and judge by the capacity rule which claims fit beside the usage of other consumers;
+4. read inventories and usage, and judge by the capacity rule which claims fit in addition to other consumers' usage;
 5. replace the allocations of the consumers.
 
 The usage of other consumers can still decrease, because a release does not lock providers; that only frees capacity.  A

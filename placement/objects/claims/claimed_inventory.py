@@ -74,7 +74,7 @@ class ClaimedInventory:
 
         Raises:
             AmountAgainstConstraints: The amount violates the unit constraints.
-            CapacityExceeded: The total does not fit beside the amounts of other consumers.
+            CapacityExceeded: The total does not fit in addition to the amounts of other consumers.
         """
         if not capacity.within_units(amount, self.min_unit, self.max_unit, self.step_size):
             raise errors.AmountAgainstConstraints(resource_class=self.resource_class, uuid=self.provider)

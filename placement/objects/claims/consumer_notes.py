@@ -30,10 +30,10 @@ def note_claim(
         row: The id of the consumer's row.
         advanced: Generations of the providers that the claim advances, by uuid.
     """
-    holds = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
+    after = {(uuid, name): amount for uuid, amounts in claim.resources.items() for name, amount in amounts.items()}
     if claim.only_on is not None:
-        holds |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
-    if not holds:
+        after |= {key: amount for key, amount in before.amounts.items() if key[0] != claim.only_on}
+    if not after:
         if before.held_on:
             note_end(db, before, advanced, claim=claim)
         return
@@ -42,7 +42,7 @@ def note_claim(
     if owner.consumer_type is not None:
         changes["type",] = (before.type_name, owner.consumer_type)
     advance = Advance(row, before.generation, generation)
-    _note(db, claim.consumer, changes, before.amounts, holds, advance, advanced, owner.project, claim)
+    _note(db, claim.consumer, changes, before.amounts, after, advance, advanced, owner.project, claim)
 
 
 def note_end(
@@ -64,7 +64,7 @@ def note_end(
         ("project",): (before.project, None),
         ("user",): (before.user, None),
         ("type",): (before.type_name, None),
-        ("lease",): (written(before.expires_at), None),
+        ("lease",): (format_expiry(before.expires_at), None),
         ("reason",): (None, reason),
     }
     advance = Advance(before.id, before.generation, None)
@@ -75,8 +75,8 @@ def _note(
     db: Transaction,
     consumer: str,
     changes: dict[Path, Pair],
-    held: Mapping[_Key, int],
-    holds: Mapping[_Key, int],
+    amounts_before: Mapping[_Key, int],
+    amounts_after: Mapping[_Key, int],
     advance: Advance,
     advanced: Mapping[str, Advance],
     project: str | None,
@@ -84,18 +84,18 @@ def _note(
 ) -> None:
     by = None if claim is None else claim.author
     of_providers: dict[str, dict[Path, Pair]] = {} if claim is None else {uuid: {} for uuid in claim.resources}
-    for provider, name in dict.fromkeys([*held, *holds]):
-        pair = held.get((provider, name)), holds.get((provider, name))
+    for provider, name in dict.fromkeys([*amounts_before, *amounts_after]):
+        pair = amounts_before.get((provider, name)), amounts_after.get((provider, name))
         changes["allocations", provider, name] = pair
         if pair[0] != pair[1]:
             of_providers.setdefault(provider, {})["allocations", consumer, name] = pair
     db.note(CONSUMER, consumer, changes, advance=advance, project=project, by=by)
-    providers_before, providers_after = {key[0] for key in held}, {key[0] for key in holds}
+    providers_before, providers_after = {key[0] for key in amounts_before}, {key[0] for key in amounts_after}
     for provider, of_provider in of_providers.items():
         of_provider["consumers", consumer] = provider in providers_before, provider in providers_after
         db.note(PROVIDER, provider, of_provider, advance=advanced.get(provider), by=by)
 
 
-def written(lease: datetime.datetime | None) -> str | None:
+def format_expiry(expiry: datetime.datetime | None) -> str | None:
     """Return the expiry of a lease as text, for events."""
-    return None if lease is None else lease.isoformat(timespec="microseconds") + "Z"
+    return None if expiry is None else expiry.isoformat(timespec="microseconds") + "Z"

@@ -22,9 +22,9 @@ from placement.db.writes.transaction import Reading
 from placement.objects.claims.holding import Holding, select_holdings
 from placement.objects.usage import UNKNOWN_TYPE
 
-#: Matching rows in an index, up to which a page reads all of them.
+#: Matching rows of an index, at most, for which a page reads all of them.
 MAX_INDEX_ROWS = 10_000
-#: Consumers that a page examines otherwise.
+#: Consumers, at most, that any other page examines.
 WINDOW = 50_000
 
 
@@ -76,19 +76,19 @@ def page(db: Reading, consumer_filter: ConsumerFilter, limit: int, after: int = 
     # Names are looked up first: from the ids, the database can estimate the matching rows and choose an index.
     ids = db.execute(_IDS, consumer_filter.named).one()._asdict()
     # Some collations also match a name in another case, or with trailing spaces.
-    if any(ids[f"{kind}_found"] != name for kind, name in consumer_filter.named.items() if name is not None):
+    if any(ids[f"{kind}_stored"] != name for kind, name in consumer_filter.named.items() if name is not None):
         return ConsumerPage([], None)
     owned = [*_owned(consumer_filter, ids)]
     by_holding = consumer_filter.providers is not None and _has_few_rows(db, _held(consumer_filter, sa.select(_A.id)))
-    beyond = None
+    window_end = None
     if not (by_holding or (owned and _has_few_rows(db, sa.select(_C.id).where(*owned)))):
-        beyond = db.execute(_BEYOND, {"after": after, "window": WINDOW}).scalar()
+        window_end = db.execute(_WINDOW_END, {"after": after, "window": WINDOW}).scalar()
     conditions = [*owned, *_created(consumer_filter), *_holding(consumer_filter, by_holding)]
-    if beyond is not None:
-        conditions.append(_C.id < beyond)
+    if window_end is not None:
+        conditions.append(_C.id < window_end)
     holders = [*Holding.collect(db.execute(_statement(conditions, limit + 1), {"after": after})).values()]
     shown = holders[:limit]
-    next_after = None if beyond is None else beyond - 1
+    next_after = None if window_end is None else window_end - 1
     if len(holders) > limit:
         next_after = shown[-1].id
     return ConsumerPage([holder for holder in shown if holder.held_on], next_after)
@@ -105,16 +105,16 @@ _IDS = sa.select(
             ("user", users.c.external_id),
             ("consumer_type", consumer_types.c.name),
         )
-        for label, selected in ((name, column.table.c.id), (f"{name}_found", column))
+        for label, selected in ((name, column.table.c.id), (f"{name}_stored", column))
     )
 )
 #: The id of the first consumer after the window of a page.
-_BEYOND = sa.select(_C.id).where(_C.id > sa.bindparam("after")).order_by(_C.id)
-_BEYOND = _BEYOND.offset(sa.bindparam("window")).limit(1)
+_WINDOW_END = sa.select(_C.id).where(_C.id > sa.bindparam("after")).order_by(_C.id)
+_WINDOW_END = _WINDOW_END.offset(sa.bindparam("window")).limit(1)
 
 
 def _has_few_rows(db: Reading, rows: sa.Select[Any]) -> bool:
-    """Return whether the statement has at most ``MAX_INDEX_ROWS`` rows; no more are counted."""
+    """Return whether the statement returns at most ``MAX_INDEX_ROWS`` rows; one more is the last to be counted."""
     counted = rows.limit(MAX_INDEX_ROWS + 1).subquery()
     return bool(db.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one() <= MAX_INDEX_ROWS)
 

@@ -15,9 +15,6 @@ from placement.objects import capacity
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import USED
 
-#: Providers per statement; MariaDB converts a list of 1000 values or more into a table.
-_BATCH_SIZE = 999
-
 
 @dataclass(frozen=True, slots=True)
 class FreeCapacity:
@@ -30,7 +27,7 @@ class FreeCapacity:
 
     @property
     def free(self) -> int:
-        """The amount that fits beside the usage; 0 if the inventory is over-committed."""
+        """The amount that fits in addition to the usage; 0 if the inventory is over-committed."""
         return max(self.capacity - self.used, 0)
 
     @classmethod
@@ -38,7 +35,7 @@ class FreeCapacity:
         """Return the free capacity of all inventories of these providers, by provider uuid and class, ordered by id."""
         uuids = {provider.id: provider.uuid for provider in ResourceProvider.of_ids(db, ids)}
         inventories_of: dict[str, dict[str, Self]] = {uuid: {} for uuid in uuids.values()}
-        for row in batches.rows(db, _INVENTORIES, "providers", uuids, _BATCH_SIZE):
+        for row in batches.rows(db, _INVENTORIES, "providers", uuids):
             total = int(capacity.capacity(row.total, row.reserved, row.allocation_ratio))
             inventories_of[uuids[row.provider_id]][row.resource_class] = cls(total, int(row.used))
         return inventories_of

@@ -31,8 +31,6 @@ from placement.uuids import spellings
 
 #: For each copy of the request, the uuids of the providers that serve a group, by its suffix.
 Mappings = Sequence[Mapping[str, Sequence[str]]]
-#: Consumers per statement; MariaDB converts a list of 1000 values or more into a table.
-_BATCH_SIZE = 999
 
 
 @dataclass(slots=True)
@@ -182,7 +180,7 @@ class Holding:
         cls, db: Reading, statement: CompiledStatement, uuids: Collection[str], *, with_record: bool = False
     ) -> dict[str, Self]:
         requested = frozenset(uuids)
-        rows = batches.rows(db, statement, "uuids", sorted(requested), _BATCH_SIZE)
+        rows = batches.rows(db, statement, "uuids", sorted(requested))
         # Some collations also match a uuid in another case.
         return cls.collect((row for row in rows if row[0] in requested), with_record=with_record)
 

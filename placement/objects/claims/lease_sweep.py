@@ -18,13 +18,13 @@ from placement.objects.claims import leases, release
 
 LOG = logging.getLogger(__name__)
 
-#: Seconds of a sweep after a response, at most.
+#: Seconds, at most, of a sweep after a response.
 _TIME_LIMIT = 5.0
-#: Seconds until the next sweep in the process, after one that failed or found all expired leases locked.
+#: Seconds between a sweep that failed or found all expired leases locked, and the next sweep in the process.
 _PAUSE = 5.0
 #: Attempts per transaction.
 ATTEMPTS = 3
-#: Successive transactions that find all expired leases locked, after which a sweep ends.
+#: Successive transactions that release nothing, because all expired leases are locked, before a sweep gives up.
 MAX_IDLE = 50
 
 
@@ -65,7 +65,10 @@ def sweep(
 
 
 class LeaseSweeper:
-    """Sweeps on behalf of requests, which never fail a request and are limited in time.  Shared by all threads."""
+    """A runner of sweeps on behalf of requests; they never fail a request, and their time is limited.
+
+    Shared by all threads.
+    """
 
     def __init__(self, database: Database, time_limit: float = _TIME_LIMIT) -> None:
         """Prepare sweeps that begin no transaction after ``time_limit`` seconds."""

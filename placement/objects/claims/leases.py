@@ -19,11 +19,11 @@ import sqlalchemy as sa
 
 from placement import errors
 from placement.db.schema.clock import CLOCK
-from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumers, touch_of, touched
+from placement.db.schema.tables import LEASE_HAS_EXPIRED, allocations, claims, consumers, touch_parameters, touch_value
 from placement.db.writes.notes import CONSUMER, Advance, Pair, Path
 from placement.db.writes.transaction import Prerequisite, Reading, Transaction
 from placement.objects.claims import release
-from placement.objects.claims.consumer_notes import written
+from placement.objects.claims.consumer_notes import format_expiry
 from placement.objects.claims.holding import Holding
 
 #: The generation in claim records that contain only an expiry.  No consumer has it, so no mappings are shown.
@@ -95,13 +95,13 @@ def extend(db: Transaction, consumer_uuid: str, seconds: int | None) -> None:
     Raises:
         NoAllocations: The consumer has no allocations, or its lease has expired.
     """
-    is_locked = db.execute(_TOUCH, {"uuid_": consumer_uuid, **touched()}).rowcount
+    is_locked = db.execute(_TOUCH, {"uuid_": consumer_uuid, **touch_parameters()}).rowcount
     before = Holding.read_all(db, [consumer_uuid]).get(consumer_uuid) if is_locked else None
     if before is None or not before.exists:
         raise errors.NoAllocations(uuid=consumer_uuid)
     expires_at = expiry_after(db, seconds)
     if db.has_history:
-        changes: dict[Path, Pair] = {("lease",): (written(before.expires_at), written(expires_at))}
+        changes: dict[Path, Pair] = {("lease",): (format_expiry(before.expires_at), format_expiry(expires_at))}
         advance = Advance(before.id, before.generation, before.generation)
         db.note(CONSUMER, consumer_uuid, changes, advance=advance, project=before.project)
     is_claimed = db.execute(_EXTEND, {"consumer": before.id, "expiry": expires_at}).rowcount
@@ -142,6 +142,6 @@ _COUNT_EXPIRING = (
     .join(consumers, _C.consumer_id == consumers.c.id)
     .where(sa.not_(LEASE_HAS_EXPIRED), _C.expires_at <= sa.bindparam("latest"))
 )
-_TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_of(consumers))
+_TOUCH = sa.update(consumers).where(consumers.c.uuid == sa.bindparam("uuid_")).values(updated_at=touch_value(consumers))
 _OF_CLAIM = _C.consumer_id == sa.bindparam("consumer")
 _EXTEND = sa.update(claims).where(_OF_CLAIM).values(expires_at=sa.bindparam("expiry"))

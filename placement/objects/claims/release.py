@@ -22,7 +22,7 @@ from placement.objects.claims.holding import Holding
 
 LOG = logging.getLogger(__name__)
 
-#: Consumers per transaction; MariaDB converts a list of 1000 values or more into a table.
+#: Consumers per transaction, whose statements list all of them: at most ``placement.db.batches.BATCH_SIZE``.
 BATCH = 500
 
 

@@ -19,7 +19,7 @@ def check_demands(query: SearchQuery, conf: cfg.ConfigOpts) -> None:
     """Raise TooManyGroups if the query has more demands than the limit."""
     limit = conf.placement.max_request_groups
     if query.demand_count > limit:
-        raise errors.TooManyGroups(count=query.demand_count, most=limit)
+        raise errors.TooManyGroups(count=query.demand_count, limit=limit)
 
 
 def check(query: SearchQuery, snapshot: Snapshot, database: Database) -> None:

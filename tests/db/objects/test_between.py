@@ -1,6 +1,7 @@
 """Another transaction commits exactly between two steps of a claim, and the claim is still atomic.
 
-The storms produce such interleavings by chance; here they are certain.  SQLite has none: it has one writer at a time.
+The storms produce such interleavings by chance; here they are certain.  SQLite has none, since it allows one
+writer at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TOTAL = 4
 
 
 class Cloud:
-    """Two hosts, a consumer of one on the first, and two services on their database."""
+    """Two hosts, a consumer with one VCPU on the first, and two services on their database."""
 
     def __init__(self, database, other):
         self.database = database
@@ -46,7 +47,7 @@ class Cloud:
         return call("PUT", f"/resource_providers/{host}/inventories", 39, body).status
 
     def claim(self, call, amounts, generation=None, *, consumer=None, minor=39):
-        """The status; 1.27 is the last version without consumer generations."""
+        """Claim and return the status; 1.27 is the last version without consumer generations."""
         body = {
             "allocations": {host: {"resources": {"VCPU": amount}} for host, amount in amounts.items()},
             "project_id": "p",
@@ -73,7 +74,7 @@ class Cloud:
 
 @pytest.fixture(params=[True, False], ids=["history", "no-history"])
 def cloud(database, request):
-    """With a history claims lock consumers before they read what these hold."""
+    """With a history, claims lock the consumers before they read the allocations."""
     recorded = request.param
     with opened(database.url, recorded=recorded) as one, opened(database.url, recorded=recorded) as other:
         yield Cloud(one, other)
@@ -99,8 +100,8 @@ def test_a_changed_consumer_is_not_ended_with_its_old_generation(cloud):
     assert cloud.used() == [0, 1]
 
 
-def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
-    """A claim without a generation wins as the last writer; the feed has to name both hosts."""
+def test_a_consumer_that_moved_is_released_at_its_new_host(cloud):
+    """The claim without a generation wins, as the last writer; the feed must name both hosts."""
     here, there = cloud.hosts
     assert cloud.free() == [TOTAL - 1, TOTAL]
 
@@ -116,7 +117,7 @@ def test_a_consumer_that_moved_is_given_back_where_it_is_now(cloud):
 
 @pytest.mark.parametrize("amounts", [{"VCPU": 2}, {}], ids=["changed", "ended"])
 def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_consumer(cloud, amounts):
-    """Otherwise it could collide in every attempt where others write the same consumer all the time."""
+    """Otherwise it could collide in every attempt while others keep writing the same consumer."""
     here, there = cloud.hosts
     claim, attempts = Claim(cloud.consumer, {here: amounts} if amounts else {}, Owner("p", "u")), []
 
@@ -133,7 +134,7 @@ def test_a_claim_without_a_generation_does_not_collide_with_a_change_of_its_cons
     assert cloud.used() == [amounts.get("VCPU", 0), 0]
 
 
-def test_a_consumer_that_came_meanwhile_is_known(cloud):
+def test_a_consumer_created_meanwhile_is_noticed(cloud):
     consumer, (here, there) = str(uuid.uuid4()), cloud.hosts
 
     def meanwhile():
@@ -150,7 +151,7 @@ def rowless(cloud, database):
     database.write(lambda db: db.execute(sa.delete(consumers)))
 
 
-def test_a_consumer_without_a_row_that_came_meanwhile_is_not_ended(cloud, rowless):
+def test_a_rowless_consumer_that_claimed_meanwhile_is_not_ended(cloud, rowless):
     _, there = cloud.hosts
 
     def meanwhile():
@@ -164,8 +165,8 @@ def test_a_consumer_without_a_row_that_came_meanwhile_is_not_ended(cloud, rowles
     assert cloud.used() == [0, 1]
 
 
-def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
-    """Otherwise its claims of that time would be deleted with the others."""
+def test_a_rowless_consumer_is_locked_while_it_ends(cloud, rowless):
+    """Otherwise a claim placed meanwhile would be deleted with the old allocations."""
     _, there = cloud.hosts
     statuses = []
     claimer = threading.Thread(
@@ -183,7 +184,7 @@ def test_a_consumer_without_a_row_is_locked_while_it_is_ended(cloud, rowless):
     assert cloud.used() == [0, 1]
 
 
-def test_the_last_of_something_is_given_once(cloud):
+def test_the_last_free_unit_is_allocated_once(cloud):
     """Usage that was read before the lock would show free capacity."""
     here, _ = cloud.hosts
 
@@ -195,7 +196,7 @@ def test_the_last_of_something_is_given_once(cloud):
     assert cloud.used() == [TOTAL, 0]
 
 
-def test_a_provider_that_went_is_no_provider(cloud):
+def test_a_provider_deleted_meanwhile_is_refused(cloud):
     _, there = cloud.hosts
 
     def meanwhile():
@@ -205,7 +206,7 @@ def test_a_provider_that_went_is_no_provider(cloud):
         assert cloud.claim(cloud.call, {there: 1}, consumer=str(uuid.uuid4())) == 400
 
 
-def test_a_reshape_knows_the_inventories_that_it_replaces(cloud):
+def test_a_reshape_notices_a_concurrent_change_of_its_inventories(cloud):
     _, there = cloud.hosts
     new = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 9}}}
     body = {"inventories": {there: new}, "allocations": {}}
@@ -221,7 +222,7 @@ def test_a_reshape_knows_the_inventories_that_it_replaces(cloud):
 
 
 @pytest.mark.parametrize("how", ["removed", "emptied", "updated"])
-def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, how):
+def test_an_inventory_keeps_its_class_if_class_names_are_exchanged(cloud, how):
     """Classes whose names are exchanged meanwhile do not exchange the changes of their inventories."""
     here, run = cloud.hosts[1], uuid.uuid4().hex.upper()
     first, second, third = (f"CUSTOM_{name}_{run}" for name in ("A", "B", "C"))
@@ -236,10 +237,10 @@ def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, 
         for old, new in ((first, third), (second, first)):
             assert cloud.call_elsewhere("PUT", f"/resource_classes/{old}", 2, {"name": new}).status == 200
 
-    moment = "SELECT resource_classes.name, inventories.total"
-    if how != "updated":  # the next statement after that one
-        moment = "SELECT DISTINCT allocations.resource_class_id"
-    with cloud.just_before(moment, meanwhile):
+    statement = "SELECT resource_classes.name, inventories.total"
+    if how != "updated":  # the statement after that one
+        statement = "SELECT DISTINCT allocations.resource_class_id"
+    with cloud.just_before(statement, meanwhile):
         if how == "removed":
             assert cloud.call("DELETE", f"{page}/{first}").status == 204
         elif how == "emptied":
@@ -252,8 +253,8 @@ def test_an_inventory_is_of_the_class_that_had_the_name_when_it_was_read(cloud, 
     assert {name: record["total"] for name, record in shown.items()} == left
 
 
-def test_what_a_consumer_of_the_request_takes_meanwhile_is_room_for_the_request(cloud):
-    """It was absent when the request that ends it began; both requests are possible, one after the other."""
+def test_capacity_that_a_consumer_of_the_request_takes_meanwhile_is_free_for_the_request(cloud):
+    """The consumer was absent when the request that ends it began; the requests could also run in sequence."""
     newcomer, host = str(uuid.uuid4()), cloud.hosts[0]
     owner = {"project_id": "p", "user_id": "u"}
     body = {

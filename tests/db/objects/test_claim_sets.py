@@ -1,4 +1,4 @@
-"""Claims of several consumers in one transaction, without a request: all count together."""
+"""Claims of several consumers in one transaction, without requests; they are judged together."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OWNER = Owner("project", "user")
 
 @pytest.fixture
 def host(database):
-    """A provider with eight VCPU; the names of the owner are known, so that a claim takes one attempt."""
+    """A provider with eight VCPU; the names of the owner have rows, so a claim takes one attempt."""
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", TOTAL)])
     )
@@ -57,8 +57,8 @@ def names_of(database, table):
 
 
 def held(database, consumer):
-    found = database.read(lambda db: Holding.find(db, consumer))
-    return found and found.resources[HOST]["VCPU"]
+    holding = database.read(lambda db: Holding.find(db, consumer))
+    return holding and holding.resources[HOST]["VCPU"]
 
 
 @pytest.mark.usefixtures("host")
@@ -73,7 +73,7 @@ def test_a_refused_claim_leaves_no_names_behind_while_others_are_placed(database
 
 
 @pytest.mark.usefixtures("host")
-def test_claims_of_a_set_never_take_more_than_there_is_together(database):
+def test_the_claims_of_a_set_never_exceed_the_capacity_together(database):
     with pytest.raises(errors.CapacityExceeded):
         place(database, claim(5), claim(4))
     assert used(database) == 0, "all or none"
@@ -82,7 +82,7 @@ def test_claims_of_a_set_never_take_more_than_there_is_together(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_what_one_consumer_gives_back_another_of_the_set_can_take(database):
+def test_another_claim_of_the_set_can_take_the_capacity_that_one_releases(database):
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     place(database, claim(4, first))
     place(database, claim(TOTAL - 1, second, generation=None), claim(1, first, generation=1))
@@ -92,7 +92,7 @@ def test_what_one_consumer_gives_back_another_of_the_set_can_take(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_what_a_claim_gives_back_is_room_for_those_judged_after_it(database):
+def test_capacity_released_by_a_claim_is_free_for_the_claims_judged_after_it(database):
     consumer = str(uuid.uuid4())
     place(database, claim(TOTAL, consumer))
     claims = [claim(1, consumer, generation=1), *(claim(amount, generation=None) for amount in (TOTAL - 1, 1))]
@@ -112,7 +112,7 @@ def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
 
 @pytest.mark.usefixtures("host")
 def test_many_new_consumers_take_no_more_statements_than_two(database):
-    """Where the server does not return the ids of their rows, two take one more than a single one."""
+    """If the server does not return the ids of inserted rows, two consumers take one statement more than one does."""
 
     def statements(*claims):
         seen = []
@@ -125,7 +125,7 @@ def test_many_new_consumers_take_no_more_statements_than_two(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_inventory_that_is_added_between_the_steps_counts_for_the_claims(database):
+def test_inventory_added_between_the_steps_counts_for_the_claims(database):
     wanted = claim(TOTAL + 1)
 
     def work(db):
@@ -145,7 +145,7 @@ def test_inventory_that_is_added_between_the_steps_counts_for_the_claims(databas
     [(ANY_GENERATION, [1, 2, 3]), (1, [])],
 )
 def test_without_a_generation_a_consumer_is_locked_before_it_is_read(database, generation, locking):
-    """Otherwise a claim could collide in every attempt where others write the same consumer all the time."""
+    """Otherwise a claim could collide in every attempt while others keep writing the same consumer."""
     known, locked = str(uuid.uuid4()), []
     place(database, claim(1, known))
     database.write(lambda db: _attempt(db, database, known, generation, locked))
@@ -165,8 +165,8 @@ def _attempt(db, database, known, generation, locked):
 
 
 @pytest.mark.usefixtures("host")
-def test_beyond_the_capacity_a_set_may_keep_or_lower_its_sum(database):
-    """The inventory was cut below what its consumers hold."""
+def test_a_set_may_keep_or_reduce_its_sum_above_the_capacity(database):
+    """The inventory was reduced below the amounts of its consumers."""
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     place(database, claim(4, first), claim(4, second))
     database.write(lambda db: LockedProvider.lock(db, HOST).replace_inventories([Inventory("VCPU", 4)]))

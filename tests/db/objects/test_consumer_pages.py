@@ -1,8 +1,9 @@
-"""Pages of consumers: what each of them looks at, and that together they list every consumer once."""
+"""Pages of consumers: each examines a limited number, and together they list every consumer once."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import uuid
 
 import pytest
@@ -27,18 +28,18 @@ def ids(database):
     """The ids of two providers."""
 
     def work(db):
-        found = []
+        provider_ids = []
         for name in ("host", "pool"):
             provider = LockedProvider.create(db, uuid=name, name=name)
             provider.replace_inventories([Inventory("VCPU", 100), Inventory("DISK_GB", 100)])
-            found.append(provider.record.id)
-        return found
+            provider_ids.append(provider.record.id)
+        return provider_ids
 
     return dict(zip(("host", "pool"), database.write(work), strict=True))
 
 
 def claims(database, number, *, project="red", consumer_type="INSTANCE", **allocations):
-    """Let so many consumers claim; return their uuids."""
+    """Let ``number`` consumers claim; return their uuids."""
     made = [str(uuid.uuid4()) for _ in range(number)]
     for consumer in made:
         claim = Claim(consumer, allocations, Owner(project, "ann", consumer_type))
@@ -48,46 +49,45 @@ def claims(database, number, *, project="red", consumer_type="INSTANCE", **alloc
 
 def pages(database, wanted, limit=100):
     """Return the uuids of each page."""
-    found, after = [], 0
+    uuids, after = [], 0
     while after is not None:
         page = database.read(lambda db, after=after: consumer_pages.page(db, wanted, limit, after))
-        found.append([holder.uuid for holder in page.holders])
+        uuids.append([holder.uuid for holder in page.holders])
         assert page.next is None or page.next > after
         after = page.next
-    return found
+    return uuids
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """A page looks at two consumers; three allocations are many."""
+    """Have a page examine two consumers, or read up to two rows of an index."""
     monkeypatch.setattr(consumer_pages, "WINDOW", 2)
     monkeypatch.setattr(consumer_pages, "MAX_INDEX_ROWS", 2)
 
 
-def test_a_list_by_age_looks_at_some_consumers_in_each_page(database, ids, small):
+def test_each_page_of_a_list_by_age_examines_a_window_of_consumers(database, ids, small):
     made = claims(database, 5, host={"VCPU": 1})
     hour = datetime.timedelta(hours=1)
     assert pages(database, ConsumerFilter(created_after=utcnow() - hour)) == [made[:2], made[2:4], made[4:]]
     assert pages(database, ConsumerFilter(created_after=utcnow() + hour)) == [[], [], []]
-    assert pages(database, ConsumerFilter(created_before=utcnow() + hour), limit=1) == [[one] for one in made]
+    assert pages(database, ConsumerFilter(created_before=utcnow() + hour), limit=1) == [[consumer] for consumer in made]
     date = datetime.datetime(2026, 11, 1)
     database.write(lambda db: db.execute(sa.update(consumers).values(created_at=date)))
     assert pages(database, ConsumerFilter(created_after=date)) == [made[:2], made[2:4], made[4:]]
     assert pages(database, ConsumerFilter(created_before=date)) == [[], [], []]
 
 
-def test_consumers_are_found_by_the_end_of_their_leases(database, ids, small):
-    _without, late, over, *soon = claims(database, 6, host={"VCPU": 1})
-    for uuid_, seconds in ((late, 7200), (over, 60), *((one, 600) for one in soon)):
-        database.write(lambda db, uuid_=uuid_, seconds=seconds: leases.extend(db, uuid_, seconds))
-    lease.expire(database, over)
+def test_consumers_are_found_by_the_expiry_of_their_leases(database, ids, small):
+    _without, late, expired, *soon = claims(database, 6, host={"VCPU": 1})
+    for consumer, seconds in ((late, 7200), (expired, 60), *((consumer, 600) for consumer in soon)):
+        database.write(lambda db, consumer=consumer, seconds=seconds: leases.extend(db, consumer, seconds))
+    lease.expire(database, expired)
     hour = database.read(leases.now) + datetime.timedelta(hours=1)
-    found = pages(database, ConsumerFilter(expires_by=hour))
-    assert [one for page in found for one in page] == soon
+    assert [*itertools.chain(*pages(database, ConsumerFilter(expires_by=hour)))] == soon
     assert pages(database, ConsumerFilter(expires_by=hour - datetime.timedelta(days=1))) == [[]]
 
 
-def test_few_consumers_of_an_owner_or_a_type_are_one_page_and_many_are_found_in_turn(database, ids, small):
+def test_few_consumers_of_an_owner_or_type_fill_one_page_and_many_are_found_by_windows(database, ids, small):
     many = claims(database, 4, host={"VCPU": 1})
     [other] = claims(database, 1, project="blue", consumer_type="MIGRATION", host={"VCPU": 1})
     assert pages(database, ConsumerFilter(project="blue")) == [[other]]
@@ -97,10 +97,10 @@ def test_few_consumers_of_an_owner_or_a_type_are_one_page_and_many_are_found_in_
     assert pages(database, ConsumerFilter(project="blue", user="ann", consumer_type="MIGRATION")) == [[other]]
 
 
-@pytest.mark.parametrize("nothing", [{"project": "nobody"}, {"user": "nobody"}, {"consumer_type": "NONE"}])
-def test_a_name_that_is_not_there_owns_nothing(database, ids, nothing):
+@pytest.mark.parametrize("unknown", [{"project": "unknown"}, {"user": "unknown"}, {"consumer_type": "NONE"}])
+def test_an_unknown_name_owns_nothing(database, ids, unknown):
     claims(database, 1, consumer_type=None, host={"VCPU": 1})
-    assert pages(database, ConsumerFilter(**nothing)) == [[]]
+    assert pages(database, ConsumerFilter(**unknown)) == [[]]
 
 
 def test_consumers_without_a_type_are_found(database, ids, small):
@@ -109,7 +109,7 @@ def test_consumers_without_a_type_are_found(database, ids, small):
     assert pages(database, ConsumerFilter(consumer_type="unknown")) == [untyped]
 
 
-def test_few_consumers_of_a_provider_are_one_page_and_many_are_found_in_turn(database, ids, small):
+def test_few_consumers_of_a_provider_fill_one_page_and_many_are_found_by_windows(database, ids, small):
     first = claims(database, 2, pool={"VCPU": 1})
     claims(database, 3, host={"VCPU": 1})
     of_pool = ConsumerFilter(providers=[ids["pool"]])
@@ -119,8 +119,8 @@ def test_few_consumers_of_a_provider_are_one_page_and_many_are_found_in_turn(dat
     assert pages(database, ConsumerFilter(providers=[ids["pool"]], resource_class=DISK_GB)) == [[]]
 
 
-def test_what_is_held_of_a_class_elsewhere_does_not_count(database, ids, small):
-    """On each way to find the consumers: by their allocations, and in turn."""
+def test_allocations_of_the_class_on_other_providers_do_not_count(database, ids, small):
+    """This holds for both ways to find consumers: by their allocations, and by windows."""
     claims(database, 3, pool={"VCPU": 1})
     [both] = claims(database, 1, pool={"VCPU": 1}, host={"DISK_GB": 1})
     on_host = ConsumerFilter(providers=[ids["host"]], resource_class=DISK_GB)
@@ -133,22 +133,21 @@ def test_what_is_held_of_a_class_elsewhere_does_not_count(database, ids, small):
 
 
 @pytest.mark.parametrize("limit", [1, 2, 100])
-def test_consumers_that_hold_nothing_are_passed_over(database, ids, limit):
+def test_consumers_without_allocations_are_skipped(database, ids, limit):
     made = claims(database, 4, host={"VCPU": 1})
     with database.engine.begin() as connection:
         connection.execute(sa.delete(allocations).where(allocations.c.consumer_id.in_(made[1:3])))
     left = [made[0], made[3]]
     for wanted in (ConsumerFilter(), ConsumerFilter(project="red"), ConsumerFilter(providers=[ids["host"]])):
-        found = pages(database, wanted, limit)
-        assert [one for page in found for one in page] == left
+        assert [*itertools.chain(*pages(database, wanted, limit))] == left
     with database.engine.begin() as connection:
         assert connection.execute(sa.select(sa.func.count()).select_from(consumers)).scalar() == 4
 
 
-def test_a_consumer_has_the_end_of_its_claim(database, ids):
+def test_a_listed_consumer_has_the_expiry_of_its_lease(database, ids):
     made = claims(database, 2, host={"VCPU": 1})
     database.write(lambda db: leases.extend(db, made[1], 3600))
-    never, ends = database.read(lambda db: consumer_pages.page(db, ConsumerFilter(), 10)).holders
-    assert never.expires_at is None
-    assert ends.expires_at == database.read(lambda db: db.execute(sa.select(tables.claims.c.expires_at)).scalar_one())
-    assert (ends.uuid, [*ends.held]) == (made[1], ["host"])
+    permanent, leased = database.read(lambda db: consumer_pages.page(db, ConsumerFilter(), 10)).holders
+    assert permanent.expires_at is None
+    assert leased.expires_at == database.read(lambda db: db.execute(sa.select(tables.claims.c.expires_at)).scalar_one())
+    assert (leased.uuid, [*leased.held]) == (made[1], ["host"])

@@ -1,4 +1,4 @@
-"""Consumer rows without allocations, as another program leaves them."""
+"""Rows of consumers: rows that other implementations leave behind, and the order of writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"
 
 @pytest.fixture
 def service(database):
-    """A host with room for two."""
+    """The service, with a host of two VCPU."""
     call = placement(database)
     assert call("POST", "/resource_providers", 39, {"name": "host", "uuid": HOST}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 2}}}
@@ -75,19 +75,19 @@ def ghost(database, service):
 
 
 @pytest.mark.parametrize(("generation", "status"), [(None, 204), (5, 204), (4, 409), (0, 409)])
-def test_a_row_that_holds_nothing_is_no_consumer_but_its_generation_is_one(
+def test_a_row_without_allocations_counts_as_absent_but_its_generation_is_accepted(
     database, service, ghost, generation, status
 ):
     assert claim(service, generation) == status
     assert generations(database) == [6 if status == 204 else 5]
 
 
-def test_what_holds_nothing_cannot_be_released(service, ghost):
+def test_a_row_without_allocations_cannot_be_released(service, ghost):
     assert service("DELETE", f"/allocations/{CONSUMER}").status == 404
     assert service("GET", f"/allocations/{CONSUMER}").body == {"allocations": {}}
 
 
-def test_the_row_goes_with_what_it_holds(database, service, ghost):
+def test_the_row_is_deleted_with_its_allocations(database, service, ghost):
     assert claim(service, None) == 204
     assert claim(service, 6, amount=0) == 204
     assert generations(database) == []
@@ -95,14 +95,14 @@ def test_the_row_goes_with_what_it_holds(database, service, ghost):
 
 @pytest.fixture
 def stranded(database, service):
-    """A consumer with an allocation on a deleted provider too, as the reference implementation leaves it."""
+    """A consumer that also has an allocation on a deleted provider, as the reference implementation leaves it."""
     assert claim(service, None) == 204
     row = {"consumer_id": CONSUMER, "resource_provider_id": NOWHERE, "resource_class_id": 0, "used": 1}
     database.write(lambda db: db.execute(sa.insert(allocations), row))
 
 
 @pytest.mark.parametrize("how", ["emptied", "released", "moved", "reshaped"])
-def test_what_is_held_on_a_provider_that_is_no_more_can_be_given_back(database, service, stranded, how, caplog):
+def test_allocations_on_a_deleted_provider_can_be_released(database, service, stranded, how, caplog):
     page = "/allocation_candidates?resources=VCPU:2"
     assert service("GET", page).body["allocation_requests"] == []
     empty = {
@@ -155,7 +155,7 @@ def test_rows_are_written_in_one_order_whether_they_are_new_or_not(database, ser
 
 
 def test_new_consumers_are_created_and_locked_in_one_order(database, service):
-    """Otherwise two requests deadlock if each has created a consumer of the other one."""
+    """Otherwise two requests deadlock if each has created a consumer that the other one writes."""
     names = [f"6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c02{number}" for number in (3, 1, 2)]
     held = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
     body = {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 9}}}

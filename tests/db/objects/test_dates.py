@@ -1,6 +1,4 @@
-"""The times of the last change, which replies show: every change sets them, and nothing else does
-(docs: api-cache-headers).
-"""
+"""The dates of the last change, which responses show: only changes set them (docs: api-cache-headers)."""
 
 from __future__ import annotations
 
@@ -9,8 +7,8 @@ import datetime
 import pytest
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.schema.tables import allocations, consumers, inventories, resource_providers
-from placement.objects import provider
 from placement.objects.allocation import ProviderAllocations
 from placement.objects.claims.holding import Holding
 from placement.objects.inventory import Inventory
@@ -62,7 +60,7 @@ def claim(service, generation):
 
 
 def written(database):
-    """Return the names of the tables with a row that was written just now."""
+    """Return the names of the tables that the last request wrote."""
     newest = {
         table.name: sa.select(sa.func.max(sa.func.coalesce(table.c.updated_at, table.c.created_at))) for table in DATED
     }
@@ -75,7 +73,7 @@ def test_a_claim_dates_provider_consumer_and_allocations(database, service):
     assert written(database) == {"resource_providers", "consumers", "allocations"}
 
 
-def test_an_inventory_that_stays_as_it_is_keeps_its_date(database, service):
+def test_an_unchanged_inventory_keeps_its_date(database, service):
     assert set_inventories(service, 2, {**RECORDS, "VCPU": {"total": 3}}) == 200
     assert written(database) == {"resource_providers", "inventories"}
 
@@ -83,12 +81,12 @@ def test_an_inventory_that_stays_as_it_is_keeps_its_date(database, service):
         provider = ResourceProvider.get(db, HOST)
         return {record.resource_class: record.modified for record in Inventory.of_provider(db, provider)}
 
-    found = database.read(dates)
-    assert found["DISK_GB"] == LONG_AGO
-    assert found["VCPU"] > LATER
+    modified = database.read(dates)
+    assert modified["DISK_GB"] == LONG_AGO
+    assert modified["VCPU"] > LATER
 
 
-def test_a_provider_is_dated_by_a_new_name_only(database, service):
+def test_only_a_new_name_dates_a_provider(database, service):
     for name, dated in (("host", set()), ("another", {"resource_providers"})):
         assert service("PUT", f"/resource_providers/{HOST}", 39, {"name": name}).status == 200
         assert written(database) == dated
@@ -109,8 +107,8 @@ def test_a_provider_is_as_old_as_its_last_change(database, service):
     assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LONG_AGO
 
 
-def test_several_providers_are_as_old_as_the_newest_however_many_they_are(database, service, monkeypatch):
-    monkeypatch.setattr(provider, "_BATCH_SIZE", 2)
+def test_any_number_of_providers_are_as_old_as_the_newest(database, service, monkeypatch):
+    monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     ids = [
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name)).record.id
         for name in "abcde"
@@ -125,7 +123,7 @@ def test_several_providers_are_as_old_as_the_newest_however_many_they_are(databa
 
 
 def test_the_ids_of_many_providers_are_read_in_several_statements(database, service, monkeypatch):
-    monkeypatch.setattr(provider, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     for name in "abcde":
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
     seen = []
@@ -135,7 +133,7 @@ def test_the_ids_of_many_providers_are_read_in_several_statements(database, serv
     assert sum("FROM resource_providers" in statement for statement in seen) == 3
 
 
-def test_a_list_of_providers_is_as_old_as_the_newest_that_is_listed(database, service):
+def test_a_list_of_providers_is_as_old_as_the_newest_listed_one(database, service):
     other = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c008"
     assert service("POST", "/resource_providers", 39, {"name": "other", "uuid": other}).status == 200
     dated = sa.case((resource_providers.c.uuid == other, LATER), else_=LONG_AGO)

@@ -1,4 +1,4 @@
-"""What is read of consumers whose rows do not fit together, as other implementations leave them."""
+"""Reading of consumers with inconsistent rows, as other implementations leave them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ pytestmark = pytest.mark.every_database
 
 CONSUMER = "c0ffee00-0000-4000-8000-00000000000a"
 DISK_GB = 2
-#: What is added to the id of a provider to get one that does not exist.
+#: The difference between the id of a provider and an id that does not exist.
 LOST = 1000
 
 
 @pytest.fixture
 def ids(database):
-    """The ids of two providers, of each of which the consumer holds something; it has a lease."""
+    """The ids of two providers, on which the consumer has allocations, with a lease."""
 
     def work(db):
-        found = {}
+        provider_ids = {}
         for name in ("host", "pool"):
             provider = LockedProvider.create(db, uuid=name, name=name)
             provider.replace_inventories([Inventory("VCPU", 100), Inventory("DISK_GB", 100)])
-            found[name] = provider.record.id
-        return found
+            provider_ids[name] = provider.record.id
+        return provider_ids
 
     ids = database.write(work)
     claim = Claim(CONSUMER, {"host": {"VCPU": 1}, "pool": {"DISK_GB": 2}}, Owner("red", "ann", "INSTANCE"))
@@ -46,19 +46,19 @@ def ids(database):
 
 
 def spoil(database, statement):
-    """Change a row behind the back of the service."""
+    """Change rows without the service."""
     with database.engine.begin() as connection:
         assert connection.execute(statement).rowcount != 0
 
 
 def lose(database, provider_id):
-    """Let what is held of a provider refer to one that does not exist."""
+    """Let the allocations on a provider refer to one that does not exist."""
     on = allocations.c.resource_provider_id == provider_id
     spoil(database, sa.update(allocations).where(on).values(resource_provider_id=provider_id + LOST))
 
 
 def read(database):
-    """Return what each reader says of the consumer: the Placement API, claims and their history, pages, locks."""
+    """Return the consumer as each reader reads it: the Placement API, claims and their history, pages, locks."""
 
     def work(db):
         shown = consumer_pages.page(db, ConsumerFilter(), 10).holders
@@ -72,7 +72,7 @@ def read(database):
     return database.write(work)
 
 
-def test_all_readers_say_the_same_of_a_sound_consumer(database, ids):
+def test_all_readers_agree_on_a_consistent_consumer(database, ids):
     shown, *others = read(database)
     for other in others:
         assert other.is_unchanged_since(shown)
@@ -80,7 +80,7 @@ def test_all_readers_say_the_same_of_a_sound_consumer(database, ids):
         assert (other.held_on, other.exists) == ({*ids.values()}, True)
 
 
-def test_an_allocation_without_its_consumer_is_known_to_claims_alone(database, ids):
+def test_allocations_without_a_consumer_row_are_read_only_by_claims(database, ids):
     spoil(database, sa.delete(consumers))
     shown, known, paged, locked = read(database)
     assert (shown, paged, locked) == (None, None, None)
@@ -89,7 +89,7 @@ def test_an_allocation_without_its_consumer_is_known_to_claims_alone(database, i
 
 
 @pytest.mark.parametrize("table", [projects, users])
-def test_the_placement_api_shows_no_consumer_without_its_owner_and_others_do(database, ids, table):
+def test_only_the_placement_api_hides_a_consumer_without_its_owner(database, ids, table):
     spoil(database, sa.delete(table))
     shown, *others = read(database)
     assert shown is None
@@ -97,7 +97,7 @@ def test_the_placement_api_shows_no_consumer_without_its_owner_and_others_do(dat
         assert [other.project, other.user] == (["red", None] if table is users else [None, "ann"])
 
 
-def test_what_is_held_of_a_provider_that_is_gone_counts_and_is_not_shown(database, ids):
+def test_allocations_on_a_deleted_provider_count_and_are_not_shown(database, ids):
     lose(database, ids["pool"])
     for each in read(database):
         assert (each.resources, each.held_on) == ({"host": {"VCPU": 1}}, {ids["host"], ids["pool"] + LOST})
@@ -108,14 +108,14 @@ def test_what_is_held_of_a_provider_that_is_gone_counts_and_is_not_shown(databas
         assert (other.resources, other.amounts, other.exists) == ({}, {}, True)
 
 
-def test_of_several_rows_of_a_class_the_last_one_is_shown_and_the_history_has_the_sum(database, ids):
+def test_the_last_of_several_rows_of_a_class_is_shown_and_the_history_has_the_sum(database, ids):
     again = {"resource_provider_id": ids["pool"], "resource_class_id": DISK_GB, "consumer_id": CONSUMER, "used": 5}
     spoil(database, sa.insert(allocations).values(again))
     for each in read(database):
         assert (each.resources["pool"], each.amounts["pool", "DISK_GB"]) == ({"DISK_GB": 5}, 7)
 
 
-def test_a_consumer_whose_lease_is_over_is_read_and_counts_as_absent(database, ids):
+def test_a_consumer_whose_lease_has_expired_is_read_and_counts_as_absent(database, ids):
     lease.expire(database, CONSUMER)
     for each in read(database):
         assert (each.is_expired, each.exists, each.held_on) == (True, False, {*ids.values()})
@@ -129,7 +129,7 @@ def test_a_row_without_allocations_is_locked_and_not_shown(database, ids):
     assert (locked.generation, locked.held_on, locked.exists) == (1, set(), False)
 
 
-def test_the_date_is_that_of_the_newest_allocation_that_is_shown(database, ids):
+def test_the_date_is_of_the_newest_shown_allocation(database, ids):
     first, last = datetime.datetime(2026, 1, 1), datetime.datetime(2026, 2, 1)
     for name, date in (("host", first), ("pool", last)):
         on = allocations.c.resource_provider_id == ids[name]

@@ -1,4 +1,4 @@
-"""Claims that wait for each other are placed by one transaction: those that fit."""
+"""One transaction places the waiting claims that fit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placement import errors
 from placement.db.engine import dialects
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import consumers, projects, provider_changes, resource_providers
-from placement.db.writes.queue import LONGEST_WAIT
+from placement.db.writes.queue import MAX_WAIT
 from placement.objects.claims import joint_claims, leases
 from placement.objects.claims.claim import Claim
 from placement.objects.consumer import Owner
@@ -36,7 +36,7 @@ def crowd(database):
 
 
 def owned(provider, name):
-    """Return the body of a claim whose consumer has a project, a user and a type of its own."""
+    """Return the body of a claim whose consumer has its own project, user and type."""
     return holding([provider]) | {
         "project_id": f"project of {name}",
         "user_id": f"user of {name}",
@@ -45,7 +45,7 @@ def owned(provider, name):
 
 
 def changed(database, after=0):
-    """Return the uuids of the providers of all changes but the first ones, and the transactions that made these."""
+    """Return the providers of all changes but the first ``after`` ones, and the transactions of these changes."""
     provider = provider_changes.c.provider_id == resource_providers.c.id
     columns = provider_changes.c.writer_id, provider_changes.c.seq, resource_providers.c.uuid
     order = sa.select(*columns).select_from(provider_changes.join(resource_providers, provider)).order_by(*columns)
@@ -57,19 +57,19 @@ def changed(database, after=0):
 def test_claims_on_different_providers_are_placed_by_one_transaction(crowd):
     first, shared, *others = (crowd.provider() for _ in range(4))
     places = [[first], [shared], [others[0]], [shared], others, [others[1]]]
-    several, before = [new() for _ in places], {one: crowd.state(one)[0] for one in (first, shared, *others)}
+    several, before = [new() for _ in places], {uuid: crowd.state(uuid)[0] for uuid in (first, shared, *others)}
     assert statuses(crowd.claim_each(*zip(places, several, strict=True))) == [204] * 6
     assert (crowd.joined, crowd.causes) == ([1, 5], [])
     for provider, generation in before.items():
-        held = {one: 1 for one, providers in zip(several, places, strict=True) if provider in providers}
+        held = {consumer: 1 for consumer, place in zip(several, places, strict=True) if provider in place}
         assert crowd.state(provider) == (generation + 1, held, {1})
 
 
 @pytest.mark.every_database
-def test_each_provider_has_one_row_in_the_feed_for_all_claims_of_a_transaction(crowd):
+def test_each_provider_has_one_feed_row_for_all_claims_of_a_transaction(crowd):
     first, *several = (crowd.provider() for _ in range(3))
     before = count(crowd.database, provider_changes)
-    crowd.claim_each(*(([one], new()) for one in (first, *several, *several)))
+    crowd.claim_each(*(([provider], new()) for provider in (first, *several, *several)))
     assert crowd.joined == [1, 4]
     assert count(crowd.database, provider_changes) == before + 1 + 2
     providers, transactions = changed(crowd.database, before)
@@ -79,7 +79,7 @@ def test_each_provider_has_one_row_in_the_feed_for_all_claims_of_a_transaction(c
 
 @pytest.mark.every_database
 def test_each_consumer_gets_its_own_new_owner(crowd):
-    """More names than one statement looks up."""
+    """There are more names than one statement looks up."""
     names = [f"N{number}" for number in range(5)]
     places = {name: (crowd.provider(), new()) for name in names}
 
@@ -96,11 +96,11 @@ def test_each_consumer_gets_its_own_new_owner(crowd):
         }
 
 
-def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(crowd):
-    """The client of the first claim sends its next one."""
-    crowd.queue.gathering = PATIENCE
+def test_a_transaction_waits_for_as_many_claims_as_the_last_one(crowd):
+    """The client of the first claim sends another one."""
+    crowd.queue.gather_time = PATIENCE
     providers = [crowd.provider() for _ in range(3)]
-    first, *others = (lambda one=one: crowd.claim([one], new()) for one in providers)
+    first, *others = (lambda provider=provider: crowd.claim([provider], new()) for provider in providers)
     answers = crowd.together(lambda: [first().status, first().status], *others)
     assert [answers[0], *statuses(answers[1:])] == [[204, 204], 204, 204]
     assert crowd.joined == [1, 3]
@@ -118,7 +118,7 @@ def test_a_transaction_waits_for_those_that_were_there_a_moment_ago(crowd):
     ],
 )
 def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
-    """Two that change places fit together, but not one after another."""
+    """Two consumers that exchange providers fit together, but not one after another."""
     given = []
     turn = crowd.queue.turn
     crowd.queue.turn = lambda item, **facts: (given.append(item), turn(item, **facts))[1]
@@ -128,11 +128,11 @@ def test_only_a_claim_of_a_new_consumer_waits_for_others(crowd, claim, waits):
 
 
 @pytest.mark.every_database
-def test_claims_of_several_consumers_are_placed_by_a_transaction_of_their_own(crowd):
+def test_claims_of_several_consumers_in_one_request_share_no_transaction_with_others(crowd):
     provider, pair, third = crowd.provider(), [new(), new()], new()
 
     def post():
-        return crowd.ask("POST", "/allocations", 39, {one: holding([provider]) for one in pair})
+        return crowd.ask("POST", "/allocations", 39, {consumer: holding([provider]) for consumer in pair})
 
     with crowd.recorded():
         assert statuses([post(), crowd.claim([provider], third)]) == [204, 204]
@@ -141,7 +141,7 @@ def test_claims_of_several_consumers_are_placed_by_a_transaction_of_their_own(cr
 
 
 @pytest.mark.every_database
-def test_a_dry_run_is_joined_with_nothing(crowd):
+def test_a_dry_run_joins_no_transaction(crowd):
     provider, consumer = crowd.provider(), new()
     with crowd.recorded():
         dry = crowd.ask("PUT", f"/allocations/{new()}?dry_run=true", 39, holding([provider]))
@@ -151,11 +151,11 @@ def test_a_dry_run_is_joined_with_nothing(crowd):
 
 
 @pytest.mark.every_database
-def test_the_thread_that_does_the_work_is_the_only_one_that_is_admitted(crowd):
-    """Threads that wait for another's work are not admitted, so they are not in its way."""
+def test_only_the_leading_thread_is_admitted(crowd):
+    """Threads that wait for the leader's work are not admitted, so they cannot block it."""
     crowd.database.bulkhead = Bulkhead(1)
     provider, several = crowd.provider(), [new() for _ in range(3)]
-    assert statuses(crowd.claim_each(*(([provider], one) for one in several))) == [204] * 3
+    assert statuses(crowd.claim_each(*(([provider], consumer) for consumer in several))) == [204] * 3
     assert crowd.joined == [1, 2]
     assert crowd.admitted == 1
     assert crowd.state(provider)[1] == dict.fromkeys(several, 1)
@@ -166,17 +166,17 @@ def test_the_thread_that_does_the_work_is_the_only_one_that_is_admitted(crowd):
 
 @pytest.mark.parametrize("place", [1, 3])
 @pytest.mark.parametrize("wrong", [*WRONG, "more than there is"])
-def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, place):
-    """Of the leader or of another one; all others are placed by one transaction, also those on the same provider."""
+def test_an_invalid_claim_is_refused_alone(crowd, wrong, place):
+    """It may be the leader's; one transaction places all others, even on the same provider."""
     providers = [crowd.provider(total=6, max_unit=8) for _ in range(4)]
-    claims = [([one], new()) for one in providers]
-    one = providers[place]
-    claims[place] = ({one: {"VCPU": 7}} if wrong == "more than there is" else WRONG[wrong](one)), new()
+    claims = [([provider], new()) for provider in providers]
+    provider = providers[place]
+    claims[place] = ({provider: {"VCPU": 7}} if wrong == "more than there is" else WRONG[wrong](provider)), new()
     if wrong == "a consumer that exists":
         assert crowd.claim(*claims[place]).status == 204
-    claims.append(([one], new()))
+    claims.append(([provider], new()))
     answers = crowd.claim_each(*claims)
-    # What was refused was rolled back with all others, which were placed once more without it.
+    # The refused claim was rolled back with all others, which were then placed without it.
     assert (crowd.joined, crowd.causes) == ([1, 3], ["joint"])
     alone = crowd.claim(*claims[place])
     assert alone.status in (400, 409)
@@ -190,12 +190,12 @@ def test_what_is_wrong_with_one_claim_is_the_answer_to_that_one(crowd, wrong, pl
 
 
 @pytest.mark.every_database
-def test_of_claims_on_one_provider_exactly_those_are_placed_that_fit(crowd):
+def test_exactly_the_claims_that_fit_on_one_provider_are_placed(crowd):
     first, scarce, other = crowd.provider(), crowd.provider(total=3), crowd.provider()
-    claims = [([one], new()) for one in (first, scarce, other, scarce)]
+    claims = [([provider], new()) for provider in (first, scarce, other, scarce)]
     claims += [({scarce: {"VCPU": 2}}, new()), ([scarce], new()), ([other], new()), ([scarce], new())]
     answers = crowd.claim_each(*claims)
-    # Each is judged after those before it: the one that is too large takes nothing from the next one.
+    # Claims are judged in order: a claim that is too large takes nothing from the next one.
     assert statuses(answers) == [204, 204, 204, 204, 409, 204, 204, 409]
     assert crowd.joined == [1, 5]
     assert all("exceed the capacity" in answer.error["detail"] for answer in answers if answer.status == 409)
@@ -203,13 +203,13 @@ def test_of_claims_on_one_provider_exactly_those_are_placed_that_fit(crowd):
 
 
 @pytest.mark.every_database
-def test_an_expired_lease_makes_room_for_one_of_them(crowd):
+def test_an_expired_lease_frees_capacity_for_one_of_the_claims(crowd):
     first, full, other = crowd.provider(), crowd.provider(total=1), crowd.provider()
     expired = new()
     assert crowd.claim([full], expired).status == 204
     crowd.database.write(lambda db: leases.extend(db, expired, 3600))
     lease.expire(crowd.database, expired)
-    claims = [([one], new()) for one in (first, full, other)]
+    claims = [([provider], new()) for provider in (first, full, other)]
     assert statuses(crowd.claim_each(*claims)) == [204] * 3
     assert crowd.joined == [1, 1, 1]
     assert crowd.state(full)[1] == {claims[1][1]: 1}
@@ -217,12 +217,13 @@ def test_an_expired_lease_makes_room_for_one_of_them(crowd):
 
 
 @pytest.mark.every_database
-def test_if_none_can_be_placed_nothing_is_left_and_each_is_refused_by_itself(crowd):
+def test_if_no_claim_can_be_placed_nothing_is_written_and_each_is_refused_separately(crowd):
     first, *full = (crowd.provider(total=1) for _ in range(4))
     for provider in full[:2]:
         assert crowd.claim([provider], new()).status == 204
     before = [count(crowd.database, table) for table in (consumers, provider_changes)]
-    claims = [([first], new()), *(([one], new()) for one in full[:2]), (WRONG["an unknown class"](full[2]), new())]
+    claims = [([provider], new()) for provider in (first, *full[:2])]
+    claims.append((WRONG["an unknown class"](full[2]), new()))
     answers = crowd.claim_each(*claims)
     assert statuses(answers) == [204, 409, 409, 400]
     assert (crowd.joined, crowd.causes) == ([1], ["joint"])
@@ -232,7 +233,7 @@ def test_if_none_can_be_placed_nothing_is_left_and_each_is_refused_by_itself(cro
 
 
 @pytest.mark.every_database
-def test_a_claim_that_is_refused_leaves_no_names_of_its_owner(crowd):
+def test_a_refused_claim_leaves_no_names_of_its_owner(crowd):
     first, free, full = crowd.provider(), crowd.provider(), crowd.provider(total=1)
     before = count(crowd.database, projects)
     works = [lambda: crowd.claim([first], new()), lambda: crowd.claim([free], new(), owner="placed")]
@@ -245,10 +246,12 @@ def test_a_claim_that_is_refused_leaves_no_names_of_its_owner(crowd):
 def test_one_of_several_claims_of_the_same_consumer_is_placed(crowd):
     consumer, other = new(), new()
     providers = [crowd.provider() for _ in range(4)]
-    answers = crowd.claim_each(*zip([[one] for one in providers], [new(), consumer, consumer, other], strict=True))
+    answers = crowd.claim_each(
+        *zip([[provider] for provider in providers], [new(), consumer, consumer, other], strict=True)
+    )
     assert statuses(answers) == [204, 204, 409, 204]
     assert answers[2].error["code"] == "placement.concurrent_update"
-    # The second claim of the same consumer is in no transaction with the first.
+    # Two claims of one consumer never share a transaction.
     assert crowd.joined == [1, 2]
     assert [len(crowd.state(provider)[1]) for provider in providers] == [1, 1, 0, 1]
 
@@ -272,7 +275,7 @@ class Stranger:
 
 @pytest.fixture
 def lock(database):
-    """A function of a provider that returns a stranger who has locked it."""
+    """A function that returns a stranger who has locked a provider."""
     with contextlib.ExitStack() as stack:
         yield lambda provider: Stranger(stack.enter_context(database.engine.connect()), provider)
 
@@ -281,8 +284,8 @@ def lock(database):
 @pytest.mark.every_database
 @several_writers
 @pytest.mark.parametrize(("place", "skips"), [(1, True), (2, True), (1, False)])
-def test_a_provider_that_is_locked_holds_up_its_own_claim_only(crowd, lock, place, skips, monkeypatch):
-    """Also where the server cannot skip locked rows."""
+def test_a_locked_provider_delays_only_its_own_claim(crowd, lock, place, skips, monkeypatch):
+    """This holds even if the server cannot skip locked rows."""
     if not skips:
         monkeypatch.setattr(dialects, "skips_locked_rows", lambda _dialect: False)
     providers = [crowd.provider() for _ in range(3)]
@@ -321,7 +324,7 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
         answers = crowd.claim_each(([free], new()), *(([locked], new()) for _ in range(3)))
         left.result(PATIENCE)
     assert statuses(answers) == [204] * 4
-    # It is not given up and begun again.
+    # Their transaction is not abandoned and retried.
     assert (crowd.joined, crowd.causes) == ([1, 3], [])
     assert len(crowd.state(locked)[1]) == 3
 
@@ -329,10 +332,10 @@ def test_claims_that_all_need_the_locked_provider_wait_for_it_together(database,
 @pytest.mark.usefixtures("patient_database")
 @pytest.mark.every_database
 @several_writers
-def test_who_waits_behind_a_batch_that_is_stuck_goes_on_by_itself(database, lock):
+def test_a_thread_behind_a_stuck_batch_places_its_claim_alone(database, lock):
     with opened(database.url) as own, ThreadPoolExecutor(1) as threads:
         crowd, begun = ProviderCrowd(own), threading.Event()
-        own.queue.longest_wait = LONGEST_WAIT
+        own.queue.max_wait = MAX_WAIT
         locked, free = crowd.provider(), crowd.provider()
         stranger = lock(locked)
 

@@ -1,4 +1,4 @@
-"""Faults while one transaction places claims on different providers: each claim is answered as if it were alone."""
+"""Faults while one transaction places claims on different providers: each gets the response of a lone claim."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ def crowd(database):
 
 
 class Trial:
-    """A claim, and three on different providers that one transaction places when it has ended."""
+    """A claim, and three claims on different providers that the next transaction places together."""
 
     def __init__(self, crowd):
         self.crowd, self.providers = crowd, [crowd.provider() for _ in range(4)]
 
     def run(self):
-        """Return the answers, and which of the claims are in effect."""
+        """Return the responses, and whether each claim is in effect."""
         several = [new() for _ in self.providers]
-        answers = self.crowd.claim_each(*zip([[one] for one in self.providers], several, strict=True))
-        held = [one in self.crowd.state(provider)[1] for provider, one in zip(self.providers, several, strict=True)]
+        places = [[provider] for provider in self.providers]
+        answers = self.crowd.claim_each(*zip(places, several, strict=True))
+        pairs = zip(self.providers, several, strict=True)
+        held = [consumer in self.crowd.state(provider)[1] for provider, consumer in pairs]
         return answers, held
 
     def run_with(self, plan):
@@ -47,7 +49,7 @@ class Trial:
         return statuses(answers), held
 
     def steps(self):
-        """Return the statements of the second transaction, by their numbers among all."""
+        """Return the statements of the second transaction, by their numbers among all statements."""
         plan = Plan()
         assert self.run_with(plan) == ([204] * 4, [True] * 4)
         assert self.crowd.joined == [1, 3]
@@ -64,7 +66,7 @@ def is_unknown(answer):
     return answer.status == 503 and errors.OutcomeUnknown.template in answer.error["detail"]
 
 
-def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
+def test_a_transient_fault_affects_no_response(trial, backend):
     collisions = faults.collisions(backend.kind)
     for at, step in trial.steps().items():
         several = [collisions[at % len(collisions)]]
@@ -74,13 +76,13 @@ def test_a_fault_that_passes_is_noticed_by_none_of_them(trial, backend):
             plan = Plan(at, [fault])
             assert trial.run_with(plan) == ([204] * 4, [True] * 4), (at, step)
             assert (plan.done, plan.victim) == (1, step)
-            # Each is placed by a transaction of its own then.
+            # Then a separate transaction places each claim.
             assert trial.crowd.joined == [1] * 4, (at, step)
             assert trial.crowd.causes.count("joint") == 1
 
 
 @pytest.mark.parametrize("answer_only", [False, True])
-def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, answer_only):
+def test_a_connection_lost_during_commit_leaves_the_outcome_of_all_claims_unknown(trial, answer_only):
     commit = max(trial.steps())
     with planted(trial.crowd.database, Plan(commit, [faults.lose], answer_only=answer_only)):
         answers, held = trial.run()
@@ -90,19 +92,19 @@ def test_a_connection_lost_with_commit_leaves_it_open_for_all_of_them(trial, ans
 
 
 @pytest.mark.every_database
-def test_a_database_that_stays_away_is_the_answer_to_each(trial):
+def test_all_claims_fail_if_the_database_stays_down(trial):
     plan = Plan(min(trial.steps()), [faults.lose], for_ever=True)
     with planted(trial.crowd.database, plan):
-        answers = trial.crowd.claim_each(*(([one], new()) for one in trial.providers))
+        answers = trial.crowd.claim_each(*(([provider], new()) for provider in trial.providers))
     assert statuses(answers) == [204, 503, 503, 503]
-    # Nothing was committed, and each is told so, without another attempt of its own.
+    # Nothing was committed, and each response says so, without another attempt.
     assert "joint" not in trial.crowd.causes
     assert all(errors.DatabaseUnavailable.template in answer.error["detail"] for answer in answers[1:])
-    assert [len(trial.crowd.state(one)[1]) for one in trial.providers] == [2, 1, 1, 1]
+    assert [len(trial.crowd.state(provider)[1]) for provider in trial.providers] == [2, 1, 1, 1]
 
 
 @pytest.mark.every_database
-def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
+def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
     def interrupt(statement):
         if statement.startswith("INSERT INTO allocations") and trial.crowd.joined == [1]:
             raise KeyboardInterrupt
@@ -118,14 +120,14 @@ def test_an_interrupted_leader_leaves_the_outcome_open_for_the_others(trial):
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, place, caplog):
+def test_an_internal_error_fails_only_the_claim_that_caused_it(crowd, place, caplog):
     several = [new() for _ in range(4)]
 
     def fail(connection, cursor, statement, parameters, context, executemany):
         if statement.startswith("INSERT INTO consumers") and several[place] in str(parameters):
             raise RuntimeError("planted")
 
-    claims = [([crowd.provider()], one) for one in several]
+    claims = [([crowd.provider()], consumer) for consumer in several]
     sa.event.listen(crowd.database.engine, "before_cursor_execute", fail)
     answers = crowd.claim_each(*claims)
     sa.event.remove(crowd.database.engine, "before_cursor_execute", fail)
@@ -136,7 +138,7 @@ def test_an_error_of_the_service_itself_is_answered_to_who_caused_it(crowd, plac
     assert count(crowd.database, consumers) == count(crowd.database, allocations) == 3
 
 
-def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
+def test_an_error_after_all_claims_were_placed_rolls_all_of_them_back(trial):
     failed = []
 
     def fail(statement):
@@ -153,8 +155,8 @@ def test_an_error_after_all_have_got_their_places_leaves_none_of_them(trial):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("why", ["refused", "failed"])
-def test_a_second_transaction_that_writes_nothing_is_reported_to_none_of_them(crowd, database, why):
-    """The first one is rolled back for a claim that is refused; then the place of another one is gone."""
+def test_a_second_transaction_that_writes_nothing_affects_no_response(crowd, database, why):
+    """The first transaction is rolled back because a claim is refused; then another claim no longer fits, or fails."""
     first, taken, free, full = providers = [crowd.provider(total=1) for _ in range(4)]
     several, failed = [new() for _ in providers], []
 
@@ -175,18 +177,18 @@ def test_a_second_transaction_that_writes_nothing_is_reported_to_none_of_them(cr
     finally:
         signals.retried.disconnect(take)
     assert statuses(answers) == [204, 409 if why == "refused" else 204, 204, 409]
-    held = [one in crowd.state(provider)[1] for provider, one in zip(providers, several, strict=True)]
+    held = [consumer in crowd.state(provider)[1] for provider, consumer in zip(providers, several, strict=True)]
     assert held == [answer.status == 204 for answer in answers]
     assert (crowd.causes, len(failed)) == (["joint"], why == "failed")
 
 
-def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd, monkeypatch):
+def test_a_follower_gives_up_on_a_stalled_leader_if_no_thread_is_left(crowd, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.2)
     crowd.database.bulkhead = Bulkhead(2, check_interval=0.02)
     trial, stalled, has_given_up = Trial(crowd), threading.Event(), threading.Event()
 
     class Called(threading.Event):
-        """Once the leader is stalled, each wait for it ends in vain, and the thread becomes its follower."""
+        """An event whose wait times out once the leader is stalled, so that the thread becomes a follower."""
 
         def wait(self, timeout=None):
             while not super().wait(0.01):
@@ -203,21 +205,21 @@ def test_a_follower_for_which_no_thread_is_left_gives_up_a_stalled_leader(crowd,
             stalled.set()
             assert has_given_up.wait(PATIENCE)
 
-    found = []
+    given_up = []
 
     def work(at):
         answer = crowd.claim([trial.providers[at]], several[at])
         if answer.status != 204:
-            # Its thread is free for others.
-            found.append((is_unknown(answer), crowd.ask("GET", "/").status, [*crowd.joined]))
+            # Its thread is free for other requests.
+            given_up.append((is_unknown(answer), crowd.ask("GET", "/").status, [*crowd.joined]))
             has_given_up.set()
         return answer
 
     with sql_hooks.statements(crowd.database.engine, stall):
         answers = crowd.together(*(lambda at=at: work(at) for at in range(4)))
-    # The second one leads the batch; which of its followers began to follow last is left to chance.
+    # The second claim leads the batch; chance decides which of its followers arrived last.
     assert statuses(answers) in ([204, 204, 204, 503], [204, 204, 503, 204])
-    assert found == [(True, 200, [1])]
-    # The leader did not know of it: the claim is in effect with the others.
+    assert given_up == [(True, 200, [1])]
+    # The leader does not notice: the claim is in effect like the others.
     assert crowd.joined == [1, 3]
-    assert [crowd.state(provider)[1] for provider in trial.providers] == [{one: 1} for one in several]
+    assert [crowd.state(provider)[1] for provider in trial.providers] == [{consumer: 1} for consumer in several]

@@ -1,4 +1,4 @@
-"""The database fails in the middle of a sweep: what was committed counts, and the next sweep does the rest."""
+"""The database fails during a sweep: committed releases stay in effect, and the next sweep does the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 class Trial:
-    """Sweeps in a process of their own, each of three leases, with another fault each time."""
+    """Sweeps of three leases each, on separate connections, with a different fault each time."""
 
     def __init__(self, database):
         self.database = database
@@ -35,7 +35,7 @@ class Trial:
         )
 
     def run(self, plan, sweep=lease_sweep.sweep):
-        """Sweep by the plan and then once more; return what was published, and the failure of the first sweep."""
+        """Sweep under the plan, then again; return the published number of leases, and the first sweep's failure."""
         several = [str(uuid.uuid4()) for _ in range(COUNT)]
         wanted = [Claim(consumer, {HOST: {"VCPU": 1}}, Owner("project", "user")) for consumer in several]
         self.database.write(lambda db: ClaimSet(db, wanted).place())
@@ -45,13 +45,13 @@ class Trial:
         published, failure = [], None
         signals.leases_expired.connect(published.append)
         try:
-            with opened(self.database.url) as touched:
-                # Its connections are set up, and it has a writer of the feed.
-                touched.read(leases.any_expired)
-                touched.write(leases.any_expired)
-                with planted(touched, plan):
+            with opened(self.database.url) as swept:
+                # Open the connections and register a feed writer before the faults.
+                swept.read(leases.any_expired)
+                swept.write(leases.any_expired)
+                with planted(swept, plan):
                     try:
-                        sweep(touched)
+                        sweep(swept)
                     except errors.Failure as error:
                         failure = error
             assert lease_sweep.sweep(self.database)
@@ -65,38 +65,38 @@ class Trial:
 
 
 @pytest.mark.every_database
-def test_a_fault_at_each_statement_of_a_sweep_is_made_up_for(database, backend):
+def test_a_sweep_recovers_from_a_fault_at_each_statement(database, backend):
     trial, plan = Trial(database), Plan()
     assert trial.run(plan) == (COUNT, None)
     for at, step in enumerate(plan.seen, 1):
         collision = faults.collisions(backend.kind)[at % 3]
         assert trial.run(Plan(at, [collision])) == (COUNT, None), step
         if step == "COMMIT":
-            given_back, failure = trial.run(Plan(at, [faults.lose], answer_only=True))
-            # The connection of another COMMIT may be lost: the one that inserts the writer of the feed.
-            assert given_back == (0 if isinstance(failure, errors.OutcomeUnknown) else COUNT)
+            released, failure = trial.run(Plan(at, [faults.lose], answer_only=True))
+            # The lost connection may belong to another COMMIT: the registration of the feed writer.
+            assert released == (0 if isinstance(failure, errors.OutcomeUnknown) else COUNT)
         else:
-            given_back, failure = trial.run(Plan(at, [faults.LOSSES[at % 2]]))
-            assert (given_back, failure) == (COUNT, None), step
+            released, failure = trial.run(Plan(at, [faults.LOSSES[at % 2]]))
+            assert (released, failure) == (COUNT, None), step
 
 
 @pytest.mark.every_database
-def test_a_sweep_whose_database_stays_away_gives_up_and_changes_nothing(database, backend):
+def test_a_sweep_whose_database_stays_down_gives_up_and_changes_nothing(database, backend):
     trial = Trial(database)
     for fault, expected in ((faults.lose, errors.Unavailable), (faults.collisions(backend.kind)[0], errors.Conflict)):
-        given_back, failure = trial.run(Plan("DELETE FROM allocations", [fault], for_ever=True))
-        assert given_back == COUNT, "by the second sweep"
+        released, failure = trial.run(Plan("DELETE FROM allocations", [fault], for_ever=True))
+        assert released == COUNT, "by the second sweep"
         assert isinstance(failure, (expected, errors.Unavailable))
 
 
 @pytest.mark.every_database
-def test_a_claim_that_needs_the_room_of_a_lease_survives_a_fault_at_each_statement(database, backend):
+def test_a_claim_that_needs_the_capacity_of_a_lease_survives_a_fault_at_each_statement(database, backend):
     trial, plan, claimed = Trial(database), Plan(), []
 
-    def claim_all(touched):
+    def claim_all(swept):
         consumer = str(uuid.uuid4())
         wanted = Claim(consumer, {HOST: {"VCPU": 100}}, Owner("project", "user"))
-        touched.write(lambda db: ClaimSet(db, [wanted]).place())
+        swept.write(lambda db: ClaimSet(db, [wanted]).place())
         claimed.append(consumer)
         database.write(lambda db: release.end_consumer(db, consumer))
 

@@ -1,4 +1,4 @@
-"""What happens about a consumer while the time of its lease ends: exactly one of it takes effect."""
+"""Of several operations on a consumer around the expiry of its lease, exactly one takes effect."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def held(database, consumer):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.usefixtures("host")
 def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
-    """It appears after the extension has looked for its row, so a sweep or another extension would not have to wait."""
+    """It is created after the extension has looked for its row, so a sweep or another extension would not wait."""
     consumer = str(uuid.uuid4())
     with opened(database.url) as elsewhere:
         appear = functools.partial(put, elsewhere, consumer)
@@ -66,7 +66,7 @@ def test_a_consumer_that_an_extension_could_not_lock_is_not_extended(database):
 
 
 def extend(database, consumer):
-    """Commit an extension that has read the end of the lease before its time was over."""
+    """Commit an extension that read the expiry of the lease before it had expired."""
     of_consumer = (
         claims.c.consumer_id == sa.select(consumers.c.id).where(consumers.c.uuid == consumer).scalar_subquery()
     )
@@ -74,14 +74,14 @@ def extend(database, consumer):
     database.write(lambda db: db.execute(later.values(expires_at=leases.expiry_after(db, 3600))))
 
 
-def make_anew(database, consumer):
+def create_again(database, consumer):
     database.write(lambda db: release.end_consumer(db, consumer))
     put(database, consumer)
 
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-@pytest.mark.parametrize("meanwhile", [extend, make_anew])
+@pytest.mark.parametrize("meanwhile", [extend, create_again])
 def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(database, meanwhile):
     consumer = claimed(database)
     lease.expire(database, consumer)
@@ -101,13 +101,13 @@ def test_a_consumer_is_not_ended_for_a_lease_that_changed_before_the_lock(databa
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
+def test_a_sweep_does_not_overtake_an_extension_that_began_before_the_expiry(database):
     consumer = claimed(database)
-    began, given_back = [], []
+    began, expired = [], []
 
     def sweep():
         lease.expire(database, consumer)
-        given_back.append(database.write(leases.release_expired))
+        expired.append(database.write(leases.release_expired))
 
     def before(statement):
         if statement.startswith("UPDATE claims") and not began:
@@ -117,16 +117,16 @@ def test_an_extension_that_began_before_the_end_is_not_overtaken(database):
 
     with sql_hooks.statements(database.engine, before):
         database.write(lambda db: leases.extend(db, consumer, 3600))
-    assert given_back == [0]
+    assert expired == [0]
     assert database.write(leases.release_expired) == 0
     assert held(database, consumer) is not None
 
 
 @pytest.mark.usefixtures("host")
-def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(database, monkeypatch):
+def test_of_an_extension_a_release_and_its_expiry_each_lease_sees_one(database, monkeypatch):
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
-    count, chance, given_back = 40, random.Random(7), []
-    signals.leases_expired.connect(given_back.append)
+    count, chance, expired = 40, random.Random(7), []
+    signals.leases_expired.connect(expired.append)
     several = [claimed(database) for _ in range(count)]
     for consumer in several:
         lease.expire(database, consumer, -chance.uniform(0.1, 0.6))
@@ -140,7 +140,7 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
         return done
 
     def decided(work, consumer, done):
-        """Whether ``work`` succeeded or found nothing; others that are faster may keep it from both."""
+        """Whether ``work`` succeeded or found no consumer; it collides while faster transactions interfere."""
         try:
             database.write(lambda db: work(db, consumer))
         except errors.TooManyConflicts:
@@ -165,9 +165,9 @@ def test_of_an_extension_a_release_and_the_end_of_its_time_each_lease_sees_one(d
                 each.result(PATIENCE)
         lease_sweep.sweep(database)
     finally:
-        signals.leases_expired.disconnect(given_back.append)
+        signals.leases_expired.disconnect(expired.append)
     left = {consumer for consumer in several if held(database, consumer) is not None}
     assert left == extended - released
-    assert sum(given_back) == count - len(extended | released)
+    assert sum(expired) == count - len(extended | released)
     _, used = LiveIndex(database).current().column("VCPU").usage()
     assert used.sum() == len(left)

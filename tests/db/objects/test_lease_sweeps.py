@@ -1,4 +1,4 @@
-"""Who sweeps expired leases without a search: a worker after a request, and the command of operators."""
+"""Sweeps of expired leases without a search: by a worker after a request, and by the operators' command."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def due(database):
-    """Make so many consumers whose leases are over."""
+    """Return a function that creates ``number`` consumers whose leases have expired."""
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 1000)])
     )
@@ -62,9 +62,9 @@ def due(database):
 
 @pytest.fixture
 def numbers():
-    """The numbers of due leases that were published."""
-    with received.facts(signals.leases_due) as found:
-        yield found
+    """The published numbers of expired leases."""
+    with received.facts(signals.leases_due) as numbers:
+        yield numbers
 
 
 def service(database, interval=5):
@@ -78,12 +78,12 @@ def held(database):
 
 
 def ask(application):
-    """Send a request that reads no index, and close the reply as a server does."""
+    """Send a request that reads no index, and close the response as a server does."""
     reply = web.ask(application, "GET", "/usages?project_id=x", ADMIN)
     assert (reply.status_int, reply.json["usages"]) == (200, {})
 
 
-def test_a_worker_sweeps_after_a_request_once_in_an_interval(database, due, clock, numbers):
+def test_a_worker_sweeps_after_a_request_once_per_interval(database, due, clock, numbers):
     application = service(database)
     due(3)
     ask(application)
@@ -105,7 +105,7 @@ def test_a_worker_sweeps_after_a_request_once_in_an_interval(database, due, cloc
     assert (held(database), numbers) == (0, [3, 0, 1, 0])
 
 
-def test_the_reply_is_sent_before_the_sweep(database, due, clock):
+def test_the_response_is_sent_before_the_sweep(database, due, clock):
     application = service(database)
     due(1)
     clock.now += 5
@@ -118,7 +118,7 @@ def test_the_reply_is_sent_before_the_sweep(database, due, clock):
         assert written
 
 
-def test_a_health_check_is_followed_by_no_sweep(database, due, clock):
+def test_no_sweep_follows_a_health_check(database, due, clock):
     application = service(database)
     due(1)
     clock.now += 5
@@ -126,7 +126,7 @@ def test_a_health_check_is_followed_by_no_sweep(database, due, clock):
     assert held(database) == 1
 
 
-def test_a_worker_sweeps_never_with_an_interval_of_zero(database, due, clock):
+def test_a_worker_never_sweeps_with_an_interval_of_zero(database, due, clock):
     application = service(database, 0)
     due(1)
     clock.now += 3600
@@ -152,8 +152,8 @@ def test_a_sweep_that_fails_fails_no_request(database, due, clock, caplog):
     assert held(database) == 0
 
 
-def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, monkeypatch):
-    """Transactions that find all due consumers locked end a sweep only if MAX_IDLE of them follow each other."""
+def test_a_sweep_continues_as_long_as_it_releases_leases(database, due, monkeypatch):
+    """Transactions that find all expired leases locked end a sweep only if MAX_IDLE of them follow each other."""
     monkeypatch.setattr(release, "BATCH", 1)
     monkeypatch.setattr(lease_sweep, "MAX_IDLE", 2)
     due(3)
@@ -163,8 +163,8 @@ def test_a_sweep_goes_on_for_as_long_as_it_gives_something_back(database, due, m
     assert (released, held(database)) == ([0, 1] * 3, 0)
 
 
-def test_a_sweep_gives_something_back_even_if_its_time_is_over(database, due, monkeypatch):
-    """Otherwise a worker whose read of what is due takes long would never give anything back."""
+def test_a_sweep_releases_a_batch_even_if_its_time_has_run_out(database, due, monkeypatch):
+    """Otherwise a worker that is slow to count the expired leases would never release any."""
     monkeypatch.setattr(release, "BATCH", 1)
     due(2)
     assert not lease_sweep.sweep(database, until=time.monotonic() - 1)
@@ -184,11 +184,11 @@ def run(database, in_process, tmp_path):
 
 
 def numbers_of(done):
-    """Return the numbers of the table that the command prints: released, still due."""
+    """Return the numbers in the table that the command prints: released, left."""
     return [int(number) for number in re.findall(r"\| +(\d+) +\|", done.out)]
 
 
-def test_the_command_gives_back_all_that_is_due(database, due, run):
+def test_the_command_releases_all_expired_leases(database, due, run):
     due(3)
     done = run("leases", "sweep", "--max-rows", "2")
     assert (done.code, numbers_of(done), held(database)) == (3, [2, 1], 1)
@@ -198,7 +198,7 @@ def test_the_command_gives_back_all_that_is_due(database, due, run):
     assert (done.code, numbers_of(done)) == (0, [0, 0])
 
 
-def test_the_command_refuses_other_words(run):
+def test_the_command_refuses_invalid_arguments(run):
     assert run("leases", "sweep", "--max-rows", "0").code == 2
     assert run("leases", "burn").code == 2
     shown = run("leases")
@@ -206,9 +206,9 @@ def test_the_command_refuses_other_words(run):
     assert shown.out.startswith("usage: placement-manage leases")
 
 
-def test_several_sweeps_at_a_time_give_each_lease_back_once(database, due, monkeypatch):
+def test_concurrent_sweeps_release_each_lease_once(database, due, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 7)
-    # None gives up: the others may be slow.
+    # No sweep gives up: the others may be slow.
     monkeypatch.setattr(lease_sweep, "MAX_IDLE", 1_000_000)
     monkeypatch.setattr(lease_sweep, "ATTEMPTS", 1000)
     due(60)

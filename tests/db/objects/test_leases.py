@@ -1,4 +1,4 @@
-"""Leases, without a request: ends by the database's clock, extensions, and what is given back."""
+"""Leases, without requests: expiry by the database's clock, extensions, and releases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def host(database):
 
 @pytest.fixture
 def published():
-    """The numbers of leases that were published as given back."""
+    """The numbers of released leases, as published."""
     with received.facts(signals.leases_expired) as numbers:
         yield numbers
 
@@ -53,7 +53,7 @@ def claim(database, amount=1):
 
 
 def claimed(database, amount=1, seconds=3600):
-    """Return a consumer that holds this amount for so many seconds."""
+    """Return a consumer that holds this amount with a lease of this duration."""
     consumer = claim(database, amount)
     database.write(lambda db: leases.extend(db, consumer, seconds))
     return consumer
@@ -72,7 +72,7 @@ def test_the_clock_is_in_utc_with_fractions(database):
     before = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     times = [database.read(leases.now) for _ in range(20)]
     after = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
-    # A server on the same machine may have read the clock a moment before us, and SQLite cuts it to milliseconds.
+    # The server may have read the clock shortly before, and SQLite truncates it to milliseconds.
     slack = datetime.timedelta(seconds=5)
     assert before - slack <= times[0] <= times[-1] <= after + slack
     assert times == sorted(times)
@@ -80,7 +80,7 @@ def test_the_clock_is_in_utc_with_fractions(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_a_lease_lasts_from_now_on_until_its_end(database):
+def test_a_lease_expires_after_its_duration(database):
     consumer = claimed(database, seconds=3600)
     left = end_of(database, consumer) - database.read(leases.now)
     assert datetime.timedelta(seconds=3000) < left <= datetime.timedelta(seconds=3600)
@@ -91,7 +91,7 @@ def test_a_lease_lasts_from_now_on_until_its_end(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_only_leases_whose_time_is_over_are_given_back(database):
+def test_only_expired_leases_are_released(database):
     staying, endless, over = claimed(database, 1), claimed(database, 2), claimed(database, 4)
     assert lease.count(database) == 3
     for consumer in (endless, claim(database, 1)):
@@ -105,11 +105,11 @@ def test_only_leases_whose_time_is_over_are_given_back(database):
     assert used(database) == 4
     assert database.read(lambda db: Holding.find(db, over)) is None
     assert database.read(lambda db: Holding.find(db, staying)) is not None
-    assert lease.count(database) == 2, "the row ends with its consumer, and one that never had an end has none"
+    assert lease.count(database) == 2, "a record is deleted with its consumer; a claim without a lease has none"
 
 
 @pytest.mark.usefixtures("host")
-def test_a_lease_whose_time_is_over_is_not_extended(database):
+def test_an_expired_lease_is_not_extended(database):
     consumer = claimed(database)
     lease.expire(database, consumer)
     with pytest.raises(errors.NoAllocations):
@@ -119,7 +119,7 @@ def test_a_lease_whose_time_is_over_is_not_extended(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_leases_are_given_back_in_batches_the_oldest_first(database):
+def test_leases_are_released_in_batches_the_oldest_first(database):
     several = [claimed(database) for _ in range(5)]
     for seconds, consumer in enumerate(several):
         lease.expire(database, consumer, seconds)
@@ -130,7 +130,7 @@ def test_leases_are_given_back_in_batches_the_oldest_first(database):
 
 
 @pytest.mark.usefixtures("host")
-def test_a_write_is_run_again_once_leases_on_its_providers_are_given_back(database):
+def test_a_write_is_retried_once_expired_leases_on_its_providers_are_released(database):
     consumer = claimed(database)
     lease.expire(database, consumer)
     host_id = database.read(lambda db: ResourceProvider.get(db, HOST)).id
@@ -147,7 +147,7 @@ def test_a_write_is_run_again_once_leases_on_its_providers_are_given_back(databa
 
 
 @pytest.mark.usefixtures("host")
-def test_a_consumer_keeps_its_lease_until_it_ends_and_has_none_when_it_is_made_anew(database):
+def test_a_consumer_keeps_its_lease_until_it_ends_and_has_none_if_it_is_created_again(database):
     consumer = claimed(database)
     ends = end_of(database, consumer)
 
@@ -164,7 +164,7 @@ def test_a_consumer_keeps_its_lease_until_it_ends_and_has_none_when_it_is_made_a
 
 
 @pytest.mark.usefixtures("host")
-def test_a_claim_gets_the_room_of_a_lease_whose_time_is_over(database, published):
+def test_a_claim_gets_the_capacity_of_an_expired_lease(database, published):
     lease.expire(database, claimed(database, TOTAL))
     staying = claim(database, 2)
     assert used(database) == 2
@@ -182,7 +182,7 @@ def test_a_claim_gets_the_room_of_a_lease_whose_time_is_over(database, published
         (LockedProvider.delete, errors.ProviderHasAllocations),
     ],
 )
-def test_a_lease_whose_time_is_over_keeps_neither_inventory_nor_provider(database, change, refusal):
+def test_an_expired_lease_protects_neither_inventory_nor_provider(database, change, refusal):
     staying = claimed(database)
     lease.expire(database, claimed(database))
     with pytest.raises(refusal):
@@ -193,7 +193,7 @@ def test_a_lease_whose_time_is_over_keeps_neither_inventory_nor_provider(databas
 
 
 @pytest.mark.usefixtures("host")
-def test_a_dry_run_sees_the_room_of_a_lease_whose_time_is_over_and_gives_nothing_back(database, published):
+def test_a_dry_run_sees_the_capacity_of_an_expired_lease_and_releases_nothing(database, published):
     over = claimed(database, TOTAL)
     lease.expire(database, over)
     seen = []
@@ -208,7 +208,7 @@ def test_a_dry_run_sees_the_room_of_a_lease_whose_time_is_over_and_gives_nothing
 
 
 @pytest.mark.usefixtures("host")
-def test_a_sweep_gives_back_all_that_is_due_and_counts_it(database, published, monkeypatch):
+def test_a_sweep_releases_and_counts_all_expired_leases(database, published, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 2)
     for _ in range(5):
         lease.expire(database, claimed(database))
@@ -221,8 +221,8 @@ def test_a_sweep_gives_back_all_that_is_due_and_counts_it(database, published, m
 
 
 @pytest.mark.usefixtures("host")
-def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(database, monkeypatch):
-    """On SQLite there is one writer at a time, so that the sweep waits."""
+def test_a_sweep_skips_a_consumer_that_another_transaction_has_locked(database, monkeypatch):
+    """SQLite allows one writer at a time, so the sweep waits there."""
     busy, other = claimed(database, 1), claimed(database, 2)
     for consumer in (busy, other):
         lease.expire(database, consumer)
@@ -242,8 +242,8 @@ def test_a_sweep_leaves_a_consumer_alone_that_another_transaction_has_locked(dat
 
 @pytest.mark.usefixtures("host")
 @pytest.mark.parametrize("generation", [None, ANY_GENERATION])
-def test_a_consumer_whose_time_is_over_is_claimed_for_anew(database, published, generation):
-    """Its old lease would give back the new claim, too."""
+def test_an_expired_consumer_is_claimed_for_again(database, published, generation):
+    """Otherwise the old lease would release the new claim, too."""
     consumer = claimed(database, 5)
     lease.expire(database, consumer)
     again = Claim(consumer, {HOST: {"VCPU": TOTAL}}, OWNER, generation)
@@ -253,7 +253,7 @@ def test_a_consumer_whose_time_is_over_is_claimed_for_anew(database, published, 
 
 
 @pytest.mark.usefixtures("host")
-def test_the_generation_of_a_consumer_whose_time_is_over_is_refused(database, published):
+def test_the_generation_of_an_expired_consumer_is_refused(database, published):
     consumer = claimed(database)
     lease.expire(database, consumer)
     stale = Claim(consumer, {HOST: {"VCPU": 2}}, OWNER, 1)

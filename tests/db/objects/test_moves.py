@@ -32,7 +32,7 @@ def before_statement(number, engine, act):
     def count(_connection, _cursor, statement, *_more):
         sent.append(statement)
         if len(sent) == number:
-            assert not any(map(locking, sent[:-1])), "it would wait for our own locks"
+            assert not any(map(locking, sent[:-1])), "the other transaction would wait for the locks of this one"
             act()
             acted.append(statement)
 
@@ -47,7 +47,7 @@ def before_statement(number, engine, act):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("statement", [1, 2, 3, 4])
 @pytest.mark.parametrize("moved", ["the provider", "the new parent"])
-def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
+def test_a_move_notices_a_concurrent_move(database, statement, moved):
     """LP 1779635: a root read before another move, and descendants read after it, are inconsistent."""
     old, other, new, below_new, provider, child = (str(uuid.uuid4()) for _ in range(6))
     parents = {old: None, other: None, new: None, below_new: new, provider: old, child: provider}
@@ -76,13 +76,13 @@ def test_a_move_finds_what_moved_meanwhile(database, statement, moved):
     ],
     ids=["moved", "not moved", "parent"],
 )
-def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, statement, refused):
-    """Between its read and its lock."""
+def test_a_move_notices_a_concurrent_deletion(database, gone, parent, statement, refused):
+    """The deletion is committed between the read and the lock."""
     uuids = {name: str(uuid.uuid4()) for name in ("old", "parent", "provider")}
-    for name, one in uuids.items():
+    for name, uuid_ in uuids.items():
         above = uuids["old"] if name == "provider" else None
         database.write(
-            lambda db, one=one, above=above: LockedProvider.create(db, uuid=one, name=one, parent_uuid=above)
+            lambda db, uuid_=uuid_, above=above: LockedProvider.create(db, uuid=uuid_, name=uuid_, parent_uuid=above)
         )
     with opened(database.url) as elsewhere:
 
@@ -95,20 +95,20 @@ def test_a_move_finds_what_was_deleted_meanwhile(database, gone, parent, stateme
 
 def create(database, name, parent=None):
     """Create a provider and return its uuid."""
-    one = str(uuid.uuid4())
-    database.write(lambda db: LockedProvider.create(db, uuid=one, name=name, parent_uuid=parent))
-    return one
+    provider = str(uuid.uuid4())
+    database.write(lambda db: LockedProvider.create(db, uuid=provider, name=name, parent_uuid=parent))
+    return provider
 
 
-def id_of(database, one):
-    return database.read(lambda db: ResourceProvider.get(db, one)).id
+def id_of(database, provider):
+    return database.read(lambda db: ResourceProvider.get(db, provider)).id
 
 
 @contextlib.contextmanager
 def locks(engine, before_first):
-    """Run ``before_first`` before the first lock, and yield the ids that the last attempt locked, as it locked them.
+    """Run ``before_first`` before the first lock, and yield the ids that the last attempt locked, in order.
 
-    One statement locks its ids in their order (test_lock_order).
+    A statement locks its ids in ascending order (test_lock_order).
     """
     locked, begun = [], []
 
@@ -135,7 +135,7 @@ def locks(engine, before_first):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize(("late", "attempts"), [("a lower id", 2), ("a higher id", 1)])
 def test_a_move_locks_late_members_of_the_subtree_in_the_order_of_the_ids(database, late, attempts):
-    """They came between the first read of the subtree and the locks.  A lock out of order can cause a deadlock."""
+    """Members may be added between the first read of the subtree and the locks; a lock out of order can deadlock."""
     early, old, new = (create(database, name) for name in ("early", "old", "new"))
     provider = create(database, "provider", old)
     begun, arrived = [], []
@@ -154,14 +154,14 @@ def test_a_move_locks_late_members_of_the_subtree_in_the_order_of_the_ids(databa
     with opened(database.url) as elsewhere, locks(database.engine, arrive) as locked:
         database.write(work)
     assert id_of(database, arrived[0]) in locked
-    assert all(one < next_one for one, next_one in itertools.pairwise(locked))
+    assert all(earlier < later for earlier, later in itertools.pairwise(locked))
     assert len(begun) == attempts
     assert {database.read(lambda db: ResourceProvider.get(db, arrived[0])).root_uuid} == {new}
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_child_is_created_under_the_lock_of_its_root(database):
-    """Also if its parent moved to another tree between its read and its lock: moves read a tree under that lock."""
+    """This holds even if the parent moves to another tree between its read and its lock."""
     old, new = create(database, "old"), create(database, "new")
     parent = create(database, "parent", old)
     with (

@@ -1,4 +1,4 @@
-"""The response about a provider when more than one would be possible."""
+"""Responses about providers where several would be possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE, OTHER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c005", "6c1b0f5e-0b8e-4f6e-8a57-51
 
 @pytest.mark.parametrize(("uuid", "name"), [(ONE, "other"), (OTHER, "one")])
 def test_a_duplicate_uuid_is_reported_before_a_duplicate_name(database, uuid, name):
-    """A client that is refused for the uuid reads the provider; for the name, it fails.  In any order of rows."""
+    """A client whose uuid is taken reads that provider; one whose name is taken fails.  The rows have any order."""
     service = placement(database)
     for body in ({"uuid": ONE, "name": "one"}, {"uuid": OTHER, "name": "other"}):
         assert service("POST", "/resource_providers", 39, body).status == 200
@@ -25,8 +25,8 @@ def test_a_duplicate_uuid_is_reported_before_a_duplicate_name(database, uuid, na
     assert f"Conflicting resource provider uuid: {uuid} already exists." in answer.error["detail"]
 
 
-def test_a_provider_can_be_given_its_own_name_in_another_case(database):
-    """Where the collation does not distinguish the names, the name is the provider's own."""
+def test_a_provider_can_be_renamed_to_another_case_of_its_name(database):
+    """If the collation ignores case, the provider's own row has the new name."""
     service = placement(database)
     assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
     answer = service("PUT", f"/resource_providers/{ONE}", 39, {"name": "One"})
@@ -34,8 +34,8 @@ def test_a_provider_can_be_given_its_own_name_in_another_case(database):
     assert service("GET", f"/resource_providers/{ONE}").body["name"] == "One"
 
 
-def test_a_generation_moves_only_from_the_one_that_was_read(database):
-    """A record that differs from the locked row is no basis for a change; the attempt runs again."""
+def test_a_generation_advances_only_from_the_one_that_was_read(database):
+    """A change of a record that differs from the locked row collides."""
     old = database.write(lambda db: LockedProvider.create(db, uuid=ONE, name="one"))
     database.write(lambda db: LockedProvider.lock(db, ONE).replace_inventories([]))
     with pytest.raises(errors.TooManyConflicts):
@@ -44,7 +44,7 @@ def test_a_generation_moves_only_from_the_one_that_was_read(database):
 
 
 @pytest.mark.parametrize("of", ["inventories", "traits", "aggregates", "usages", "allocations"])
-def test_a_provider_that_is_deleted_while_it_is_read_is_not_shown_as_an_empty_one(database, of):
+def test_a_provider_deleted_while_it_is_read_is_not_shown_as_empty(database, of):
     service = placement(database)
     assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}

@@ -1,4 +1,4 @@
-"""Traits by prefix, which is a text and no pattern of SQL; and the order of traits in a search."""
+"""Traits by prefix, which is a text and not an SQL pattern, and the order of traits in a search."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from tests.made import opened
 
 
 @pytest.mark.parametrize(
-    ("prefix", "found"), [("CUSTOM_A_", ["CUSTOM_A_B"]), ("CUSTOM_A", ["CUSTOM_AXB", "CUSTOM_A_B"]), ("CUSTOM%25", [])]
+    ("prefix", "expected"),
+    [("CUSTOM_A_", ["CUSTOM_A_B"]), ("CUSTOM_A", ["CUSTOM_AXB", "CUSTOM_A_B"]), ("CUSTOM%25", [])],
 )
-def test_a_prefix_has_no_wildcards(database, prefix, found):
+def test_a_prefix_has_no_wildcards(database, prefix, expected):
     service = placement(database)
     for name in ("CUSTOM_A_B", "CUSTOM_AXB"):
         assert service("PUT", f"/traits/{name}").status == 201
     listed = service("GET", f"/traits?name=startswith:{prefix}").body["traits"]
-    assert sorted(listed) == found
+    assert sorted(listed) == expected
 
 
 def test_summaries_show_traits_in_the_order_of_their_ids(database):
-    """Whether a worker read the provider with all others, or alone after a change; a new trait is last."""
+    """A worker may have read the provider with all others, or alone after a change; a new trait is last."""
     service, early = placement(database), placement(database)
     path = "/resource_providers/6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c007"
     search = "/allocation_candidates?resources=VCPU:1"
@@ -48,8 +49,8 @@ def test_summaries_show_traits_in_the_order_of_their_ids(database):
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("path", ["/traits/CUSTOM_ONCE", "/resource_classes/CUSTOM_ONCE"])
-def test_of_two_deletions_of_a_name_one_finds_it(database, path):
-    """The other one commits right before ours deletes the row, or locks it."""
+def test_one_of_two_deletions_of_a_name_succeeds(database, path):
+    """The other deletion is committed right before this one deletes or locks the row."""
     service = placement(database)
     assert service("PUT", path, 39).status == 201
     table = path.split("/")[1]

@@ -1,4 +1,4 @@
-"""Work that threads share: who is served by which run, what a failure means, and forks."""
+"""Work that threads share: which run serves which thread, failures, and forks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THREADS = 4
 
 
 class Work:
-    """Work that is held up in its first run, until that is released."""
+    """Work whose first run waits until the test releases it."""
 
     def __init__(self, failures=()):
         self.runs = 0
@@ -41,7 +41,7 @@ class Work:
 
 
 class Observed(Bulkhead):
-    """A bulkhead that tells how many threads it has admitted."""
+    """A bulkhead that counts the threads that it has admitted."""
 
     def __init__(self, threads=None):
         super().__init__(threads)
@@ -69,7 +69,7 @@ def shared_run(work, limit=None):
 
 
 def held_up(threads, work):
-    """Return a shared run whose first run is under way, the future of its thread, and those of all that came after."""
+    """Return a shared run during its first run, the future of that run, and the futures of the threads that wait."""
     observed = Observed()
     shared = shared_run(work, observed)
     first = threads.submit(shared.run)
@@ -79,7 +79,7 @@ def held_up(threads, work):
     return shared, first, later
 
 
-def test_all_that_come_during_a_run_share_the_next_one(threads):
+def test_all_threads_that_arrive_during_a_run_share_the_next_one(threads):
     work = Work()
     shared, first, later = held_up(threads, work)
     assert not any(future.done() for future in later)
@@ -91,7 +91,7 @@ def test_all_that_come_during_a_run_share_the_next_one(threads):
     assert work.runs == 3
 
 
-def test_a_failure_is_raised_in_all_that_waited_for_it_and_not_later(threads):
+def test_a_failure_is_raised_in_all_waiting_threads_and_not_later(threads):
     reason = errors.DatabaseBusy()
     work = Work({2: reason})
     shared, first, later = held_up(threads, work)
@@ -106,7 +106,7 @@ def test_a_failure_is_raised_in_all_that_waited_for_it_and_not_later(threads):
     assert work.runs == 3
 
 
-def test_an_error_in_the_code_is_not_shared():
+def test_an_internal_error_is_not_shared():
     work = Work({1: ZeroDivisionError()})
     work.release.set()
     shared = shared_run(work)
@@ -116,7 +116,7 @@ def test_an_error_in_the_code_is_not_shared():
     assert work.runs == 2
 
 
-def test_who_does_not_wait_runs_it_unless_another_thread_does(threads):
+def test_try_run_runs_the_work_unless_another_thread_does(threads):
     work = Work({3: errors.DatabaseUnavailable()})
     shared = shared_run(work)
     first = threads.submit(shared.try_run)
@@ -131,7 +131,7 @@ def test_who_does_not_wait_runs_it_unless_another_thread_does(threads):
     assert work.runs == 4
 
 
-def test_those_that_wait_have_admission(threads, monkeypatch):
+def test_waiting_threads_are_admitted_to_the_bulkhead(threads, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
     work, limited = Work(), Observed(2)
     shared = shared_run(work, limited)
@@ -152,7 +152,7 @@ def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent():
 
 
 def fork_during_a_run():
-    """Print how many runs a child has seen that was forked during the first."""
+    """Print the number of runs in a child that was forked during the first run."""
     work = Work()
     shared = shared_run(work)
     running = threading.Thread(target=shared.run)

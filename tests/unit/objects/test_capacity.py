@@ -17,7 +17,7 @@ def fits(amount: int, used: int, of: float, max_unit: int) -> bool:
 
 
 @given(amounts, capacities, amounts)
-def test_the_largest_available_amount_has_room_and_the_next_has_not(used: int, of: float, max_unit: int) -> None:
+def test_the_largest_available_amount_fits_and_the_next_does_not(used: int, of: float, max_unit: int) -> None:
     largest = int(capacity.available(used, of, max_unit))
     assert largest == 0 or fits(largest, used, of, max_unit)
     assert not fits(largest + 1, used, of, max_unit)

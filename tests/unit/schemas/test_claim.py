@@ -53,4 +53,4 @@ def test_a_request_may_write_as_many_allocations_as_the_limit(few):
 def test_a_request_above_the_limit_is_refused_and_a_consumer_without_allocations_counts_as_one(many):
     with pytest.raises(errors.TooManyAllocations) as refused:
         claims(bodies(*many), SETTINGS)
-    assert refused.value.facts == {"count": 4, "most": 3}
+    assert refused.value.facts == {"count": 4, "limit": 3}

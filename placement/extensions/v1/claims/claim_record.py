@@ -15,7 +15,7 @@ from placement.db.writes.author import Author
 from placement.db.writes.notes import CONSUMER, Pair, Path
 from placement.db.writes.transaction import Reading, Transaction
 from placement.objects.claims import leases
-from placement.objects.claims.consumer_notes import written
+from placement.objects.claims.consumer_notes import format_expiry
 from placement.objects.claims.holding import Holding, Mappings, stored_uuids
 
 
@@ -77,7 +77,7 @@ class ClaimRecord:
     def _note_expiry(self, db: Transaction, before: datetime.datetime | None) -> None:
         """Note a change of the expiry for the history."""
         if self.expires_at != before:
-            changes: dict[Path, Pair] = {("lease",): (written(before), written(self.expires_at))}
+            changes: dict[Path, Pair] = {("lease",): (format_expiry(before), format_expiry(self.expires_at))}
             db.note(CONSUMER, self.consumer, changes, by=self.author)
 
 

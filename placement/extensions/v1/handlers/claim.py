@@ -41,7 +41,7 @@ def create(req: Request) -> Reply:
     req.log_claims(document["claimed"], len(results) - document["claimed"])
     if document["claimed"]:
         return ok(document)
-    if req.dry_run is not None and req.dry_run.seen is None:
+    if req.dry_run is not None and req.dry_run.observation is None:
         req.write(lambda _db: None)  # nothing fits, so there was no write yet for the dry run to roll back
     failure = results[0].failure
     assert failure is not None

@@ -90,7 +90,7 @@ def state_at(database: Database, at: datetime.datetime) -> PastState:
 def _read(db: Connection, at: datetime.datetime, max_events: int) -> _State:
     # Check the time before reading anything else: a refusal reads only four rows.
     first, end = _positions_since(db, at, max_events)
-    rows = load.everything(db)
+    rows = load.all_rows(db)
     consumers = usage.count_by_provider(db, [row[0] for row in rows.providers])
     state = _State(rows, load.class_names(db), consumers)
     for event in _newest_first(db, first, end):

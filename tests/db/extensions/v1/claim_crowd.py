@@ -49,7 +49,7 @@ class ClaimCrowd(Cloud, Crowd):
 def waiting_calls(database, monkeypatch):
     """Provide a crowd that claims from the snapshot of its last ``read``, with a host for the first call."""
     monkeypatch.setattr(shared, "SNAPSHOT_AGE", 3600)
-    monkeypatch.setattr(retry, "LONGEST_PAUSE", 0)
+    monkeypatch.setattr(retry, "MAX_PAUSE", 0)
     crowd = ClaimCrowd(database)
     crowd.host("first", **{FIRST: 100})
     # This stores the names of the owner and registers the feed writer of the process.

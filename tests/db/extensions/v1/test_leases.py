@@ -48,7 +48,7 @@ def test_an_equal_request_is_placed_again(cloud, expired):
 def test_a_claim_can_use_the_resources_of_many_expired_leases(database, monkeypatch):
     """Each search releases some of the expired leases."""
     monkeypatch.setattr(release, "BATCH", 1)
-    monkeypatch.setattr(live, "LONGEST_SWEEP", 0)
+    monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     cloud = Cloud(database)
     cloud.host("many", PGPU=12)
     held = [request("resources=PGPU:1") for _ in range(12)]

@@ -1,4 +1,4 @@
-"""A limited number of threads may wait for the database; further threads are refused with a failure."""
+"""A bulkhead admits a limited number of threads to the database; if these are stalled, it refuses others."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_bulkhead_is_reentrant(monkeypatch):
 
 
 def test_a_thread_whose_statements_are_answered_is_not_stalled(monkeypatch):
-    timeout = 0.05  # seconds; the thread that waits looks at the clock once in this time
+    timeout = 0.05  # seconds; the waiting thread reads the clock once in this time
     clock = WatchedClock()
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", timeout)
     monkeypatch.setattr(bulkhead, "time", clock)
@@ -141,11 +141,11 @@ def test_a_bulkhead_without_a_limit_admits_all_threads(inside):
 
 
 @pytest.mark.parametrize(
-    ("configured", "threads", "most"),
+    ("configured", "threads", "limit"),
     [(None, None, None), (None, 2, None), (None, 3, 2), (None, 8, 7), (0, 8, None), (4, 8, 4)],
 )
-def test_one_of_three_or_more_threads_is_kept_free(configured, threads, most):
-    assert deploy._max_database_threads(configured, threads) == most
+def test_one_of_three_or_more_threads_is_kept_free(configured, threads, limit):
+    assert deploy._max_database_threads(configured, threads) == limit
 
 
 def test_the_number_of_threads_is_unknown_without_a_web_server():
@@ -157,27 +157,27 @@ def test_the_number_of_threads_is_unknown_without_a_web_server():
 
 @pytest.fixture
 def waiters():
-    """Return a function that has threads wait, each after those before it, and what ends all of them."""
+    """Return a function that has threads wait, one after another; it returns the awaited event and their futures."""
     done = threading.Event()
     with ThreadPoolExecutor() as threads:
 
         def wait(wall, count):
-            found = []
+            futures = []
             for _ in range(count):
                 before = len(wall._following)
-                found.append(threads.submit(wall.wait_for, done))
+                futures.append(threads.submit(wall.wait_for, done))
                 until = time.monotonic() + PATIENCE
                 while len(wall._following) == before:
                     assert time.monotonic() < until
                     time.sleep(0.001)
-            return done, found
+            return done, futures
 
         yield wait
         done.set()
 
 
-def test_those_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(inside, waiters, monkeypatch):
-    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)  # none gives up before all wait
+def test_followers_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(inside, waiters, monkeypatch):
+    monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)  # no thread gives up before all of them wait
     wall = Bulkhead(3, check_interval=0.01)
     inside(wall, 1)
     done, (first, second, third, fourth) = waiters(wall, 4)
@@ -190,8 +190,8 @@ def test_those_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(insi
     assert wall._following == {}
 
 
-def test_beside_threads_that_are_stalled_and_those_that_wait_for_them_none_is_admitted(inside, waiters, monkeypatch):
-    """With it the others would not count as stalled, so that none of them gave up, and it would be stalled, too."""
+def test_no_thread_is_admitted_if_stalled_threads_and_their_followers_fill_the_limit(inside, waiters, monkeypatch):
+    """An admitted thread would stall, too; until then the others would not count as stalled, or give up."""
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0.1)
     wall = Bulkhead(3)
     inside(wall, 1)
@@ -203,23 +203,23 @@ def test_beside_threads_that_are_stalled_and_those_that_wait_for_them_none_is_ad
         enters(wall)
 
 
-def test_none_gives_up_while_a_thread_is_not_stalled(inside, waiters, monkeypatch):
+def test_no_follower_gives_up_while_a_thread_is_not_stalled(inside, waiters, monkeypatch):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 3600)
     wall = Bulkhead(1, check_interval=0.01)
     inside(wall, 1)
-    done, found = waiters(wall, 3)
+    done, futures = waiters(wall, 3)
     time.sleep(0.1)
     done.set()
-    assert [one.result(PATIENCE) for one in found] == [True] * 3
+    assert [future.result(PATIENCE) for future in futures] == [True] * 3
 
 
 @pytest.mark.parametrize(("limit", "admitted"), [(None, 1), (1, 0), (5, 1)])
-def test_none_gives_up_where_threads_are_left(inside, waiters, monkeypatch, limit, admitted):
+def test_no_follower_gives_up_while_threads_are_left(inside, waiters, monkeypatch, limit, admitted):
     monkeypatch.setattr(bulkhead, "STALL_TIMEOUT", 0)
     wall = Bulkhead(limit, check_interval=0.01)
     if admitted:
         inside(wall, admitted)
-    done, found = waiters(wall, 4)
+    done, futures = waiters(wall, 4)
     time.sleep(0.1)
     done.set()
-    assert [one.result(PATIENCE) for one in found] == [True] * 4
+    assert [future.result(PATIENCE) for future in futures] == [True] * 4

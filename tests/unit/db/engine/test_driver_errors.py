@@ -1,4 +1,4 @@
-"""Driver errors are classified.  Each error here is one that a driver raises, built in the same way."""
+"""Driver errors are classified.  Each error here is built as a driver builds it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ LOST = {
 VALUES = {
     "MySQL: too long": lambda: mariadb(1406),
     "MySQL: out of range": lambda: mariadb(1264),
-    "MySQL: characters the column has not": lambda: mariadb(1267),
+    "MySQL: characters that the column does not support": lambda: mariadb(1267),
     "PostgreSQL: out of range": lambda: postgresql("22003"),
     "PostgreSQL: too long": lambda: postgresql("22001"),
     "PostgreSQL: NUL": lambda: wrapped(psycopg.DataError("PostgreSQL text fields cannot contain NUL"), psycopg),
@@ -123,7 +123,7 @@ BUGS = {
     "MySQL: no such table": lambda: mariadb(1146),
     "PostgreSQL: syntax": lambda: postgresql("42601"),
     "PostgreSQL: no such table": lambda: postgresql("42P01"),
-    "PostgreSQL: the transaction is over": lambda: postgresql("25P02"),
+    "PostgreSQL: the transaction has failed": lambda: postgresql("25P02"),
     "SQLite: syntax": lambda: sqlite("SELEKT"),
     "SQLite: no such table": lambda: sqlite("SELECT * FROM nowhere"),
     "SQLAlchemy: misuse": lambda: exc.InvalidRequestError("This connection has already begun"),
@@ -147,7 +147,7 @@ def test_a_driver_error_has_its_class(error, expected):
 
 NAMES = {
     "serialization": [lambda: mariadb(1020), lambda: mariadb(1412), lambda: postgresql("40001")],
-    # MySQL gives a deadlock the state that is a serialization failure elsewhere.
+    # The SQLSTATE of a deadlock in MySQL denotes a serialization failure elsewhere.
     "deadlock": [lambda: mariadb(1213, b"40001"), lambda: postgresql("40P01")],
     "lock_timeout": [lambda: mariadb(1205), lambda: postgresql("55P03")],
     "duplicate": [lambda: mariadb(1062), lambda: mariadb(1452), lambda: postgresql("23505")],
@@ -167,7 +167,7 @@ def test_a_driver_error_has_its_label(name, error):
     ("code", "expected", "name"), [(1406, ErrorClass.LOST, "lost"), (1213, ErrorClass.COLLISION, "deadlock")]
 )
 def test_an_error_on_a_lost_connection_is_lost_unless_it_is_a_collision(code, expected, name):
-    """After a collision the transaction is rolled back for certain, also where the connection is lost."""
+    """After a collision the transaction is certainly rolled back, even if the connection is lost."""
     origin = pymysql.err.OperationalError(code, "injected")
     error = exc.DBAPIError.instance("x", {}, origin, pymysql.err.Error, connection_invalidated=True)
     assert driver_errors.classify(error) is expected
@@ -203,7 +203,7 @@ def test_a_closed_sqlite_connection_is_a_lost_connection():
 
 
 @pytest.mark.parametrize("error", [mariadb(1205), postgresql("40001")], ids=["MySQL", "PostgreSQL"])
-def test_the_message_is_that_of_the_server_on_one_line_without_the_statement(error):
+def test_the_message_is_the_servers_on_one_line_without_the_statement(error):
     """LP 1664117: SQL text was shown."""
     message = driver_errors.message(error)
     assert "said by the" in message

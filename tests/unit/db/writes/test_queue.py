@@ -1,4 +1,4 @@
-"""Items of several threads are done in batches, one at a time: each item exactly once."""
+"""The items of several threads are done in batches, one batch at a time, and each item exactly once."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from tests.clock import PATIENCE
 
 
 class _Events(dict):
-    """An event for each item; one, even if two threads ask for it first.  A defaultdict would give each its own."""
+    """One event per item, even if two threads ask for it first; a defaultdict could return two."""
 
     def __missing__(self, item):
         return self.setdefault(item, threading.Event())
 
 
 class Runner:
-    """Does batches as a test lets it, and records them."""
+    """A runner of batches that a test controls, and their record."""
 
-    def __init__(self, most=100, wait=threading.Event.wait):
-        self.queue = Queue(most, wait)
-        self.queue.longest_wait, self.queue.gathering = PATIENCE, 0
-        #: The items of each batch that has ended, and the threads that did them.
+    def __init__(self, max_size=100, wait=threading.Event.wait):
+        self.queue = Queue(max_size, wait)
+        self.queue.max_wait, self.queue.gather_time = PATIENCE, 0
+        #: The items of each batch that has ended, and the threads that led the batches.
         self.batches, self.leaders = [], []
-        #: By the leader's item: what the batch waits for, and what it does then.
-        self.gates, self.works = _Events(), {}
+        #: By the leader's item: the event that the batch awaits, and the function that it then calls.
+        self.gates, self.actions = _Events(), {}
         self._threads = ThreadPoolExecutor(32)
         self._begun = _Events()
 
@@ -47,29 +47,29 @@ class Runner:
             if turn.items:
                 self._begun[item].set()
                 assert self.gates[item].wait(PATIENCE)
-                self.works.get(item, lambda: None)()
+                self.actions.get(item, lambda: None)()
                 self.batches.append(turn.items)
                 self.leaders.append(threading.get_ident())
-                turn.end([f"{one} done" for one in turn.items])
+                turn.end([f"{name} done" for name in turn.items])
         return turn.result
 
     def submit(self, item, **facts) -> Future:
         return self._threads.submit(self.turn, item, **facts)
 
     def begin(self, item, **facts) -> Future:
-        """Submit an item that has nothing to wait for; return once it is being done."""
-        found = self.submit(item, **facts)
+        """Submit an item that need not wait; return once its batch has begun."""
+        future = self.submit(item, **facts)
         assert self._begun[item].wait(PATIENCE)
-        return found
+        return future
 
     def wait(self, item, **facts) -> Future:
-        """Submit an item that has to wait; return once it does."""
+        """Submit an item that must wait; return once it does."""
         before, deadline = self.waiting, time.monotonic() + PATIENCE
-        found = self.submit(item, **facts)
+        future = self.submit(item, **facts)
         while self.waiting == before:
             assert time.monotonic() < deadline, f"{item} does not wait"
             time.sleep(0.001)
-        return found
+        return future
 
     @property
     def waiting(self):
@@ -94,8 +94,8 @@ def make():
         return made[-1]
 
     yield runner
-    for one in made:
-        one.close()
+    for each in made:
+        each.close()
 
 
 @pytest.fixture
@@ -107,13 +107,13 @@ def results(*futures):
     return [future.result(PATIENCE) for future in futures]
 
 
-def test_an_item_without_others_is_done_by_its_own_thread(runner):
+def test_a_lone_item_is_done_by_its_own_thread(runner):
     runner.open("a")
     assert runner.turn("a") == "a done"
     assert (runner.batches, runner.leaders) == ([["a"]], [threading.get_ident()])
 
 
-def test_items_that_wait_are_done_together_by_one_thread(runner):
+def test_waiting_items_are_done_together_by_one_thread(runner):
     first = runner.begin("a")
     others = [runner.wait(item) for item in "bcd"]
     runner.open("a", "b")
@@ -131,8 +131,8 @@ def test_items_that_wait_are_done_together_by_one_thread(runner):
     ],
     ids=["distinct", "kinds", "sizes"],
 )
-def test_items_that_must_not_be_done_together_are_in_batches_one_after_another(make, facts, batches):
-    runner = make(most=5)
+def test_items_that_must_not_share_a_batch_are_in_successive_batches(make, facts, batches):
+    runner = make(max_size=5)
     first = runner.begin("a")
     others = [runner.wait(item, **each) for item, each in zip("bcde", facts, strict=True)]
     runner.open(*"abcde")
@@ -141,24 +141,24 @@ def test_items_that_must_not_be_done_together_are_in_batches_one_after_another(m
 
 
 @pytest.mark.parametrize(
-    ("raised", "told"),
+    ("raised", "expected"),
     [
         (KeyboardInterrupt("planted"), errors.OutcomeUnknown),
         (errors.OutcomeUnknown(), errors.OutcomeUnknown),
         (errors.DatabaseUnavailable(), errors.DatabaseUnavailable),
     ],
 )
-def test_an_exception_is_raised_by_the_leader_and_tells_the_others_what_is_known(runner, raised, told):
+def test_the_leader_raises_its_exception_and_the_followers_one_that_states_the_outcome(runner, raised, expected):
     def fail():
         raise raised
 
-    runner.works["b"] = fail
+    runner.actions["b"] = fail
     first = runner.begin("a")
     leader, follower, other = runner.wait("b"), runner.wait("c"), runner.wait("d", kind=1)
     runner.open("a", "b", "d")
     assert results(first) == ["a done"]
     assert leader.exception(PATIENCE) is raised
-    assert type(follower.exception(PATIENCE)) is told
+    assert type(follower.exception(PATIENCE)) is expected
     assert follower.exception(PATIENCE).__cause__ is raised
     assert results(other) == ["d done"]
 
@@ -170,14 +170,14 @@ def test_a_missing_result_is_noticed(runner):
         pass
 
 
-def test_an_item_that_waited_long_is_done_once_and_by_itself(runner):
-    runner.queue.longest_wait = 0.01
+def test_an_item_that_waited_too_long_is_done_once_and_alone(runner):
+    runner.queue.max_wait = 0.01
     first = runner.begin("a")
     runner.open("b")
     assert results(runner.submit("b")) == ["b done"]
     assert runner.waiting == 0
-    runner.queue.longest_wait = PATIENCE
-    # The first batch still runs.
+    runner.queue.max_wait = PATIENCE
+    # The first batch is still running.
     third = runner.wait("c")
     runner.open("a", "c")
     assert results(first, third) == ["a done", "c done"]
@@ -187,8 +187,8 @@ def test_an_item_that_waited_long_is_done_once_and_by_itself(runner):
 # --- gathering ---
 
 
-def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(runner):
-    runner.queue.gathering = PATIENCE
+def test_a_batch_waits_for_as_many_items_as_the_last_one_left(runner):
+    runner.queue.gather_time = PATIENCE
     first = runner.begin("a")
     others = [runner.wait("b"), runner.wait("c")]
     runner.open("a", "b")
@@ -198,22 +198,22 @@ def test_a_batch_waits_for_as_many_as_there_were_when_the_last_one_ended(runner)
     assert runner.batches == [["a"], ["b", "c", "d"]]
 
 
-def test_a_batch_waits_no_longer_than_it_takes_to_return(runner):
-    runner.queue.gathering = 0.05
+def test_a_batch_waits_no_longer_than_the_gather_time(runner):
+    runner.queue.gather_time = 0.05
     first = runner.begin("a")
     others = [runner.wait("b"), runner.wait("c")]
     runner.open("a", "b")
     assert results(first, *others) == ["a done", "b done", "c done"]
     assert runner.batches == [["a"], ["b", "c"]]
-    # Two were there at the end, and the one that comes back is not waited for a second time.
+    # There were two items at the end; the second one is not awaited again.
     runner.open("e", "f")
     assert results(runner.submit("e")) == ["e done"]
-    runner.queue.gathering = PATIENCE
+    runner.queue.gather_time = PATIENCE
     assert results(runner.submit("f")) == ["f done"]
 
 
-def test_who_is_alone_waits_for_no_others(runner):
-    runner.queue.gathering = PATIENCE
+def test_a_lone_thread_does_not_wait(runner):
+    runner.queue.gather_time = PATIENCE
     runner.open(*"abc")
     assert [results(runner.submit(item)) for item in "abc"] == [["a done"], ["b done"], ["c done"]]
 
@@ -222,7 +222,7 @@ def test_who_is_alone_waits_for_no_others(runner):
 
 
 class Called(threading.Event):
-    """What a thread waits for until it is called, or an event is set, and not for a time; it can be interrupted."""
+    """An event that threads await without a timeout, until it or another event is set; the wait can be interrupted."""
 
     def __init__(self, until):
         super().__init__()
@@ -236,11 +236,11 @@ class Called(threading.Event):
 
 @pytest.fixture
 def over(monkeypatch):
-    """An event that ends the time for which threads wait for their turn."""
+    """An event that ends the wait of all threads for their turn."""
     ended, turn = threading.Event(), module.Turn
     monkeypatch.setattr(module, "Turn", lambda *facts: turn(*facts, called=Called(ended)))
     yield ended
-    ended.set()  # ends what a test that fails has left waiting
+    ended.set()  # releases the threads that a failed test has left waiting
 
 
 def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
@@ -250,7 +250,7 @@ def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
         leads.set()
         assert ends.wait(PATIENCE)
 
-    runner.works["b"] = stay
+    runner.actions["b"] = stay
     first, leader, follower = runner.begin("a"), runner.wait("b"), runner.wait("c")
     runner.open("a", "b")
     assert leads.wait(PATIENCE)
@@ -263,7 +263,7 @@ def test_a_follower_that_gives_up_fails_while_its_item_is_done(make, over):
 
 
 def interrupt(turn, threads):
-    """Interrupt the one thread that waits for the turn."""
+    """Interrupt the thread that waits for the turn."""
     [thread] = [thread.ident for thread in threads if waits_for(thread, turn)]
     assert ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)) == 1
 
@@ -276,9 +276,9 @@ def waits_for(thread, turn):
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(runner, request, leads):
+def test_a_thread_interrupted_while_it_waits_blocks_no_other(runner, request, leads):
     if not leads:
-        # Python interrupts a thread that waits for a lock only after the wait, and then it leads.
+        # Python interrupts a thread that waits for a lock only after the wait, and then the thread leads a batch.
         request.getfixturevalue("over")
     first = runner.begin("a")
     interrupted = runner.wait("b")
@@ -299,7 +299,7 @@ def test_a_thread_that_is_interrupted_while_it_waits_leaves_no_other_waiting(run
 
 
 def others_sleep():
-    """Whether all other threads of the process sleep, and none of them ends meanwhile."""
+    """Whether all other threads of the process are asleep, and none ends meanwhile."""
     others = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != threading.get_native_id()]
     try:
         return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in others)
@@ -310,12 +310,12 @@ def others_sleep():
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
     running = runner.begin("a")
     waiting = runner.wait("b")
-    # A child would wait for a thread that asks for the interpreter's lock at this moment, and is not in the child.
+    # If a thread requests the interpreter's lock during the fork, the child waits for it, but does not contain it.
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1000)
     try:
         until(lambda: others_sleep() and others_sleep(), "a thread does not sleep")
-        # As servers written in C do, without the hooks of Python.
+        # As servers written in C fork: without Python's hooks.
         child = ctypes.PyDLL(None).fork()
         if child == 0:
             signal.alarm(int(PATIENCE))  # ends a child that waits for a thread of its parent
@@ -329,10 +329,10 @@ def test_a_forked_child_does_not_wait_for_threads_of_its_parent(runner):
     assert results(running, waiting) == ["a done", "b done"]
 
 
-def test_each_of_many_items_is_done_once_and_one_batch_at_a_time():
+def test_many_items_are_done_exactly_once_in_one_batch_at_a_time():
     lock, ran, flaws = threading.Lock(), collections.Counter(), []
     chances = random.Random(0)
-    #: Each fails its batch, whoever does it.
+    #: Items that make their batch fail.
     failing = {100 * number + step for number in range(8) for step in range(30) if chances.random() < 0.1}
 
     def do(items):
@@ -342,7 +342,7 @@ def test_each_of_many_items_is_done_once_and_one_batch_at_a_time():
         time.sleep(chance.random() / 1000)
         numbers, names, kinds = zip(*items, strict=True)
         if len(set(names)) < len(names) or len(names) > 4 or len(set(kinds)) > 1:
-            flaws.append("two have the same name, or there are too many, or two kinds")
+            flaws.append("two items of the same name, too many items, or two kinds")
         ran.update(items)
         lock.release()
         if not failing.isdisjoint(numbers):
@@ -350,7 +350,7 @@ def test_each_of_many_items_is_done_once_and_one_batch_at_a_time():
         return items
 
     queue = Queue(4, threading.Event.wait)
-    queue.longest_wait = PATIENCE
+    queue.max_wait = PATIENCE
 
     def client(number):
         chance = random.Random(number)
