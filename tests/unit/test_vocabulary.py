@@ -30,7 +30,7 @@ AVOIDED = {"patience", "seating", "parts", "keeper", "whole", "settle", "list"}
 #: Names of variables that tell nothing about their values.
 EMPTY = {"one", "found", "thing", "things", "what"}
 #: Words after which a phrase is good English: "each of which", "if there is none".
-BEFORE = {"of which": ("each ", "all ", "some ", "behalf "), "is none": ("there ",), "are none": ("there ",)}
+BEFORE = {"of which": ("each ", "all ", "some ", "none ", "behalf "), "is none": ("there ",), "are none": ("there ",)}
 
 
 def test_a_public_class_name_has_one_meaning():

@@ -12,8 +12,6 @@ from placement.db.schema.tables import resource_provider_traits, resource_provid
 from placement.db.writes.transaction import Reading
 
 _SHARES = "MISC_SHARES_VIA_AGGREGATE"
-#: Providers per statement; from 1,000 values on, MariaDB converts an IN list to a table.
-_BATCH_SIZE = 999
 
 
 class Tree(NamedTuple):
@@ -31,7 +29,7 @@ def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:
     return {
         # A provider in an older database may have no root.
         row.uuid: Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))
-        for row in batches.rows(db, _TREES, "uuids", sorted(providers), _BATCH_SIZE)
+        for row in batches.rows(db, _TREES, "uuids", sorted(providers))
     }
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from placement.db import batches
 from placement.db.database import Database
 from placement.db.schema.tables import metadata
 from placement.db.writes.transaction import Reading
 from placement.index.snapshot import Snapshot
 
-#: Uuids or names per statement; MariaDB converts a list of 1000 values or more into a table.
-_BATCH_SIZE = 999
 #: Members of documents that contain sentences.
 _SENTENCES = ("summary", "text", "detail")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -50,8 +49,8 @@ def _rows(db: Reading, column: str, values: Sequence[str] | None) -> Iterator[An
         if values is None:
             yield from db.execute(query)
         else:
-            for start in range(0, len(values), _BATCH_SIZE):
-                yield from db.execute(query.where(table.c[column].in_(values[start : start + _BATCH_SIZE])))
+            query = query.where(table.c[column].in_(sa.bindparam("values", expanding=True)))
+            yield from batches.rows(db, query, "values", values)
 
 
 def names_of_providers(database: Database, providers: Iterable[tuple[str, str | None]]) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from placement.db import batches
 from placement.extensions.v1 import nodes
 from tests.caller import NEW_CONSUMER
 from tests.db import faults, sql_hooks
@@ -153,7 +154,7 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
 
 
 def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
-    monkeypatch.setattr(nodes, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     machines = Nodes(database)
     created = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     statements = []
