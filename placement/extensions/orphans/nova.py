@@ -35,14 +35,14 @@ class Nova:
         """Connect to a cloud of ``clouds.yaml``.
 
         Raises:
-            Unreadable: openstacksdk is missing, or the cloud is unknown.
+            Unreadable: openstacksdk is not installed, or the cloud is unknown.
         """
         try:
             import openstack
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable(f"openstacksdk is missing: {package.install('orphans')}") from None
+            raise Unreadable(f"openstacksdk is not installed: {package.install('orphans')}") from None
         self._cloud = cloud
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._raise_for: Callable[[Any], None] = exceptions.raise_from_response

@@ -451,4 +451,4 @@ def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
         assert name in ran.err
     monkeypatch.setitem(sys.modules, "openstack", None)
     ran = cloud.run("--nova", "here")
-    assert ran.err == f"placement-manage: openstacksdk is missing: {package.install('orphans')}\n"
+    assert ran.err == f"placement-manage: openstacksdk is not installed: {package.install('orphans')}\n"
