@@ -26,6 +26,6 @@ def show(req: Request) -> Reply:
             (check, finding, [[*finding_places.linked(place, snapshot)] for place in finding.where[:_PLACES]])
             for check, finding in examination.findings
         ],
-        made=[result for result in examination.results if result.not_made is None],
-        not_made=[result for result in examination.results if result.not_made is not None],
+        completed=[result for result in examination.results if result.not_made is None],
+        skipped=[result for result in examination.results if result.not_made is not None],
     )
