@@ -40,7 +40,7 @@ class Query(TypedDict, total=False):
 
 
 def text(query: str | Query, more: Iterable[tuple[str, object]] = ()) -> str:
-    """Return a query string with additional parameters, except those that are None."""
+    """Return a query string with additional parameters; None leaves a parameter out."""
     added = urllib.parse.urlencode([(name, value) for name, value in more if value is not None])
     stated = query if isinstance(query, str) else urllib.parse.urlencode(_pairs(query))
     return "&".join(filter(None, (stated, added)))

@@ -340,7 +340,7 @@ def _replace_traits(db: Transaction, locked: LockedNode, node: NodeImport) -> No
 
 
 def _details(document: Document, *, set_only: bool) -> dict[str, Any]:
-    """Return the details; empty ones are None, or left out if ``set_only``."""
+    """Return the details, with None for an empty value; without empty values if ``set_only``."""
     details = {name: document.get(name) or None for name in _DETAILS}
     return {name: value for name, value in details.items() if value is not None} if set_only else details
 

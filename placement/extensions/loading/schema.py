@@ -32,7 +32,7 @@ _PROVIDER: JSONSchema = {
         "name": _described(
             {"type": "string", "minLength": 1},
             "The name, 1 to 200 characters. host[1-3] describes three providers, host1 to host3, with the same values; "
-            "host[01-20,30] keeps the zeros. In the name of a child, {parent} is the name of its parent.",
+            "host[01-20,30] keeps the zeros. In a child's name, {parent} is the name of its parent.",
         ),
         "uuid": _described(
             {"type": "string", "pattern": _UUID},

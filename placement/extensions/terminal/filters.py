@@ -120,7 +120,7 @@ def conditions(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def parameters_of(arguments: argparse.Namespace, names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the arguments as query parameters, without those that are None.
+    """Return the arguments as query parameters, except None.
 
     Args:
         names: The parameters by the name of the argument.
