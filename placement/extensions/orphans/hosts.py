@@ -12,7 +12,7 @@ from placement.db.schema.tables import resource_provider_traits, resource_provid
 from placement.db.writes.transaction import Reading
 
 _SHARES = "MISC_SHARES_VIA_AGGREGATE"
-#: Providers per statement; from 1,000 values on, MariaDB converts an IN list to a table.
+#: Providers per statement; MariaDB converts an IN list of 1,000 or more values to a table.
 _BATCH_SIZE = 999
 
 
@@ -27,7 +27,7 @@ class Tree(NamedTuple):
 
 
 def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:
-    """Return the trees of the existing providers among these, by uuid."""
+    """Return the tree of each provider, by the uuid of the provider; providers that do not exist are left out."""
     return {
         # A provider in an older database may have no root.
         row.uuid: Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))
