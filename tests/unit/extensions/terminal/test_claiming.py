@@ -171,5 +171,5 @@ def test_an_extension():
     ],
 )
 def test_what_to_do_after_a_request_without_an_answer(words, what):
-    repetition = claiming.repetition(parsed(claiming.add_claim, *words), {"requests": [ONE]})
+    repetition = claiming.retry_advice(parsed(claiming.add_claim, *words), {"requests": [ONE]})
     assert repetition.startswith(f"The claim may or may not have been made: {what}")
