@@ -56,7 +56,7 @@ def fits(document: Document) -> bool:
 
 
 def _subject(step: Document) -> str:
-    """Return the rule of a step; the step of a group removes trees after the rules of the group have removed providers."""
+    """Return the rule of a step; the step of a group removes trees after the rules of the group removed providers."""
     return f"trees with {step['parameter']}" if step["rule"] == "group" else str(step["parameter"])
 
 
