@@ -12,8 +12,8 @@ class Group(TypedDict, total=False):
 
     Attributes:
         resources: Amounts by resource class.
-        required: Traits; each string is a value of the parameter: ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"``, ``"in:A,B"``.
-        member_of: Aggregates; each string is a value of the parameter.
+        required: Values of the parameter for traits, such as ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"`` or ``"in:A,B"``.
+        member_of: Values of the parameter for aggregates.
         in_tree: A provider of the tree, by uuid, or by name in queries to the v1 API.
     """
 
