@@ -37,7 +37,7 @@ def read(
     after: Record | Row[Any] | None = None,
     **values: str | None,
 ) -> Sequence[Row[Any]]:
-    """Return columns of the records on a page; a filter that is None has no effect.
+    """Return columns of the records on a page; None disables a filter.
 
     Args:
         columns: Names in COLUMNS, all by default; traits, candidates and ``extra`` of a page can take much memory.
