@@ -91,7 +91,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float:
-        """The pause in seconds that the service requests before the next attempt; 0 without a request."""
+        """The pause in seconds that the service requests before the next attempt; 0 if it requests none."""
         value = self.headers.get("retry-after", "")
         return float(value) if value.isdecimal() else 0.0
 

@@ -34,7 +34,7 @@ class DiscrepancyKind(enum.StrEnum):
     MISSING = "missing"
 
 
-#: Kinds that resolve themselves and need no action.
+#: Kinds that disappear by themselves and need no action.
 HARMLESS = frozenset({DiscrepancyKind.YOUNG})
 
 
@@ -62,7 +62,7 @@ class Review:
     compared: Counter[str] = field(default_factory=Counter)
     #: Consumers not compared, by type.
     left_out: Counter[str] = field(default_factory=Counter)
-    #: Consumers named in a file that hold nothing.
+    #: Consumers named by files or by Ironic that hold nothing.
     named_only: int = 0
     #: Servers left out because they have changed since they were read.
     changed: int = 0

@@ -87,7 +87,7 @@ class NovaServer:
 class Expected:
     """The consumers that should hold resources."""
 
-    #: Uuids of consumers of which nothing else is known.
+    #: Uuids of consumers named by files or by Ironic.
     named: set[str] = field(default_factory=set)
     #: Servers by uuid.
     servers: dict[str, NovaServer] = field(default_factory=dict)

@@ -132,7 +132,7 @@ def retry_advice(arguments: argparse.Namespace, body: Document) -> str:
     """Return a sentence that advises how to retry a claim that got no response."""
     unknown = "The claim may or may not have been made"
     if arguments.file is not None:
-        return f"{unknown}: repeat the command, which claims only what is missing."
+        return f"{unknown}: repeat the command, which makes only the missing claims."
     if arguments.move is not None:
         return f"{unknown}: the command consumers shows what the consumer holds."
     return f"{unknown}: repeat the command with --consumer {body['requests'][0]['consumer']}, which claims once."

@@ -189,7 +189,7 @@ def _label(labels: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
 def _verb(event: Event) -> str:
     """Return what happened to the object."""
     before, after = event.generations
-    # Nodes, resource classes and traits have no generation; a field that each of them always has tells instead.
+    # Nodes, resource classes and traits have no generation; a field that each of them always has shows it instead.
     if before is None and after is None:
         before, after = event.changes.get("driver" if event.kind == NODE else "name", (None, None))
     is_new, is_deleted = before is None and after is not None, before is not None and after is None
