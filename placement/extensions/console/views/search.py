@@ -58,7 +58,7 @@ def find_slots(criteria: Criteria, snapshot: Snapshot) -> list[int]:
 
 
 def ordered(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) -> list[int]:
-    """Return the slots in an order.
+    """Return the slots, sorted.
 
     Args:
         by: One of ``ORDERS``: name, name of the tree, or used share of the fullest inventory; ``-`` reverses.
