@@ -5,8 +5,8 @@ responses.
 
 client          Client and AsyncClient, which perform the steps of operations
 operations      the operations as steps, without I/O
-lease           the lease and its steps
-steps           calls, pauses and replies
+lease           leases and their steps
+steps           the steps: HTTP requests and pauses
 query, records  queries, and records of returned documents
 errors          exceptions
 auth            credentials

@@ -28,7 +28,7 @@ class Token(httpx.Auth):
 
 
 class Session(Protocol):
-    """The methods used of ``keystoneauth1.session.Session``."""
+    """The methods of ``keystoneauth1.session.Session`` that this package uses."""
 
     def get_auth_headers(self, auth: Any = ..., **kwargs: Any) -> Any:
         """Return the headers with a valid token."""
@@ -48,20 +48,20 @@ class Keystone(httpx.Auth):
     Args:
         session: A session of keystoneauth1, which the extra ``keystone`` installs; ``connection.session`` of
             openstacksdk is one.
-        interface: The interface of the URL in the catalog.
+        interface: The interface whose URL in the catalog to use.
         region_name: The region; None if there is only one.
     """
 
     def __init__(self, session: Session, *, interface: str = "public", region_name: str | None = None) -> None:
         self._session = session
-        self._where = {"service_type": "placement", "interface": interface, "region_name": region_name}
+        self._selection = {"service_type": "placement", "interface": interface, "region_name": region_name}
 
     def endpoint(self) -> str:
         """Return the URL of the service; raises NoToken."""
         with _reporting("catalog"):
-            url = self._session.get_endpoint(**self._where)
+            url = self._session.get_endpoint(**self._selection)
         if not url:
-            raise NoToken(f"The catalog has no such service: {self._where}")
+            raise NoToken(f"The catalog has no such service: {self._selection}")
         return str(url)
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
@@ -73,7 +73,7 @@ class Keystone(httpx.Auth):
             yield request
 
     async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Do the same, calling the blocking session in a thread."""
+        """Do the same as ``sync_auth_flow``, but call the blocking session in a thread."""
         await asyncio.to_thread(self._sign, request)
         response = yield request
         if response.status_code == httpx.codes.UNAUTHORIZED and await asyncio.to_thread(self._session.invalidate):
@@ -88,11 +88,11 @@ class Keystone(httpx.Auth):
 
 @contextlib.contextmanager
 def _reporting(requested: str) -> Iterator[None]:
-    """Raise NoToken for failures of keystoneauth; other exceptions are errors of the caller."""
+    """Raise NoToken for exceptions of keystoneauth; other exceptions are mistakes of the caller."""
     try:
         yield
     except Exception as error:
-        if not _is(error, "ClientException"):
+        if not _is_named(error, "ClientException"):
             raise
         raise NoToken(f"The Identity service returned no {requested}: {error}", _may_pass(error)) from error
 
@@ -101,11 +101,11 @@ def _may_pass(error: BaseException | None) -> bool:
     """Whether a retry may succeed: the Identity service was not reached, or failed."""
     if status := getattr(error, "http_status", None):
         return bool(status >= 500 or status == 429)
-    if error is not None and _is(error, "DiscoveryFailure"):  # its context is the reason
+    if error is not None and _is_named(error, "DiscoveryFailure"):  # its context is the reason
         return _may_pass(error.__context__)
-    return _is(error, "RetriableConnectionFailure")
+    return _is_named(error, "RetriableConnectionFailure")
 
 
-def _is(error: BaseException | None, name: str) -> bool:
-    """Whether an error is of a class of keystoneauth, by name, since keystoneauth is no dependency."""
+def _is_named(error: BaseException | None, name: str) -> bool:
+    """Whether an error belongs to a class of keystoneauth; compared by name, since keystoneauth is no dependency."""
     return any(each.__name__ == name for each in type(error).__mro__)

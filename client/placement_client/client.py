@@ -28,9 +28,9 @@ C = TypeVar("C", bound="_Service[Any]")
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 
 _AGENT = f"placement-client/{metadata.version('placement-client')}"
-#: Seconds to wait for a connection at most.
+#: Longest wait for a connection, in seconds.
 _CONNECT_TIMEOUT = 10.0
-#: No limit of connections, which could delay the extension of a lease until a request for events ends.
+#: Without a limit of connections: it could delay the extension of a lease until a request for events ends.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 
@@ -49,7 +49,7 @@ class _Service(Generic[Http]):
         self._operations = Operations(patience)
 
     def _endpoint(self) -> str:
-        """Return the URL of the service, which may take a request to the Identity service."""
+        """Return the URL of the service; this may send a request to the Identity service."""
         if self._url is None:
             assert isinstance(self._auth, Keystone)
             self._url = self._auth.endpoint()
@@ -88,10 +88,10 @@ def _reporting(call: Call) -> Iterator[None]:
     except httpx.UnsupportedProtocol:  # a wrong URL
         raise
     except asyncio.TimeoutError as error:
-        raise NoReply(f"no reply to {call.method} {call.path} in time ({call.request_id})") from error
+        raise NoReply(f"no response to {call.method} {call.path} in time ({call.request_id})") from error
     except httpx.RequestError as error:
         reason = str(error) or type(error).__name__
-        raise NoReply(f"no reply to {call.method} {error.request.url}: {reason} ({call.request_id})") from error
+        raise NoReply(f"no response to {call.method} {error.request.url}: {reason} ({call.request_id})") from error
 
 
 def _reply(response: httpx.Response, sent: float) -> Reply:
@@ -146,10 +146,10 @@ class Client(_Service[httpx.Client]):
         url: The URL of the service, including its prefix; None to look it up in the catalog of a ``Keystone``.
         auth: Credentials: ``Token``, ``Basic``, ``Keystone``, or any other ``httpx.Auth``; None for the credentials of
             ``http``, if any.
-        patience: Seconds for which to retry a request without a response, or with 5xx.  Unless it is longer than
-            ``timeout``, a request whose response is lost is not retried.
-        timeout: Seconds to wait for a connection, and for each part of a response.  ``AsyncClient`` limits the whole
-            attempt to this time.
+        patience: Seconds for which to retry a request without a response, or with 5xx or 429.  Unless it is longer
+            than ``timeout``, a request whose response is lost is not retried.
+        timeout: Seconds to wait for each part of a response, and for a connection, which may take 10 at most.
+            ``AsyncClient`` limits the whole attempt to this time.
         http: An httpx client with other settings, such as ``verify`` and ``proxy``, which the caller closes.  Its limit
             of connections, 100 by default, also applies to the extensions of leases.
     """
@@ -208,7 +208,7 @@ class Client(_Service[httpx.Client]):
             yield lease
         finally:
             lease.close()
-            ended.set()  # no join: a response may take long, and no longer matters
+            ended.set()  # without join: a response may take long, and has no effect
             self._run(lease.end())
         lease.check()
 

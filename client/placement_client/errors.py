@@ -1,7 +1,7 @@
 """Exceptions.
 
 PlacementError
-    NoReply             no response, in spite of retries
+    NoReply             no response, despite retries
     NoToken             the Identity service returned no token
     LeaseLost           the lease has expired; others may hold its resources
     ErrorReply          the service refused the request
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: The code of a conflict with a concurrent request; a retry may succeed.
 CONCURRENT_UPDATE = "placement.concurrent_update"
-#: Characters shown of a response that is not from the service.
+#: Bytes shown of a response that is not from the service.
 _MAX_SHOWN = 200
 
 
@@ -64,11 +64,11 @@ class ErrorReply(PlacementError):
 
     Attributes:
         status: The HTTP status.
-        code: A code for programs, such as ``placement.v1.no_room``; None without one.
+        code: The machine-readable code, such as ``placement.v1.no_room``; None without one.
         title: The name of the HTTP status.
         detail: The reason, for people.
         request_id: The id of the request in the log of the service.
-        field: The invalid field of the request, such as ``requests[0].consumer``; None if no field is.
+        field: The invalid field of the request, such as ``requests[0].consumer``; None without one.
         expected: Valid values of the field.
     """
 
@@ -106,7 +106,7 @@ class NotFound(ErrorReply):
 
 
 class Conflict(ErrorReply):
-    """The request conflicts with the present state."""
+    """The request conflicts with the present state of the service."""
 
 
 class Gone(ErrorReply):
@@ -128,7 +128,7 @@ class NothingHeld(NotFound):
 class PositionLost(Gone):
     """The history does not continue from this position: events after it were deleted, or the database was restored.
 
-    An application that derives state from events must start over, with ``Client.position`` and the present state.
+    An application that derives state from events must start over: take ``Client.position``, then read the state.
     """
 
 
@@ -200,7 +200,11 @@ def of_reply(reply: Reply) -> ErrorReply:
 
 
 def document_of(reply: Reply) -> Any:
-    """Return the JSON document of a response, None without one; raises ErrorReply unless the status is 2xx."""
+    """Return the JSON document of a response; None without content.
+
+    Raises:
+        ErrorReply: The status is not 2xx, or the content is not JSON.
+    """
     document = reply.document
     if not 200 <= reply.status < 300 or (reply.content and document is None):
         raise of_reply(reply)

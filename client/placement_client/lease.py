@@ -12,25 +12,25 @@ import uuid
 from collections.abc import Callable, Mapping
 
 from placement_client.errors import LeaseLost, NothingHeld, document_of
-from placement_client.operations import Consumers, Operations, answered, extension, releasing
+from placement_client.operations import Consumers, Operations, extension, releasing, retried_call
 from placement_client.query import Query
 from placement_client.records import Claim
 from placement_client.steps import Pause, Steps
 
 LOG = logging.getLogger(__name__)
-#: Extensions per length of a lease, so that several in a row can fail.
+#: Extensions per length of a lease: several in a row can fail before it expires.
 PER_LENGTH = 6
 #: Seconds to pause after a failed extension, and to wait for the response to an extension, at most.
 RETRY, ATTEMPT = 5.0, 10.0
-#: Seconds for which the end of a block tries to release the consumer, in three attempts if there is no response; after
-#: that, the lease expires.
+#: Seconds for which the end of a block tries to release the consumer, in three attempts if there is no response; if all
+#: fail, the lease expires.
 RELEASE = 10.0
 
 
 class Lease:
     """A claim held for the length of a block.
 
-    The process counts the length of the lease from the time before an extension was sent, so that the lease never ends
+    The process measures the length of the lease from the time before an extension is sent, so that the lease never ends
     later in this process than in the database.  The clocks need not agree.
 
     Attributes:
@@ -106,7 +106,7 @@ class Lease:
             except NothingHeld as gone:
                 self._failure = gone
                 break
-            except Exception as error:  # it may be temporary, such as an expired token or a network failure
+            except Exception as error:  # it may pass, such as an expired token or a network failure
                 self._failure, pause = error, min(RETRY, self._length / PER_LENGTH)
             else:
                 self._failure, pause = None, self._length / PER_LENGTH
@@ -139,7 +139,7 @@ class Lease:
 
     def _extend(self, patience: float) -> Steps[None]:
         timeout = ATTEMPT if self.lost else max(0.1, min(ATTEMPT, self.remaining))
-        reply = yield from answered(extension(self._consumer, self._length, timeout), patience)
+        reply = yield from retried_call(extension(self._consumer, self._length, timeout), patience)
         self.claim = Claim.of(document_of(reply))
         self._hold(reply.sent)
 

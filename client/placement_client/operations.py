@@ -28,11 +28,11 @@ from placement_client.steps import Call, Pause, Reply, Steps
 MICROVERSION = "1.39"
 #: Consumers per request to release: some web servers refuse queries above 8 KiB.
 _RELEASE_BATCH = 150
-#: Seconds for which a request waits for events at most.
+#: Longest wait of a request for events, in seconds.
 _WAIT = 60
-#: Timeout in seconds of a request that waits for events.
+#: Timeout of a request that waits for events, in seconds.
 _WAIT_TIMEOUT = _WAIT + 15.0
-#: Seconds until the next request if no event that was examined met the conditions.
+#: Seconds until the next request if none of the examined events met the conditions.
 _SCAN_PAUSE = 0.1
 
 Consumers = Iterable["str | uuid.UUID"]
@@ -45,7 +45,7 @@ class Operations:
     while the Identity service cannot be reached.  The pauses grow, and respect ``Retry-After``.
 
     Args:
-        patience: Seconds after which a request is no longer retried, and its failure is raised.
+        patience: Seconds after which the failure of a request is raised instead of a retry.
     """
 
     def __init__(self, patience: float) -> None:
@@ -93,7 +93,7 @@ class Operations:
     ) -> Steps[Claim]:
         """Have the service find a place for one consumer and claim it.
 
-        The consumer is the idempotency key: the same claim again, by this or another process, returns the first one.
+        The consumer is the idempotency key: repeating the claim, in this or another process, returns the first one.
         ``claims`` describes the arguments.
 
         Raises:
@@ -121,7 +121,8 @@ class Operations:
     ) -> Steps[list[Claim | Refused]]:
         """Have the service find places for many consumers and claim them; return a result for each, in order.
 
-        Requests that collided with concurrent ones are retried, and so are requests that the search left undecided.
+        Requests that collided with concurrent requests are retried.  Requests that the search left undecided are sent
+        again as long as it decides others, except with ``all_or_nothing``.
 
         Args:
             requests: The requests, each for a different consumer.
@@ -177,16 +178,16 @@ class Operations:
         }
         path = f"/allocations/{uuid.UUID(str(consumer))}"  # GET accepts only this spelling
         try:
-            document_of((yield from self._answered(Call("PUT", path, body, MICROVERSION))))
+            document_of((yield from self._retried(Call("PUT", path, body, MICROVERSION))))
         except Conflict:
             # An earlier attempt of this request may have succeeded, with a lost response.
-            held = document_of((yield from self._answered(Call("GET", path, version=MICROVERSION))))["allocations"]
+            held = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))["allocations"]
             if {provider: each["resources"] for provider, each in held.items()} != candidate.allocations:
                 raise
 
     def show(self, consumer: str | uuid.UUID) -> Steps[Claim]:
         """Return the claim of a consumer; raises NothingHeld."""
-        return Claim.of(document_of((yield from self._answered(Call("GET", _path(consumer))))))
+        return Claim.of(document_of((yield from self._retried(Call("GET", _path(consumer))))))
 
     def extend(self, consumer: str | uuid.UUID, expires_in: int | None) -> Steps[Claim]:
         """Set the expiry of a claim to ``expires_in`` seconds from now, or remove it with None.
@@ -194,10 +195,10 @@ class Operations:
         Raises:
             NothingHeld: The consumer holds nothing, or its lease has expired.
         """
-        return Claim.of(document_of((yield from self._answered(extension(consumer, expires_in)))))
+        return Claim.of(document_of((yield from self._retried(extension(consumer, expires_in)))))
 
     def release(self, consumers: Consumers) -> Steps[Released]:
-        """Release consumers; consumers that hold nothing are no error."""
+        """Release consumers; it is no error if one of them holds nothing."""
         uuids = [*dict.fromkeys(_uuids(consumers))]
         released: list[str] = []
         missing: list[str] = []
@@ -210,7 +211,7 @@ class Operations:
     def candidates(self, query: str | Query, *, limit: int | None = None) -> Steps[list[Candidate]]:
         """Return the candidates of a query, at most ``limit``."""
         path = f"/allocation_candidates?{queries.text(query, [('limit', limit)])}"
-        document = document_of((yield from self._answered(Call("GET", path, version=MICROVERSION))))
+        document = document_of((yield from self._retried(Call("GET", path, version=MICROVERSION))))
         return [Candidate.of(each) for each in document["allocation_requests"]]
 
     def capacity(self, query: str | Query, *, count: int | None = None, until: int | None = None) -> Steps[Capacity]:
@@ -221,19 +222,19 @@ class Operations:
             until: The number at which to stop counting.
         """
         path = f"/v1/capacity?{queries.text(query, [('count', count), ('until', until)])}"
-        return Capacity.of(document_of((yield from self._answered(Call("GET", path)))))
+        return Capacity.of(document_of((yield from self._retried(Call("GET", path)))))
 
     def explain(self, query: str | Query, *, limit: int | None = None) -> Steps[Explanation]:
         """Explain why a query has candidates or none; ``limit`` bounds the number of candidates counted."""
         path = f"/v1/explain?{queries.text(query, [('limit', limit)])}"
-        return Explanation.of(document_of((yield from self._answered(Call("GET", path)))))
+        return Explanation.of(document_of((yield from self._retried(Call("GET", path)))))
 
     def consumers(self, /, **conditions: str) -> Steps[list[Consumer]]:
         """Return the consumers that hold resources and meet conditions: parameters of ``GET /v1/consumers``."""
         query: str | None = urllib.parse.urlencode({"limit": 1000, **conditions})
         matches = []
         while query is not None:
-            document = document_of((yield from self._answered(Call("GET", f"/v1/consumers?{query}"))))
+            document = document_of((yield from self._retried(Call("GET", f"/v1/consumers?{query}"))))
             matches += [Consumer.of(each) for each in document["consumers"]]
             # Only the query of the next URL is used: the service may not know its own address.
             query = urllib.parse.urlsplit(document["next"]).query if document["next"] else None
@@ -257,23 +258,23 @@ class Operations:
 
     def position(self) -> Steps[str]:
         """Return the newest position of the history, after which to follow future events."""
-        document = document_of((yield from self._answered(Call("GET", "/v1/events?after=now"))))
+        document = document_of((yield from self._retried(Call("GET", "/v1/events?after=now"))))
         return str(document["position"])
 
     def _send_claims(self, body: Mapping[str, Any]) -> Steps[list[Claim | Refused]]:
         """Send one request to ``POST /v1/claims``, and return its results."""
-        reply = yield from self._answered(Call("POST", "/v1/claims", body))
+        reply = yield from self._retried(Call("POST", "/v1/claims", body))
         document = reply.document
         if not isinstance(document, dict) or "results" not in document:
             raise errors.of_reply(reply)
         return [_result(each, reply) for each in document["results"]]
 
-    def _answered(self, call: Call) -> Steps[Reply]:
-        return answered(call, self.patience)
+    def _retried(self, call: Call) -> Steps[Reply]:
+        return retried_call(call, self.patience)
 
 
 class Following:
-    """The events after a position, one after the other.
+    """The events after a position, in order.
 
     Attributes:
         position: The position to continue from: all matching events before it have been returned.
@@ -289,7 +290,7 @@ class Following:
         """Return the next event, waiting for it without limit."""
         pauses = steps.pauses()
         while not self._events:
-            reply = yield from answered(self._call(), self._operations.patience)
+            reply = yield from retried_call(self._call(), self._operations.patience)
             document = document_of(reply)
             self._events = [Event.of(each) for each in reversed(document["events"])]
             moved, self._reached = self._reached != document["position"], document["position"]
@@ -308,8 +309,11 @@ class Following:
         return Call("GET", f"/v1/events?{query}", timeout=_WAIT_TIMEOUT)
 
 
-def answered(call: Call, patience: float) -> Steps[Reply]:
-    """Retry a call until its status is neither 5xx nor 429; after ``patience`` seconds, raise the last failure."""
+def retried_call(call: Call, patience: float) -> Steps[Reply]:
+    """Perform a call, and retry it while the status is 5xx or 429 or there is no response.
+
+    After ``patience`` seconds, raise the last failure.
+    """
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
         failure: PlacementError
@@ -336,13 +340,13 @@ def extension(consumer: str | uuid.UUID, expires_in: int | None, timeout: float 
 
 
 def releasing(consumers: Iterable[str], patience: float, timeout: float | None = None) -> Steps[Released]:
-    """Release consumers, at most as many as fit in one query."""
+    """Release consumers, whose number must fit in one query."""
     path = "/v1/claims?" + urllib.parse.urlencode([("consumer", each) for each in consumers])
     released: dict[str, None] = {}
     deadline = time.monotonic() + patience
     for pause in steps.pauses():
         call = Call("DELETE", path, timeout=timeout)
-        document = document_of((yield from answered(call, deadline - time.monotonic())))
+        document = document_of((yield from retried_call(call, deadline - time.monotonic())))
         released |= dict.fromkeys(document["released"])
         if document["complete"]:
             return Released([*released], [each for each in document["missing"] if each not in released])
@@ -352,7 +356,7 @@ def releasing(consumers: Iterable[str], patience: float, timeout: float | None =
 
 
 def _path(consumer: str | uuid.UUID) -> str:
-    """Return the path of a claim; raises ValueError unless the consumer is a uuid, which could not be another path."""
+    """Return the path of a claim; raises ValueError for anything but a uuid, which could lead to another path."""
     uuid.UUID(str(consumer))
     return f"/v1/claims/{consumer}"  # unchanged: the service may have stored this spelling
 
@@ -386,5 +390,5 @@ def _result(document: Mapping[str, Any], reply: Reply) -> Claim | Refused:
 
 
 def _has_collided(request: Request, result: Claim | Refused) -> bool:
-    """Whether the request lost to concurrent ones; not for a move, whose generation may be outdated instead."""
+    """Whether the request collided with concurrent ones; False for a move, whose generation may be outdated instead."""
     return isinstance(result, Refused) and result.code == CONCURRENT_UPDATE and request.keep

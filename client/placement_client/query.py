@@ -12,8 +12,8 @@ class Group(TypedDict, total=False):
 
     Attributes:
         resources: Amounts by resource class.
-        required: Traits; each string is a value of the parameter: ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"``, ``"in:A,B"``.
-        member_of: Aggregates; each string is a value of the parameter.
+        required: Values of the parameter for traits, such as ``"HW_CPU_X86_AVX2,!CUSTOM_OLD"`` or ``"in:A,B"``.
+        member_of: Values of the parameter for aggregates.
         in_tree: A provider of the tree, by uuid, or by name in queries to the v1 API.
     """
 
@@ -40,7 +40,7 @@ class Query(TypedDict, total=False):
 
 
 def text(query: str | Query, more: Iterable[tuple[str, object]] = ()) -> str:
-    """Return a query string with additional parameters, except those that are None."""
+    """Return a query string with additional parameters; None leaves a parameter out."""
     added = urllib.parse.urlencode([(name, value) for name, value in more if value is not None])
     stated = query if isinstance(query, str) else urllib.parse.urlencode(_pairs(query))
     return "&".join(filter(None, (stated, added)))

@@ -71,8 +71,8 @@ class Claim:
     Attributes:
         consumer: The uuid of the consumer.
         allocations: Allocations by the uuid of the provider.
-        mappings: For each copy, the providers that serve each group of the query, by suffix; None if they are unknown
-            because another client has changed the allocations.
+        mappings: For each copy, the providers that serve each group of the query, by suffix; None if unknown, because
+            another client has changed the allocations.
         consumer_generation: The generation of the consumer; None for a dry run.
         expires_at: When the claim expires, by the clock of the database; None for never.
         outcome: ``"claimed"``, ``"held"`` (by an earlier, equal request), ``"moved"``, or ``"found"`` (by a dry run);
@@ -147,7 +147,7 @@ class Consumer:
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A change of a query with which it has candidates, verified by a search.
+    """A change with which a query has candidates, verified by a search.
 
     Attributes:
         text: The change in words.
@@ -165,7 +165,7 @@ class Explanation:
     """An explanation why a query has candidates or none, from ``GET /v1/explain``.
 
     Attributes:
-        summary: The obstacle and the change that would help, in two sentences.
+        summary: The obstacle, and the change that would help, in words.
         rule: The rule that left no provider; None if there are candidates, or if the query is not the obstacle.
         group: The suffix of the group of the rule.
         relaxations: Changes with which the query has candidates, the smallest first.
@@ -229,7 +229,7 @@ class Event:
         generation: The generations before and after the change; None where the object did not exist.
         changes: Pairs of the old and the new value.
         project: The project that owns the consumer.
-        request: The request that made the change and its caller, as far as they are known.
+        request: The request that made the change, and its caller; unknown entries are missing.
         names: The names of the providers and nodes in the event, by uuid.
     """
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Seconds between two attempts at most, unless the service requests more.
+#: Longest pause between two attempts, in seconds, unless the service requests a longer one.
 _MAX_PAUSE = 5.0
 
 
@@ -91,7 +91,7 @@ class Reply:
 
     @property
     def retry_after(self) -> float:
-        """Seconds that the service requests before the next attempt; 0 by default."""
+        """The pause in seconds that the service requests before the next attempt; 0 if it requests none."""
         value = self.headers.get("retry-after", "")
         return float(value) if value.isdecimal() else 0.0
 

@@ -23,7 +23,7 @@ BATCH = 100_000
 
 
 class NotMadeError(Exception):
-    """Raised by a check that does not apply to this installation; the text says why."""
+    """Raised by a check that cannot run or does not apply to this installation; the text says why."""
 
 
 def _ignore(_number: int) -> None:

@@ -36,7 +36,7 @@ def start(path: str, extensions: Iterable[Extension] = ()) -> None:
         extensions: The extensions that may add metrics.
 
     Raises:
-        StartError: The package prometheus_client is missing, or the directory cannot be used.
+        StartError: The package prometheus_client is not installed, or the directory cannot be used.
     """
     if _started:
         return
@@ -47,7 +47,9 @@ def start(path: str, extensions: Iterable[Extension] = ()) -> None:
         from placement.metrics.definitions import Metrics
         from placement.metrics.directory import Directory
     except ImportError:
-        raise StartError(f"[metrics]directory: prometheus_client is missing: {package.install('metrics')}") from None
+        raise StartError(
+            f"[metrics]directory: prometheus_client is not installed: {package.install('metrics')}"
+        ) from None
     # The library has read the variable on import, before it was set, so its value class is created again.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = path
     values.MmapedDict = AllocatedFile  # type: ignore[attr-defined]

@@ -132,7 +132,7 @@ def _keystone(application: WSGIApplication, service: Service) -> WSGIApplication
     try:
         from placement.middleware.keystone import keystone
     except ImportError:
-        raise StartError(f"{_KEYSTONE} keystonemiddleware is missing: {package.install('keystone')}") from None
+        raise StartError(f"{_KEYSTONE} keystonemiddleware is not installed: {package.install('keystone')}") from None
     return keystone(application, service)
 
 

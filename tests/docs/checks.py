@@ -23,7 +23,7 @@ from placement import conf as options
 from placement import deploy, policy
 from placement.cmd import metrics
 from placement.conf import reading
-from placement.extensions.loading.description import described
+from placement.extensions.loading.description import read_entries
 from placement.extensions.loading.yaml_source import YamlSource
 from tests import web
 from tests.docs import commands
@@ -195,9 +195,9 @@ CHECKS: dict[str, Callable[[str, Path], Any]] = {
     "shell": lambda text, _: commands.check(text),
     "text": output,
     "json": lambda text, _: json.loads(text),
-    "yaml": lambda text, _: described(YamlSource(text)),
-    "cluster.yaml": lambda text, _: described(YamlSource(text)),
-    "gpus.yaml": lambda text, _: described(YamlSource(text)),
+    "yaml": lambda text, _: read_entries(YamlSource(text)),
+    "cluster.yaml": lambda text, _: read_entries(YamlSource(text)),
+    "gpus.yaml": lambda text, _: read_entries(YamlSource(text)),
     "ini": service_options,
     "nova.conf": client_options,
     "/etc/placement/uwsgi.ini": part_of_sample,

@@ -1,9 +1,9 @@
-"""Which nodes and allocations a caller may see and change: the owner rules (docs: baremetal-owners).
+"""The nodes and allocations that a caller may see and change: the owner rules (docs: baremetal-owners).
 
 The rule of an endpoint is checked before the handler runs, for a target owned by the caller's project.  The handler
 then reads the node or allocation and checks it with one of these functions: 404 if the caller may not see it, 403 if
-the caller may only see it.  A node is checked again under its lock before it changes, as its owner or lessee may have
-changed.
+the caller may only see it.  A node is checked a second time under its lock before it changes, since its owner or lessee
+may have changed.
 
 =====================  ============================================================================================
 POST /v1/allocations   ``owner_of_new(req, owner)`` for the record, ``project_of_candidates(req)`` for the names
@@ -44,7 +44,7 @@ def own(req: Request) -> Target:
 
 
 def may(req: Request, rule: str, target: Target | None = None) -> bool:
-    """Return whether the policy allows ``rule``; without a target, for objects of the caller's project."""
+    """Whether the policy allows ``rule`` for a target, by default for an object of the caller's project."""
     try:
         req.authorize(rule, own(req) if target is None else target)
     except errors.Forbidden:
@@ -65,7 +65,7 @@ def owner_of_new(req: Request, owner: str | None) -> str | None:
         ``owner`` for a caller who may create for any owner; otherwise the caller's project.
 
     Raises:
-        Forbidden: The request names another project than the caller's, or the caller has no project.
+        Forbidden: The request names a project other than the caller's, or the caller has no project.
     """
     project = project_of_candidates(req)
     if project is None:
@@ -76,7 +76,7 @@ def owner_of_new(req: Request, owner: str | None) -> str | None:
 
 
 def project_of_candidates(req: Request) -> str | None:
-    """Return the project whose nodes, owned or leased, a POST may name; None for all.  Other nodes count as missing.
+    """Return the project whose nodes, owned or leased, a POST may name; None for all nodes.  Others count as missing.
 
     Raises:
         Forbidden: The caller has no project and may not create allocations for any owner.
@@ -85,7 +85,7 @@ def project_of_candidates(req: Request) -> str | None:
 
 
 def may_use_any_consumer(req: Request) -> bool:
-    """Return whether the caller may allocate a node to an existing consumer of any project."""
+    """Whether the caller may allocate a node to an existing consumer of any project."""
     return may(req, _ANY_OWNER)
 
 
@@ -150,15 +150,15 @@ def find_node(req: Request, db: Reading, ident: str, rule: str) -> Node:
 
 
 def lock_node(req: Request, db: Transaction, ident: str, rule: str) -> LockedNode:
-    """Return the node of ``find_node``, locked, and check ``rule`` again under the lock; raises like ``find_node``."""
+    """Return the node in the path, locked; ``rule`` is checked before and after that.  Raises like ``find_node``."""
     locked = LockedNode.lock(db, find_node(req, db, ident, rule).uuid)
     check_node(req, rule, locked.node, ident)
     return locked
 
 
 def may_see(req: Request, node: Node) -> bool:
-    """Return whether the caller may see the node."""
-    return may(req, "baremetal:node:get", _of_node(node))
+    """Whether the caller may see the node."""
+    return may(req, "baremetal:node:get", _node_target(node))
 
 
 def check_node(req: Request, rule: str, node: Node, ident: str | None = None) -> None:
@@ -174,10 +174,10 @@ def check_node(req: Request, rule: str, node: Node, ident: str | None = None) ->
     """
     if not may_see(req, node):
         raise NodeNotFound(node=ident or node.uuid)
-    req.authorize(rule, _of_node(node))
+    req.authorize(rule, _node_target(node))
 
 
-def _of_node(node: Node) -> Target:
+def _node_target(node: Node) -> Target:
     return {"node.owner": node.owner, "node.lessee": node.lessee}
 
 

@@ -1,4 +1,4 @@
-"""placement-manage baremetal: import of nodes from a running Ironic (docs: baremetal-import)."""
+"""``placement-manage baremetal``: import of nodes from a running Ironic (docs: baremetal-import)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from placement.extensions.baremetal.importing import Comparison, NodeImport
 from placement.extensions.baremetal.ironic import Ironic, Unreadable
 from placement.objects.consumer import Owner
 
-_IMPORT = "Import the nodes of a running Ironic, with claims for the nodes in use."
+_SUMMARY = "Import the nodes of a running Ironic, with claims for the nodes in use."
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +27,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     baremetal = commands.add_parser("baremetal", help="nodes of the Bare Metal API")
     baremetal.set_defaults(action=lambda _: _show_help(baremetal))
     actions = baremetal.add_subparsers(title="actions", dest="baremetal_action")
-    importing_ = actions.add_parser("import", help=_IMPORT, description=_IMPORT)
+    importing_ = actions.add_parser("import", help=_SUMMARY, description=_SUMMARY)
     importing_.set_defaults(action=import_nodes)
     source = importing_.add_mutually_exclusive_group(required=True)
     source.add_argument("--os-cloud", metavar="<name>", help="the cloud in clouds.yaml with the Ironic service")
@@ -66,7 +66,7 @@ def import_nodes(conf: cfg.ConfigOpts) -> int:
 
 def _compared(database: Database, ironic: Ironic) -> Comparison:
     with Progress("baremetal import", "nodes read") as progress:
-        # Read before the nodes: an allocation that ends in between then has no node in use.
+        # Allocations before nodes: the node of an allocation that ends in between is free, and the allocation ignored.
         allocations = list(ironic.allocations())
         nodes = []
         for node in ironic.nodes():
@@ -76,10 +76,10 @@ def _compared(database: Database, ironic: Ironic) -> Comparison:
 
 
 def _write(database: Database, comparison: Comparison, owner: Owner) -> dict[str, str]:
-    """Write the differences; return the reason of each failure, by node."""
+    """Write the differences, and return the reason of each failure, by the uuid of the node."""
     failed = {}
     changed = [node for node in comparison.nodes if node.changes]
-    standard.insert(database)  # a database that no service has started on has no standard traits
+    standard.insert(database)  # the standard traits are missing until a service has started on the database
     with Progress("baremetal import", "nodes written", len(changed)) as progress:
         importing.free_names(database, comparison)
         for node in changed:

@@ -13,8 +13,8 @@ from placement.http.endpoint import Endpoint, Handler
 def endpoint(**declaration: Any) -> Callable[[Handler], Endpoint]:
     """Return a decorator that turns a handler ``(req, **path values) -> Reply`` into an ``Endpoint``.
 
-    The policy rule is checked for a target owned by the caller's project: a caller refused there may do this to no
-    object.  The node or allocation in the path is checked once it is read (``access``).
+    The policy rule is checked for a target owned by the caller's project: a caller refused there may not do this to any
+    object.  The node or allocation in the path is checked after it has been read (``access``).
 
     Args:
         declaration: Fields of ``Endpoint``, by name.

@@ -12,15 +12,15 @@ from placement.extensions.baremetal.versioning import VersionUnknown, VersionUnr
 from placement.http.failures import MethodNotAllowed, NoSuchRoute
 from placement.http.response import JSON
 
-#: Failures before a handler runs, reported in the second form.  Subclasses of the first two are raised by endpoints.
+#: Failures raised before a handler runs, reported in the second form.  Handlers raise subclasses of the first two.
 _BEFORE_HANDLERS = (NoSuchRoute, MethodNotAllowed, VersionUnknown, VersionUnreadable)
 
-#: Characters of a sentence at most: it may quote a request of megabytes.
+#: Largest length of a sentence, in characters: it may quote a request of megabytes.
 _MAX_LENGTH = 24_000
 
 
 class Envelope:
-    """``{"error_message": "<JSON text>"}`` in two forms: one for handlers, one for routing and versions."""
+    """``{"error_message": "<JSON text>"}`` in two forms: first for handlers, second for routing and versions."""
 
     def render(self, failure: errors.Failure, status: HTTPStatus, _environ: WSGIEnvironment) -> tuple[str, bytes]:
         """Return JSON, whatever the client accepts."""

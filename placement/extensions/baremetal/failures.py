@@ -48,7 +48,7 @@ class NodeHasNoRecord(errors.NotFound):
 
 
 class AllocationNodeNotFound(errors.BadRequest):
-    """A node named by the body, the query or the path of its allocation."""
+    """The node in the body or query of an allocation request, or in the path to a node's allocation, does not exist."""
 
     template = "Node %(node)s could not be found."
 
@@ -76,7 +76,7 @@ class AllocationNeeded(errors.Conflict):
 
 
 class NotInThisVersion(errors.NotAcceptable):
-    """A feature of a later version; clients then negotiate."""
+    """The request uses a feature of a later version; clients react by negotiating the version."""
 
     template = "Request not acceptable."
 

@@ -1,4 +1,4 @@
-"""Import of nodes from an Ironic service: comparison of its documents with the database, and the update of nodes.
+"""Import of nodes from an Ironic service: comparison of its documents with the database, and updates of nodes.
 
 ``compare`` only reads; ``write`` updates one node to match its document.  A holder is added to a node but never
 removed: a document does not show whether a claim has ended.
@@ -33,12 +33,12 @@ Document = Mapping[str, Any]
 
 _STATES = ("provision_state", "target_provision_state", "power_state", "target_power_state", "maintenance")
 _COLUMNS = ("name", "driver", "resource_class", "owner", "lessee", "parent_node", *_STATES)
-#: Imported details.  Data for drivers is left out: it is useless here, and passwords are masked.
+#: Imported details.  Data for drivers is left out: it has no use here, and its passwords are masked.
 _DETAILS = (
     *("description", "properties", "extra", "maintenance_reason", "fault", "last_error"),
     *("protected", "protected_reason", "retired", "retired_reason", "conductor_group", "shard", "instance_name"),
 )
-#: Prefix of traits that nova adds to providers and nodes do not have.
+#: Prefix of the traits that nova adds to providers; the nodes of Ironic do not have them.
 _NOVA_PREFIX = "COMPUTE_"
 #: Consumer types of imported claims.
 _INSTANCE, _BAREMETAL = "INSTANCE", "BAREMETAL"
@@ -57,7 +57,7 @@ class NodeImport:
     unclaimed: str | None
     #: The holder's allocation in Ironic, if it has no record here.
     allocation: Document | None
-    #: Differences that the import cannot resolve, in words.
+    #: Descriptions of the differences that the import cannot resolve.
     findings: tuple[str, ...]
     #: Whether a finding prevents the import of the node.
     excluded: bool
@@ -86,7 +86,7 @@ class Comparison:
     """The changes to import for all nodes."""
 
     nodes: Sequence[NodeImport]
-    #: Nodes with a different name in Ironic, where another node has the name that they have here.
+    #: Nodes to be renamed whose present name is the name of another node in Ironic.
     renamed: Sequence[str]
     #: Number of nodes recorded only here.
     only_here: int
@@ -172,7 +172,7 @@ def _obstacles(local: _LocalState, uuid: str, document: Document) -> Iterator[st
 
 
 def _not_storable(document: Document, allocation: Document | None) -> Iterator[str]:
-    """Yield why details of a node or its allocation cannot be stored."""
+    """Yield the reason if details of a node or its allocation cannot be stored."""
     details = _details(document, set_only=True)
     subject = "the node"
     try:
@@ -223,14 +223,14 @@ def _shown(value: Any) -> str:
 
 
 def _column(document: Document, name: str) -> Any:
-    # Before version 1.2 of the API `available` is shown as null; no other state is.
+    # Before version 1.2 of the API, the state `available` is shown as null, and only that state.
     default = {"maintenance": False, "provision_state": states.AVAILABLE}.get(name)
     value = document.get(name)
     return default if value is None else value
 
 
 def _traits(document: Document, present: Iterable[str]) -> set[str]:
-    """Return the traits of the provider after the import: those of the node, and present ones added by nova."""
+    """Return the traits of the provider after the import: the traits of the node, and present ones added by nova."""
     return {*(document.get("traits") or ()), *(name for name in present if name.startswith(_NOVA_PREFIX))}
 
 
@@ -238,7 +238,7 @@ def _traits(document: Document, present: Iterable[str]) -> set[str]:
 
 
 def free_names(database: Database, comparison: Comparison) -> None:
-    """Clear the names of nodes to be renamed, so that nodes can swap names."""
+    """Clear the names of the nodes in ``renamed``, so that nodes can swap names."""
     for uuid in comparison.renamed:
         database.write(lambda db, uuid=uuid: LockedNode.lock(db, uuid).update(name=None))  # type: ignore[misc]
 
@@ -246,14 +246,13 @@ def free_names(database: Database, comparison: Comparison) -> None:
 def write(database: Database, node: NodeImport, default_owner: Owner) -> None:
     """Update the node to match its document, and claim it for the consumer that holds it in Ironic.
 
-    A node to be claimed is updated in the transaction of the claim, so that no other client can be allocated it in
-    between.
+    A node to be claimed is updated in the transaction of the claim, so that no other consumer can claim it in between.
 
     Args:
         default_owner: The user of the claim, and its project if neither the allocation nor the node has an owner.
 
     Raises:
-        Failure: The node, the claim or the record cannot be written.  Earlier steps stay written and are consistent.
+        Failure: The node, the claim or the record cannot be written.  The steps before it stay, and are consistent.
     """
     if not node.exists:
         database.write(lambda db: _create(db, node))
@@ -295,7 +294,7 @@ def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
 
     def check(locked: LockedNode) -> None:
         _apply(db, locked, node)
-        # The row of an ended record would become active again.
+        # The row of an ended record would otherwise become active.
         Record.delete_of_consumer(db, consumer)
         if allocation is not None:
             _insert(db, node, allocation)
@@ -340,7 +339,7 @@ def _replace_traits(db: Transaction, locked: LockedNode, node: NodeImport) -> No
 
 
 def _details(document: Document, *, set_only: bool) -> dict[str, Any]:
-    """Return the details; empty ones are None, or left out if ``set_only``."""
+    """Return the details, with None for an empty value; without empty values if ``set_only``."""
     details = {name: document.get(name) or None for name in _DETAILS}
     return {name: value for name, value in details.items() if value is not None} if set_only else details
 
@@ -354,6 +353,6 @@ _NAMES = sa.select(baremetal_nodes.c.uuid, baremetal_nodes.c.name)
 _ON_PROVIDERS = sa.select(_P.uuid, _A.consumer_id).join_from(
     allocations, resource_providers, _P.id == _A.resource_provider_id
 )
-#: The last row of a provider is the allocation of its holder.
+#: In descending order, so that the allocation of the holder is the last row of a provider.
 _HOLDERS = _ON_PROVIDERS.where(_P.uuid.in_(_VALUES)).order_by(_A.id.desc())
 _HELD_BY = _ON_PROVIDERS.where(_A.consumer_id.in_(_VALUES))

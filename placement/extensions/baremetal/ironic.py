@@ -1,4 +1,4 @@
-"""Reader of nodes and allocations of a running Ironic, by openstacksdk."""
+"""Nodes and allocations of a running Ironic, read through openstacksdk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from placement import package
 
-#: Timeout of a request, in seconds.
+#: Seconds to wait for a response.
 _TIMEOUT = 60
 _PASSWORD_VARIABLE = "OS_PASSWORD"
 
@@ -19,7 +19,7 @@ class Unreadable(Exception):
 
 
 class Ironic:
-    """A running Ironic service, or one with the same API."""
+    """A client of a running Ironic service, or of a service with the same API."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         """Connect according to ``--os-cloud`` or ``--endpoint``.
@@ -49,7 +49,7 @@ class Ironic:
         return self._documents(lambda: self._connection.baremetal.nodes(details=True))
 
     def allocations(self) -> Iterator[dict[str, Any]]:
-        """Yield every allocation, none if the service is too old to support them; raises Unreadable."""
+        """Yield every allocation; nothing if the service is too old to support allocations; raises Unreadable."""
         return self._documents(lambda: self._connection.baremetal.allocations(), missing=self._missing)
 
     def _documents(self, resources: Callable[[], Any], missing: Any = ()) -> Iterator[dict[str, Any]]:

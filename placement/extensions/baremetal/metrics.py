@@ -12,7 +12,9 @@ from placement.metrics.instruments import Instruments, Subscription
 def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
     """Create the metrics and yield the signal and handler that update them."""
     requests = instruments.counter("baremetal_allocations", "Requests for nodes, by outcome", "outcome")
-    lost = instruments.counter("baremetal_lost_nodes", "Nodes taken by others while a request for them was served")
+    lost = instruments.counter(
+        "baremetal_lost_nodes", "Nodes that other claims took while a request for them was served"
+    )
     for outcome in get_args(signals.NodeOutcome):
         requests.labels(outcome)
 

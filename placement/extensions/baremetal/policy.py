@@ -1,7 +1,7 @@
 """The policy rules of the Bare Metal API, with Ironic's names (docs: baremetal-policy).
 
-The target of a rule contains the owner of an allocation, or the owner and the lessee of a node, which are projects.  A
-missing one is left out of the target, so that it matches no caller, not even one without a project.
+The target of a rule contains projects: the owner of an allocation, or the owner and the lessee of a node.  A missing
+project is left out of the target, so that it matches no caller, not even a caller without a project.
 """
 
 from __future__ import annotations

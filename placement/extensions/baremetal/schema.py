@@ -1,4 +1,4 @@
-"""The tables of the Bare Metal API for the database commands."""
+"""The tables of the Bare Metal API as an addition to the schema, and the removal of ended records."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ADDITION = schema.Addition(TABLES, _losses)
 def swept(database: Database) -> list[sweep.Swept]:
     """Remove ended allocation records.
 
-    They can be removed at once: no transaction refers to an ended record, and a claim for the same uuid inserts a new
-    row.
+    They can be removed without delay: no transaction refers to an ended record, and a claim for the same uuid inserts
+    a new row.
     """
     ended = sweep.remove(database, baremetal_allocations, ~RECORD_IS_LIVE)
     return [sweep.Swept(baremetal_allocations.name, ended, 0)]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from placement.signals import Signal
 
-#: Outcome of a request for a node: allocated; no node fitted, with the reason; the uuid is in use; 409 after too many
-#: races; or recorded for a node in use.
+#: Outcome of a request for a node: a node was allocated; no node of the class fitted; no such node has the traits; the
+#: uuid is in use; too many claims collided (409); or a node in use was recorded.
 NodeOutcome = Literal["active", "no_nodes", "no_traits", "uuid_in_use", "contended", "backfilled"]
-#: A request for a node has ended: the outcome, and the number of nodes that others took while it was served.
+#: A request for a node has ended.  Receives the outcome, and the number of nodes that other claims took meanwhile.
 node_requested: Signal[[NodeOutcome, int]] = Signal()

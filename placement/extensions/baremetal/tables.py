@@ -1,4 +1,4 @@
-"""The tables of nodes and of allocation records."""
+"""The tables of nodes and allocation records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ baremetal_nodes = sa.Table(
     info={"objects": "node"},  # the history finds them by uuid and name
 )
 
-# Requests for a node and their outcomes: active with a node, in error without one.
+# A request for a node and its outcome: active if it has a node, otherwise in error.
 baremetal_allocations = sa.Table(
     "baremetal_allocations",
     metadata,

@@ -23,7 +23,7 @@ class VersionUnreadable(errors.NotAcceptable):
 
 
 class VersionUnknown(errors.NotAcceptable):
-    """Clients read the range from the headers and retry."""
+    """The version is not supported: clients read the range from the headers and retry."""
 
     template = (
         f"Version %(version)s was requested but is not supported by this service. "
@@ -33,22 +33,22 @@ class VersionUnknown(errors.NotAcceptable):
 
 
 class IronicVersions:
-    """``OpenStack-API-Version: baremetal 1.N``, else ``X-OpenStack-Ironic-API-Version: 1.N``, else the oldest one."""
+    """Versions from ``OpenStack-API-Version: baremetal 1.N``, or else ``X-OpenStack-Ironic-API-Version: 1.N``."""
 
     def negotiate(self, environ: WSGIEnvironment) -> Version:
-        """Return the version in the headers.
+        """Return the version in the headers; without one, the oldest version.
 
         Raises:
             VersionUnreadable: The header is not a version.
             VersionUnknown: The version is outside the supported range.
         """
-        asked = _common(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
-        asked = asked or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
-        if not asked:
+        requested = _common(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
+        requested = requested or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
+        if not requested:
             return versions.MINIMUM
-        if asked.lower() == "latest":
+        if requested.lower() == "latest":
             return versions.LATEST
-        numbers = _NUMBERS.fullmatch(asked)
+        numbers = _NUMBERS.fullmatch(requested)
         if numbers is None:
             raise VersionUnreadable()
         version = Version(int(numbers[1]), int(numbers[2]))
@@ -57,15 +57,15 @@ class IronicVersions:
         return version
 
     def headers(self, version: Version) -> Headers:
-        """Return headers with the range of versions and the version of the response.  Ironic sends no Vary."""
+        """Return headers with the range of versions and the version of the response; without Vary, as in Ironic."""
         return (*_RANGE, (f"{_PREFIX}-version", str(version)))
 
 
 def _common(header: str) -> str:
     """Return the version in the last entry for this API; empty without one."""
-    asked = ""
+    requested = ""
     for entry in header.split(","):
         service, _, version = entry.strip().partition(" ")
         if service.lower() == versions.SERVICE_TYPE:
-            asked = version.strip()
-    return asked
+            requested = version.strip()
+    return requested

@@ -1,4 +1,4 @@
-"""The versions of the Bare Metal API that make a difference here, and their range (docs: baremetal-versions).
+"""Versions of the Bare Metal API that differ in this service, and their range (docs: baremetal-versions).
 
 Every version in the range is accepted, as by Ironic; a version without a name equals its predecessor.
 """
@@ -52,7 +52,7 @@ BOOT_MODE = HISTORY.add(1, 75, "Nodes show boot_mode and secure_boot.")
 DRIVER_FIELDS = HISTORY.add(1, 77, "The fields of drivers in a response can be selected: fields.")
 NAME_AFFINITY = HISTORY.add(1, 79, "The node with the name of the allocation is tried first; here in every version.")
 SHARD = HISTORY.add(1, 82, "Nodes have a shard.")
-PARENT_NODE = HISTORY.add(1, 83, "Nodes can have a parent node; lists leave such nodes out unless they are asked for.")
+PARENT_NODE = HISTORY.add(1, 83, "Nodes can have a parent node; lists contain such nodes only on request.")
 FIRMWARE_INTERFACE = HISTORY.add(1, 86, "Nodes have a firmware_interface.")
 SERVICE_STEP = HISTORY.add(1, 87, "Nodes show service_step.")
 NO_SUFFIX = HISTORY.add(1, 91, "The suffix ``.json`` of a path is not ignored.")

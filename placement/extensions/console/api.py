@@ -1,7 +1,7 @@
 """The route table of the console, path -> {method: endpoint}, and its ``Api`` value.
 
-Pages require the same credentials as the API.  A 401 renders the sign-in page (ADR 33), so only the assets and the API
-reference are open.
+Pages require the same credentials as the API.  A 401 is rendered as the sign-in page (ADR 33), so only the assets and
+the API reference are open.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ CONSOLE = Api(
     patterns={"ident": PROVIDER},
     open_paths=frozenset({"/api", *(f"/assets/{name}" for name in asset.ASSETS)}),
     headers=(
-        # Pages show data that requires credentials; assets override this.
+        # Pages show data that requires credentials; responses with assets replace this header.
         ("cache-control", "no-store"),
         ("content-security-policy", CONTENT_SECURITY_POLICY),
-        # "no-referrer" would make browsers hide the origin of a form from this service as well.
+        # With "no-referrer", browsers would hide the origin of a form even from this service.
         ("referrer-policy", "same-origin"),
     ),
     anonymous_is_admin=True,

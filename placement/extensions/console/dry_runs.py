@@ -1,4 +1,4 @@
-"""Dry runs of writes: a page sends the request of a client to the same endpoint (docs: api-dry-run)."""
+"""Dry runs of writes, sent to the endpoints that clients use (docs: api-dry-run)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def form_of(req: Request) -> Parameters:
 
 
 def claim(req: Request, consumer: str, document: Any) -> DryRunResult:
-    """Return the result of a claim's dry run.
+    """Return the result of the dry run of a claim.
 
     Args:
         consumer: The uuid of the consumer.
@@ -47,14 +47,14 @@ def claim(req: Request, consumer: str, document: Any) -> DryRunResult:
 
     Raises:
         Forbidden: The policy does not allow the caller to claim.
-        Failure: The dry run did not happen: the database is unreachable or busy.
+        Failure: The dry run was not made, since the database is unreachable or busy.
     """
     route = "/allocations/{consumer_uuid}"
     return _try(req, _Write(allocation.replace, routes.PLACEMENT, "PUT", route), document, consumer_uuid=consumer)
 
 
 def choice(req: Request, document: Any) -> DryRunResult:
-    """Return the result of a claim for which the service chooses the place; raises like ``claim``.
+    """Return the result of the dry run of a claim whose place the service chooses; raises like ``claim``.
 
     Args:
         document: The body of POST /v1/claims.
@@ -63,7 +63,7 @@ def choice(req: Request, document: Any) -> DryRunResult:
 
 
 def inventory(req: Request, provider: str, resource_class: str, document: Any) -> DryRunResult:
-    """Return the result of changing one inventory; raises like ``claim``.
+    """Return the result of the dry run of a change of one inventory; raises like ``claim``.
 
     Args:
         provider: The uuid of the provider.
@@ -85,12 +85,12 @@ class _Write(NamedTuple):
 
 
 def access_of(req: Request) -> Access:
-    """Return how a shell reaches the service, from the URL of this request."""
+    """Return the address and authentication for shell commands, from the URL of this request."""
     return Access(req.absolute_url("").removesuffix(req.environ[API].prefix), req.conf.api.auth_strategy)
 
 
 def _try(req: Request, write: _Write, document: Any, **path_values: str) -> DryRunResult:
-    """Return the result of a write in the newest version of its API."""
+    """Return the result of the dry run of a write, in the newest version of its API."""
     path = f"{write.api.prefix}{write.route.format(**path_values)}?{dry_run.PARAMETER}=true"
     command = commands.curl_json(access_of(req), write.method, path, document)
     try:

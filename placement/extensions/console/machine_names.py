@@ -1,4 +1,4 @@
-"""Names of machines for providers: a provider whose name is only a uuid is shown under the name of its machine."""
+"""Machine names for providers: a provider named only by its uuid is shown under the name of its machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def named_snapshot(req: Request) -> Snapshot:
 
 
 def trees_of(req: Request) -> Snapshot | None:
-    """Return ``named_snapshot``, from which sentences take the names of trees; None if the caller may not see trees."""
+    """Return the snapshot with the names of trees for sentences; None if the caller may not see trees."""
     return named_snapshot(req) if req.may("placement:v1:overview:show") else None
 
 
@@ -32,7 +32,7 @@ def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
 
 
 def _with_names(snapshot: Snapshot, names: Mapping[str, str]) -> Snapshot:
-    """Return the snapshot with these names, by uuid, for providers that have no name other than their uuid."""
+    """Return the snapshot with these names, by uuid, for providers named only by their uuid."""
     providers = [*snapshot.providers]
     changed = False
     for uuid, name in nodes.unambiguous(names, snapshot).items():

@@ -27,7 +27,7 @@ _TEMPLATES = jinja2.Environment(
 )
 _TEMPLATES.filters |= {"number": units.number, "in_units": units.in_units, "amount_of": units.amount_of}
 
-#: The title of the page for a 401; other error pages show the phrase of the status.
+#: Title of the page for a 401; other error pages show the phrase of the status.
 _SIGN_IN = "Sign in"
 
 
@@ -36,7 +36,7 @@ def render(template: str, mount_path: str, **values: Any) -> bytes:
 
     Args:
         template: The file name.
-        mount_path: The path at which the console is mounted, quoted; links begin with it.
+        mount_path: The quoted path at which the console is mounted, with which links begin.
         values: Variables of the template; text is escaped.
     """
     text = _TEMPLATES.get_template(template).render(base=mount_path, version=package.version(), **values)
@@ -44,7 +44,7 @@ def render(template: str, mount_path: str, **values: Any) -> bytes:
 
 
 def show(req: Request, template: str, status: int = 200, **values: Any) -> Reply:
-    """Return a page as a response."""
+    """Return a response with a rendered page."""
     return page(render(template, req.mount_path, **values), HTML, status)
 
 

@@ -1,4 +1,4 @@
-"""The providers at a time in the past (docs: console)."""
+"""The providers at a point in time in the past (docs: console)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from placement.http.request import Request
 from placement.schemas.declarations import Field
 from placement.version_history import OLDEST
 
-#: The query parameter for a time in the past: a date or an age.
+#: Query parameter for a point in time in the past: a date or an age.
 AT = Field("at", DATE, since=OLDEST)
 
 
 def requested_time(req: Request) -> datetime.datetime | None:
-    """Return the time (naive, UTC) in the query; None if it has none or the time is not in the past.
+    """Return the time (naive, UTC) in the query; None without one, or if it is not in the past.
 
     Raises:
         InvalidField: The date is invalid.

@@ -17,7 +17,7 @@ _RULE = "placement:v1:history:show"
 #: Events on a page.
 ROWS = 20
 
-#: The query parameter for the next page: the mark of the previous one.
+#: Query parameter for the next page: the mark of this one.
 AFTER = Field("after", string(pattern=f"^{MARK}$"), since=OLDEST)
 QUERY = Query(Object(AFTER))
 
@@ -39,10 +39,10 @@ class Timeline:
 
 
 def of(req: Request, event_filter: EventFilter) -> Timeline | None:
-    """Return the page of the timeline that the query names; None if the caller may not see it.
+    """Return the page of a timeline selected by the query; None if the caller may not see it.
 
     Raises:
-        PositionLost: The mark in the query refers to removed events.
+        PositionLost: The mark in the query refers to events that were removed.
     """
     if not req.may(_RULE):
         return None

@@ -27,7 +27,7 @@ CHECKS: tuple[Check, ...] = (
     Check("connections", server.connections, DATABASE, needs_tables=False),
     Check("foreign_keys", database.foreign_keys, DATABASE),
     Check("standard_rows", database.standard_rows, DATABASE),
-    # Checks that read few rows go first: a request may run out of time before the last one.
+    # Checks that read few rows come first: a request may reach its time limit before the last check.
     Check("leases", data.overdue_leases, DATA),
     Check("feed_gaps", feed.gaps, DATA),
     Check("expired_writers", feed.expired, DATA),
@@ -48,10 +48,10 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def of(extensions: Iterable[Extension]) -> tuple[Check, ...]:
-    """Return the checks above and the checks of these extensions."""
+def all_checks(extensions: Iterable[Extension]) -> tuple[Check, ...]:
+    """Return the checks of the doctor and of these extensions."""
     return (*CHECKS, *(check for each in extensions for check in each.checks()))
 
 
 #: Names of all checks, including those of every installed extension.
-NAMES: tuple[str, ...] = tuple(check.name for check in of(extension.installed().values()))
+NAMES: tuple[str, ...] = tuple(check.name for check in all_checks(extension.installed().values()))

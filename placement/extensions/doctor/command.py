@@ -23,20 +23,21 @@ from placement.extensions.doctor.document import document
 from placement.extensions.doctor.examination import CheckResult, Examination, examine, run_check
 from placement.extensions.doctor.fixes import FIXES, Fix
 
-_DOES = "Find problems of the configuration, the database and its data, and show how to fix them."
-#: Exit codes by the worst finding; 1 and 2 are for failures and wrong arguments.
+_SUMMARY = "Find problems of the configuration, the database and its data, and show how to fix them."
+#: Exit codes by the severity of the worst finding; 1 and 2 are for failures and wrong arguments.
 _CODES = {None: 0, Severity.INFO: 0, Severity.WARNING: 3, Severity.ERROR: 4}
-#: Places of a finding shown in the table; characters of a line.
+#: Places shown of a finding.
 _MAX_PLACES = 20
+#: Characters of a line.
 _WIDTH = 100
 
-#: A fix, the number of places it is for, and the number of rows fixed (None in a dry run).
+#: A fix, the number of places of its findings, and the number of rows fixed (None in a dry run).
 AppliedFix = tuple[Fix, int, int | None]
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the ``doctor`` command."""
-    command = commands.add_parser("doctor", help=_DOES, description=_DOES)
+    command = commands.add_parser("doctor", help=_SUMMARY, description=_SUMMARY)
     command.set_defaults(action=lambda conf: doctor(conf, command.error))
     command.add_argument(
         "--check",
@@ -47,8 +48,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="run this check only; repeatable: " + ", ".join(checks.NAMES),
     )
     command.add_argument("--json", action="store_true", help="print the findings as JSON, with all places")
-    command.add_argument("--fix", action="store_true", help="show the fixes that are safe to make; change nothing")
-    command.add_argument("--yes", action="store_true", help="with --fix: make these fixes, and examine again")
+    command.add_argument("--fix", action="store_true", help="show the fixes that are safe to apply; change nothing")
+    command.add_argument("--yes", action="store_true", help="with --fix: apply these fixes, and run the checks again")
 
 
 def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
@@ -59,14 +60,14 @@ def doctor(conf: cfg.ConfigOpts, refuse: Callable[[str], NoReturn]) -> int:
     """
     arguments = conf.command
     if arguments.yes and not arguments.fix:
-        refuse("--yes requires --fix: it makes the fixes that --fix shows")
-    if disabled := sorted({*arguments.check} - {check.name for check in checks.of(extension.enabled(conf))}):
+        refuse("--yes requires --fix: it applies the fixes that --fix shows")
+    if disabled := sorted({*arguments.check} - {check.name for check in checks.all_checks(extension.enabled(conf))}):
         refuse(f"--check {disabled[0]} belongs to an extension that is not in [extensions]enabled")
     try:
         return _examine_and_fix(conf, arguments)
     except errors.Unavailable:
-        # A mistake in the configuration may be the reason, and its checks need no database.
-        enabled = checks.of(extension.enabled(conf))
+        # A mistake in the configuration may be the reason; the checks of the configuration need no database.
+        enabled = checks.all_checks(extension.enabled(conf))
         names = [check.name for check in enabled if check.about == checks.CONFIGURATION]
         names = [name for name in names if name in arguments.check or not arguments.check]
         examination = _examine(conf, connect(conf), names) if names else None
@@ -97,7 +98,7 @@ def _show(arguments: argparse.Namespace, examination: Examination, fixes: Sequen
 
 def _examine(conf: cfg.ConfigOpts, database: Database, names: Collection[str]) -> Examination:
     extensions = extension.enabled(conf)
-    return examine(Subject(conf, database, deploy.rules_of(extensions)), checks.of(extensions), names, run=_run)
+    return examine(Subject(conf, database, deploy.rules_of(extensions)), checks.all_checks(extensions), names, run=_run)
 
 
 def _run(check: Check, subject: Subject) -> CheckResult:
@@ -135,12 +136,12 @@ def _as_table(examination: Examination, fixes: Sequence[AppliedFix] | None) -> s
     blocks = [[*_finding(check, finding)] for check, finding in examination.findings] or [["No findings."]]
     if fixes is not None:
         blocks += [[*_fix(*each)] for each in fixes] or [["Nothing to fix."]]
-    blocks += [[*_not_made(reason, names)] for reason, names in _incomplete(examination).items()]
+    blocks += [[*_skipped(reason, names)] for reason, names in _incomplete(examination).items()]
     return stacked(["Doctor"], *blocks)
 
 
 def _incomplete(examination: Examination) -> dict[str, list[str]]:
-    """Return the names of the checks that did not run to completion, by reason."""
+    """Return the names of the checks that did not complete, by reason."""
     names: dict[str, list[str]] = {}
     for result in examination.results:
         if result.not_made is not None:
@@ -148,8 +149,8 @@ def _incomplete(examination: Examination) -> dict[str, list[str]]:
     return names
 
 
-def _not_made(reason: str, names: Sequence[str]) -> Iterator[str]:
-    yield from _folded("Not made", ", ".join(names))
+def _skipped(reason: str, names: Sequence[str]) -> Iterator[str]:
+    yield from _folded("Skipped", ", ".join(names))
     yield from _folded("Why", reason)
 
 
@@ -165,9 +166,9 @@ def _finding(check: str, finding: Finding) -> Iterator[str]:
 
 
 def _fix(fix: Fix, places: int, done: int | None) -> Iterator[str]:
-    yield f"Fix: {fix.check}"
+    yield f"{'Available' if done is None else 'Applied'} fix: {fix.check}"
     yield from _folded("Does", fix.does)
-    yield f"Would fix: {places}, with --yes" if done is None else f"Fixed: {done}"
+    yield f"Places: {places}; --yes applies the fix" if done is None else f"Rows fixed: {done}"
 
 
 def _folded(title: str, text: str) -> list[str]:

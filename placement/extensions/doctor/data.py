@@ -28,7 +28,7 @@ from placement.db.writes.transaction import Reading
 from placement.extensions.doctor.examination import FIX
 from placement.objects.claims import leases
 
-#: Minutes after its expiry from which on a lease is overdue; requests release expired leases as they come.
+#: Minutes after the expiry at which a lease is overdue; by then a request has usually released it.
 _OVERDUE = 5
 
 _A, _K, _P = allocations.c, consumers.c, resource_providers.c
@@ -61,9 +61,8 @@ def lost_allocations(subject: Subject) -> Iterator[Finding]:
             place = f"consumer {row.consumer_id}: class id {row.resource_class_id}"
             if row.resource_class_id >= FIRST_CUSTOM_ID:
                 custom[place] = None
-            elif (
-                row.resource_class_id not in CLASS_IDS.values()
-            ):  # a missing standard row is a finding of standard_rows
+            elif row.resource_class_id not in CLASS_IDS.values():
+                # A standard class that lacks only its row is a finding of standard_rows.
                 unknown[place] = None
     if providers:
         sentence = f"Allocations refer to providers that do not exist, in {_places(providers)}: they hold nothing."
@@ -135,7 +134,7 @@ def same_names(subject: Subject) -> Iterator[Finding]:
             counted(len(providers), "name belongs", "names belong")
             + " to several providers, ignoring case: usually one host that is registered twice.",
             tuple(", ".join(names) for names in providers.values()),
-            "openstack resource provider delete <the provider that no host uses>, or set --name.",
+            "openstack resource provider delete <the provider that no host uses>, or rename it by set --name.",
         )
 
 

@@ -20,13 +20,13 @@ _SYNC = "placement-manage db sync"
 
 
 def dialect(subject: Subject) -> str:
-    """Return SQLAlchemy's name of the dialect, with MariaDB as MySQL."""
+    """Return the name of SQLAlchemy's dialect; "mysql" for MariaDB as well."""
     name = subject.database.engine.dialect.name
     return "mysql" if name in _MYSQL else name
 
 
 def revision(subject: Subject) -> Iterator[Finding]:
-    """Find differences between the schema and the one that this version requires."""
+    """Find differences between the schema of the database and the schema that this version requires."""
     engine = subject.database.reading_engine
     additions = extension.additions(subject.conf)
     with subject.database.direct():
@@ -45,7 +45,7 @@ def revision(subject: Subject) -> Iterator[Finding]:
             "The database is at the newest revision but lacks tables or columns: the revision was stamped, or they "
             "were dropped.",
             tuple(lacking),
-            "placement-manage db stamp <the revision that it has>; placement-manage db sync",
+            "placement-manage db stamp <the actual revision>; placement-manage db sync",
         )
 
 
@@ -66,7 +66,7 @@ def isolation(subject: Subject) -> Iterator[Finding]:
         yield error(
             "Sessions do not have the isolation level that the service requests: claims may exceed the capacity.",
             where,
-            "Configure poolers and login triggers not to change the isolation level of sessions.",
+            "Configure poolers and login triggers so that they do not change the isolation level of sessions.",
         )
 
 
@@ -98,14 +98,14 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
         yield error(
             "Foreign keys that the service relies on are missing: a writer could continue after it was ended.",
             ours,
-            "Add them by ALTER TABLE, as docs/database.rst has them.",
+            "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
     others = tuple(text for table, text in missing if table not in tables.OURS)
     if others:
         yield warning(
             "Foreign keys are missing: rows may refer to rows that do not exist.",
             others,
-            "Add them by ALTER TABLE, as docs/database.rst has them.",
+            "Add them by ALTER TABLE, as docs/database.rst describes.",
         )
     if dialect(subject) == "sqlite":
         yield from _unchecked(subject)
@@ -162,7 +162,7 @@ def _are_checked(engine: Engine) -> bool:
 
 
 def standard_rows(subject: Subject) -> Iterator[Finding]:
-    """Find missing rows of standard classes and traits, and a change feed without an identity."""
+    """Find standard classes and traits without a row, and a change feed without an identity."""
     try:
         missing = subject.database.read(standard.missing)
     except RuntimeError as reason:

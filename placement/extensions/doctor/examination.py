@@ -1,4 +1,4 @@
-"""Examinations: running checks one after the other, and their results."""
+"""Examinations: checks run one after the other, and their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from placement.extensions.doctor import signals
 LOG = logging.getLogger(__name__)
 #: The command that applies all safe fixes.
 FIX = "placement-manage doctor --fix --yes"
-#: The finding of a check that should have run and could not.
+#: The finding of a check that applies but could not run.
 _NOT_MADE = "This check could not run."
 _SEE_REVISION = "placement-manage doctor --check revision"
 
@@ -48,7 +48,7 @@ class CheckResult:
     check: str
     seconds: float
     findings: Sequence[Finding] = ()
-    #: Why the check did not run to completion; None if it did.
+    #: Why the check was skipped or interrupted; None if it completed.
     not_made: str | None = None
 
 
@@ -83,8 +83,8 @@ def examine(
     """Run the named checks, or all checks, and return their results.
 
     Args:
-        left_out: Checks to skip unless they are named, with the reason.
-        run: A replacement for ``run_check``, which it calls.
+        left_out: The reasons for skipping checks that are not named, by check.
+        run: Runs one check; by default ``run_check``.
 
     Raises:
         Unavailable: The database does not respond.
@@ -108,7 +108,7 @@ def examine(
 
 
 def _counts(results: Iterable[CheckResult]) -> dict[tuple[str, str], int]:
-    """Return the numbers of findings of completed checks, by check and severity."""
+    """Return the number of findings of each completed check, by check and severity."""
     complete = [result for result in results if result.not_made is None]
     counts = {(result.check, severity.name.lower()): 0 for result in complete for severity in Severity}
     for result in complete:
@@ -132,7 +132,7 @@ def reason_without_tables(subject: Subject) -> str:
 
 
 def run_check(check: Check, subject: Subject) -> CheckResult:
-    """Run one check, and return its result; raises Unavailable."""
+    """Run one check, and return its result; raises Unavailable if the database does not respond."""
     began = time.monotonic()
     findings: list[Finding] = []
     not_made = None

@@ -18,8 +18,8 @@ from placement.extensions.doctor.examination import FIX
 def gaps(subject: Subject) -> Iterator[Finding]:
     """Find gaps in the numbers of a feed writer.
 
-    Each commit takes the next number, and rows are deleted from the lowest number on.  So a gap means that the database
-    lost acknowledged commits while their writer continued, or that rows were deleted by hand.
+    Each commit takes the next number, and rows are deleted in the order of their numbers.  So a gap means that the
+    database lost acknowledged commits while their writer continued, or that rows were deleted by hand.
     """
     places = tuple(
         f"writer {row.writer_id}: {row.seq + 1}" + (f" to {row.following - 1}" if row.following > row.seq + 2 else "")
@@ -37,7 +37,7 @@ def gaps(subject: Subject) -> Iterator[Finding]:
 
 
 def expired(subject: Subject) -> Iterator[Finding]:
-    """Find feed writers whose lease has expired but that have not been ended, because nothing has written since."""
+    """Find feed writers that have expired but have not been ended, because nothing has been written since."""
     ids = subject.rows(EXPIRED, {"expired": expiry_limit(subject)})
     if ids:
         yield info(
@@ -50,7 +50,7 @@ def expired(subject: Subject) -> Iterator[Finding]:
 
 
 def expiry_limit(subject: Subject) -> datetime.datetime:
-    """Return the time, by the database's clock: writers last active before it have expired."""
+    """Return the time, by the database's clock, before which an expired writer was last active."""
     ((now,),) = subject.rows(sa.select(CLOCK))
     limit: datetime.datetime = now - datetime.timedelta(seconds=LIFETIME)
     return limit

@@ -18,23 +18,23 @@ from placement.checks.finding import Finding, error, warning
 from placement.conf import reading
 from placement.policy import files
 
-_OPTIONS = "placement_database"
+_DATABASE_SECTION = "placement_database"
 #: Options of keystoneauth plugins and memcached with secret values, in any section.
 _SECRETS = {
     *("password", "client_secret", "application_credential_secret", "access_token", "admin_password", "admin_token"),
     *("memcache_secret_key", "memcache_sasl_password", "memcache_password", "passcode"),
 }
-_BY_OTHERS = "chmod o-rwx {path}"
+_DENY_OTHERS = "chmod o-rwx {path}"
 
 
 def metrics_directory(subject: Subject) -> Iterator[Finding]:
-    """Find reasons why processes cannot keep metrics in the directory, without creating it or writing to it."""
+    """Find reasons why processes cannot store metrics in the directory, without creating it or writing to it."""
     name = subject.conf.metrics.directory
     if not name:
         raise NotMadeError("[metrics]directory is not set.")
     if importlib.util.find_spec("prometheus_client") is None:
         yield error(
-            "[metrics]directory is set but prometheus_client is missing: the service does not start.",
+            "[metrics]directory is set but prometheus_client is not installed: the service does not start.",
             (),
             package.install("metrics"),
         )
@@ -74,11 +74,11 @@ def secrets(subject: Subject) -> Iterator[Finding]:
     readable = tuple(path for path in with_secrets if _mode(path) & stat.S_IROTH)
     if readable:
         sentence = "Every user of this host can read files with passwords."
-        yield error(sentence, readable, _BY_OTHERS.format(path=" ".join(readable)))
+        yield error(sentence, readable, _DENY_OTHERS.format(path=" ".join(readable)))
     changeable = tuple(path for path in {*_files(conf), *with_secrets} if _mode(path) & stat.S_IWOTH)
     if changeable:
         sentence = "Every user of this host can change files of the configuration."
-        yield error(sentence, tuple(sorted(changeable)), _BY_OTHERS.format(path=" ".join(sorted(changeable))))
+        yield error(sentence, tuple(sorted(changeable)), _DENY_OTHERS.format(path=" ".join(sorted(changeable))))
 
 
 def _files(conf: cfg.ConfigOpts) -> Iterable[str]:
@@ -104,7 +104,7 @@ def _has_secret(path: str) -> bool:
     except (OSError, UnicodeDecodeError, cfg.Error, cfg.ParseError):
         return False
     return any(
-        value and (name in _SECRETS or (section.lower() == _OPTIONS and _is_secret(name, value)))
+        value and (name in _SECRETS or (section.lower() == _DATABASE_SECTION and _is_secret(name, value)))
         for section, options in sections.items()
         for name, values in options.items()
         for value in values

@@ -1,8 +1,8 @@
 """The fixes that ``placement-manage doctor --fix --yes`` applies.
 
-A fix inserts missing rows or removes rows without meaning; it takes nothing from a consumer.  Decisions about the use
-of resources, such as over-commitment, are left to operators.  Each fix searches for its rows when it runs, after the
-fixes before it.  Changes are recorded in the change feed and the history.
+A fix inserts missing rows or removes meaningless ones; it takes no resources from a consumer.  Decisions about the use
+of resources, such as over-commitment, are left to operators.  Each fix looks for its rows when it runs, after the
+previous fixes.  Changes are recorded in the change feed and the history.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from placement.objects.claims import lease_sweep, release
 
 #: Rows in one transaction.
 _BATCH = release.BATCH
-#: Attempts of one transaction, which claims and moves can roll back.
+#: Attempts of one transaction, which concurrent claims and moves can roll back.
 _ATTEMPTS = 50
 
 
@@ -78,7 +78,7 @@ def _release_leases(subject: Subject) -> Iterator[int]:
 
 
 def _end_writers(subject: Subject) -> Iterator[int]:
-    # First put pending events in order: once a writer has been ended, its events can no longer be found.
+    # Order pending events first: once a writer has been ended, its events can no longer be found.
     if subject.database.recorder is not None:
         subject.database.recorder.order()
     limit = feed.expiry_limit(subject)
@@ -100,7 +100,7 @@ def _in_batches(subject: Subject, uuids: Iterable[str], work: Callable[[Transact
 
 _LOST = sa.select(allocations.c.consumer_id).distinct().where(within(allocations.c.id), repairs.IS_LOST)
 
-#: All fixes, in the order in which they run: other findings may disappear once missing rows exist.
+#: All fixes, in the order in which they run: inserting missing rows first may resolve other findings.
 FIXES = (
     Fix("standard_rows", "Insert the missing rows.", _insert_standard_rows),
     Fix(

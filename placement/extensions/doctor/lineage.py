@@ -1,4 +1,4 @@
-"""Parents and roots of all providers, and the inconsistencies that other processes or lost commits have left."""
+"""Parents and roots of all providers, and inconsistencies left by other processes or lost commits."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Lineage:
     parents: Mapping[int, int | None]
     #: The stored root of each provider, by id.
     roots: Mapping[int, int | None]
-    #: The root that follows from the parents, by id; without providers below an orphan or a loop.
-    right: Mapping[int, int]
+    #: The root that follows from the parents, by id; without orphans, loops, and the providers below them.
+    implied: Mapping[int, int]
     #: Providers without a stored root.
     rootless: Sequence[int]
-    #: Providers whose stored root is wrong.
+    #: Providers whose stored root differs from the implied one.
     wrong: Sequence[int]
     #: Providers whose parent does not exist.
     orphans: Sequence[int]
-    #: The loops; in each, a provider is followed by its parent.
+    #: The loops; in each, every provider is followed by its parent.
     loops: Sequence[Sequence[int]]
 
     @classmethod
@@ -50,19 +50,19 @@ class Lineage:
                 root_of.update(dict.fromkeys(loop, min(loop)))
                 find_root(provider, parents.__getitem__, root_of)
         unknown = {*orphans, *(min(loop) for loop in loops)}
-        right = {provider: root_of[provider] for provider in parents if root_of[provider] not in unknown}
+        implied = {provider: root_of[provider] for provider in parents if root_of[provider] not in unknown}
         return cls(
             parents=parents,
             roots={row.id: row.root_provider_id for row in rows},
-            right=right,
-            rootless=[row.id for row in rows if row.id in right and row.root_provider_id is None],
-            wrong=[row.id for row in rows if row.id in right and row.root_provider_id not in (None, right[row.id])],
+            implied=implied,
+            rootless=[row.id for row in rows if row.id in implied and row.root_provider_id is None],
+            wrong=[row.id for row in rows if row.id in implied and row.root_provider_id not in (None, implied[row.id])],
             orphans=orphans,
             loops=loops,
         )
 
-    def above(self, provider: int) -> list[int]:
-        """Return the ids of the ancestors of a provider, the parent first; the provider must be in ``right``."""
+    def ancestors(self, provider: int) -> list[int]:
+        """Return the ids of the ancestors of a provider, the parent first; the provider must be in ``implied``."""
         ancestors: list[int] = []
         parent = self.parents[provider]
         while parent is not None:

@@ -10,8 +10,10 @@ from placement.metrics.instruments import Instruments, Subscription
 
 def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
     """Create the metric, and yield the subscription that updates it."""
-    # The value describes the database, so it outlives the process that set it.
-    findings = instruments.gauge("doctor_findings", "What the doctor has found", "mostrecent", "check", "severity")
+    # The value describes the database, so it must outlive the process that set it.
+    findings = instruments.gauge(
+        "doctor_findings", "Findings of the last complete run of each check", "mostrecent", "check", "severity"
+    )
 
     def examined(counts: Mapping[tuple[str, str], int]) -> None:
         for (check, severity), number in counts.items():

@@ -1,7 +1,7 @@
 """Changes that only fixes make: to trees, to idle consumers, and to allocations of missing providers and classes.
 
-Like the objects that serve requests, each function locks the rows it decides about, and records its changes in the
-change feed and the history.
+Like the objects that serve requests, each function locks the rows on which its decision depends, and records its
+changes in the change feed and the history.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def correct_roots(db: Transaction, limit: int) -> int:
     moves and no provider is created below them.  Generations do not change, as in a move.
 
     Args:
-        limit: Providers corrected at most.
+        limit: The largest number of providers to correct.
 
     Returns:
         The number of providers corrected.
@@ -42,12 +42,12 @@ def correct_roots(db: Transaction, limit: int) -> int:
     """
     lineage = Lineage.read(db)
     wrong = sorted({*lineage.rootless, *lineage.wrong})[:limit]
-    ids = {*wrong, *(ancestor for provider_id in wrong for ancestor in lineage.above(provider_id))}
+    ids = {*wrong, *(ancestor for provider_id in wrong for ancestor in lineage.ancestors(provider_id))}
     ids |= {root for root in map(lineage.roots.__getitem__, wrong) if root is not None and root in lineage.roots}
     _lock_unchanged(db, lineage, ids)
     provider_rows.touch(db, ids)
-    _note_roots(db, {provider_id: (lineage.roots[provider_id], lineage.right[provider_id]) for provider_id in wrong})
-    for root, members in itertools.groupby(sorted(wrong, key=lineage.right.__getitem__), lineage.right.__getitem__):
+    _note_roots(db, {provider_id: (lineage.roots[provider_id], lineage.implied[provider_id]) for provider_id in wrong})
+    for root, members in itertools.groupby(sorted(wrong, key=lineage.implied.__getitem__), lineage.implied.__getitem__):
         db.execute(_SET_ROOT, {"ids": list(members), "root": root})
     for provider_id in wrong:
         db.changed(provider_id, feed.SHAPE)
@@ -61,7 +61,7 @@ def cut_orphans(db: Transaction, limit: int) -> int:
     below them are left to ``correct_roots``.
 
     Args:
-        limit: Providers changed at most.
+        limit: The largest number of providers to change.
 
     Returns:
         The number of providers changed.
@@ -85,7 +85,7 @@ def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], re
 
     Args:
         roots: The ids of the old and the new root, by the id of the provider.
-        reason: The reason, unless it is that the root was wrong.
+        reason: The reason; None if the stored root was wrong.
     """
     if not db.has_history:
         return
@@ -99,7 +99,7 @@ def _note_roots(db: Transaction, roots: Mapping[int, tuple[int | None, int]], re
 def _lock_unchanged(db: Transaction, lineage: Lineage, ids: Collection[int]) -> None:
     """Lock providers in the order of their ids; raises Collision if a parent or a root has changed since it was read.
 
-    Unlike with ``provider_rows.lock_all``, the rows may refer to providers that do not exist.
+    Unlike in ``provider_rows.lock_all``, the rows may refer to providers that do not exist.
     """
     rows = db.execute(_LOCK, {"ids": sorted(ids)}) if ids else ()
     locked = {row.id: (row.parent_provider_id, row.root_provider_id) for row in rows}
@@ -110,7 +110,7 @@ def _lock_unchanged(db: Transaction, lineage: Lineage, ids: Collection[int]) -> 
 def delete_idle(db: Transaction, uuids: Collection[str]) -> int:
     """Delete the rows of these consumers that hold nothing, and return their number.
 
-    The rows are locked first, so that no claim can give a consumer resources meanwhile.
+    The rows are locked first, so that no concurrent claim allocates resources to these consumers.
     """
     idle = [consumer for consumer in Holding.lock(db, uuids) if not consumer.held_on]
     for consumer in idle:

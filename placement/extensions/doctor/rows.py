@@ -1,6 +1,6 @@
 """Checks for values that no request accepts, and for duplicate and unreachable rows.
 
-Other processes or changes by hand have written such rows.  The service reads each of them in a defined way.
+Such rows are written by other processes or by hand.  The service reads each of them in a defined way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from placement.db.schema.tables import allocations, inventories, resource_classe
 from placement.db.upkeep.standard import CLASS_IDS
 
 _A, _I, _P, _C = allocations.c, inventories.c, resource_providers.c, resource_classes.c
-#: A bound just above the largest ratio of a request, the largest single-precision number: larger ones are infinite.
+#: Just above the largest allocation ratio that a request can set, the largest single-precision number; larger values
+#: are infinite.
 _MAX_RATIO = 3.41e38
 
 
@@ -86,7 +87,7 @@ def repeated_allocations(subject: Subject) -> Iterator[Finding]:
 _INCOMPLETE = (
     sa.select(_P.uuid, _P.name).where(within(_P.id), _P.name.is_(None) | _P.generation.is_(None)).order_by(_P.id)
 )
-#: Conditions for invalid numbers of an inventory, by field.
+#: Conditions of an invalid number, by field of the inventory.
 _INVALID = {
     "total": _I.total < 0,
     "reserved": _I.reserved < 0,
@@ -105,7 +106,7 @@ _IMPOSSIBLE = (
     .order_by(_I.id)
 )
 _NO_PROVIDER = ~sa.exists().where(_P.id == _I.resource_provider_id)
-#: A standard class without a row is a finding of ``standard_rows`` instead.
+#: Without standard classes, whose missing rows are a finding of ``standard_rows``.
 _NO_CLASS = _I.resource_class_id.not_in(CLASS_IDS.values()) & ~sa.exists().where(_C.id == _I.resource_class_id)
 _LOST = (
     sa.select(

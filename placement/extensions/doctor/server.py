@@ -15,27 +15,27 @@ from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import utcnow
 from placement.extensions.doctor.database import dialect
 
-#: Seconds by which the clocks may differ.
+#: Largest tolerated difference of the clocks, in seconds.
 _MAX_CLOCK_DIFFERENCE = 3.0
-#: Measurements of the clock; the one with the shortest round trip counts.
+#: Measurements of the clock; the one with the shortest round trip is used.
 _MEASUREMENTS = 5
-#: The share of the allowed connections from which on their number is a finding.
-_FULL = 0.8
+#: Share of the allowed connections at which their number is a finding.
+_NEARLY_FULL = 0.8
 
 
 def galera(subject: Subject) -> Iterator[Finding]:
-    """Find problems of the Galera node that the service is connected to, and of its cluster."""
+    """Find problems of the Galera node to which the service is connected, and of its cluster."""
     if dialect(subject) != "mysql":
         raise NotMadeError("Only MariaDB and MySQL have Galera clusters.")
     variables = {row[0]: row[1] for row in subject.rows(sa.text("SHOW GLOBAL VARIABLES LIKE 'wsrep\\_%'"))}
     if variables.get("wsrep_on") != "ON":
         raise NotMadeError("The server is not a node of a Galera cluster.")
     status = {row[0]: row[1] for row in subject.rows(sa.text("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'"))}
-    yield from of_node(variables, status)
+    yield from node_findings(variables, status)
 
 
-def of_node(variables: Mapping[str, str], status: Mapping[str, str]) -> Iterator[Finding]:
-    """Find problems in the variables and the status of a Galera node, which are given by name."""
+def node_findings(variables: Mapping[str, str], status: Mapping[str, str]) -> Iterator[Finding]:
+    """Find problems in the variables and the status of a Galera node, both by name."""
     node = variables.get("wsrep_node_name", "the node")
     if status.get("wsrep_cluster_status") != "Primary":
         sentence = (
@@ -75,7 +75,7 @@ def clock(subject: Subject) -> Iterator[Finding]:
 
 
 def _measure_clock(subject: Subject) -> tuple[float, float]:
-    """Return by how many seconds the database's clock is ahead of the host's, and half of the round trip."""
+    """Return how far the database's clock is ahead of the host's, and the uncertainty of that, both in seconds."""
     before = utcnow()
     ((remote,),) = subject.rows(sa.select(CLOCK))
     half = (utcnow() - before) / 2
@@ -83,13 +83,13 @@ def _measure_clock(subject: Subject) -> tuple[float, float]:
 
 
 def connections(subject: Subject) -> Iterator[Finding]:
-    """Find a server with few free connections, or with fewer than the pools of this host may open."""
+    """Find a server that has few free connections, or that allows fewer than the pools of this host may open."""
     kind = dialect(subject)
     if kind == "sqlite":
         raise NotMadeError("SQLite has no connections to a server.")
-    used, allowed = _mysql(subject) if kind == "mysql" else _postgresql(subject)
+    used, allowed = _mysql_connections(subject) if kind == "mysql" else _postgresql_connections(subject)
     fix = f"Raise max_connections of the server ({allowed}), or lower max_pool_size and max_overflow of the service."
-    if used >= allowed * _FULL:
+    if used >= allowed * _NEARLY_FULL:
         yield warning(f"{used} of the {allowed} connections that the server allows are in use.", (), fix)
     per_process, processes = _per_process(subject), _processes(subject)
     if per_process * processes > allowed:
@@ -101,21 +101,21 @@ def connections(subject: Subject) -> Iterator[Finding]:
         yield info(sentence, (), fix)
 
 
-def _mysql(subject: Subject) -> tuple[int, int]:
-    """Return the numbers of open and of allowed connections."""
+def _mysql_connections(subject: Subject) -> tuple[int, int]:
+    """Return the numbers of open and allowed connections."""
     # The process list would be incomplete: without the privilege PROCESS it contains only the user's own processes.
     ((_, used),) = subject.rows(sa.text("SHOW GLOBAL STATUS LIKE 'Threads_connected'"))
     ((allowed,),) = subject.rows(sa.text("SELECT @@GLOBAL.max_connections"))
     return int(used), int(allowed)
 
 
-def _postgresql(subject: Subject) -> tuple[int, int]:
-    ((used, allowed),) = subject.rows(_POSTGRESQL)
+def _postgresql_connections(subject: Subject) -> tuple[int, int]:
+    ((used, allowed),) = subject.rows(_CONNECTIONS)
     return int(used), int(allowed)
 
 
 def _per_process(subject: Subject) -> int:
-    """Return the number of connections that one process opens at most; 1 if its pools have no limit."""
+    """Return the number of connections that one process may open through its queue pools and for health checks."""
     pools = [engine.pool for engine in (subject.database.engine, subject.database.reading_engine)]
     pooled = sum(pool.size() + max(pool._max_overflow, 0) for pool in pools if isinstance(pool, QueuePool))
     return pooled + 1  # for health checks
@@ -127,7 +127,7 @@ def _processes(subject: Subject) -> int:
     return max(1, len([*Path(directory).glob("*.alive")])) if directory else 1
 
 
-_POSTGRESQL = sa.text(
+_CONNECTIONS = sa.text(
     # pg_stat_activity hides the backend type of other roles' sessions.
     "SELECT (SELECT SUM(numbackends) FROM pg_stat_database WHERE datid <> 0) AS used, "
     "CAST(current_setting('max_connections') AS integer) "

@@ -1,6 +1,6 @@
 """Checks of provider trees: missing and wrong roots, missing parents, loops.
 
-One statement reads the parents and roots of all providers, so that they are of one committed state.
+One statement reads the parents and roots of all providers, so that they belong to one committed state.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
     provider_contents  inventories, traits and aggregates of providers in the database
     writing            the transaction that applies a plan
     command            ``placement-manage load``
-    demo               a small cloud to try the service with
+    demo               a small cloud for trying the service
     extension          the declaration of the extension
 
-Each module reports all mistakes of its kind, with their lines.
+Each module reports all mistakes of its kind at once, with their lines.
 """

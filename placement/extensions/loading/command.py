@@ -16,19 +16,19 @@ from placement.cmd.text_table import framed
 from placement.db.database import Database
 from placement.db.schema import schema
 from placement.db.upkeep import standard
-from placement.extensions.loading.description import ProviderEntry, described
+from placement.extensions.loading.description import ProviderEntry, read_entries
 from placement.extensions.loading.plan import LoadPlan
 from placement.extensions.loading.writing import load
 from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 
-#: Mistakes printed.
+#: Mistakes shown.
 _MAX_FINDINGS = 50
-_DOES = "Create and change providers, inventories, traits and aggregates as described in a YAML file."
+_SUMMARY = "Create and change providers, inventories, traits and aggregates as described in a YAML file."
 
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the ``load`` command."""
-    loading = commands.add_parser("load", help=_DOES, description=_DOES)
+    loading = commands.add_parser("load", help=_SUMMARY, description=_SUMMARY)
     loading.set_defaults(action=load_file)
     loading.add_argument("file", metavar="FILE", help='the YAML file; "-" is stdin')
     loading.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
@@ -38,7 +38,7 @@ def load_file(conf: cfg.ConfigOpts) -> int:
     """Load the file, print the changes or the mistakes in the file, and return the exit code."""
     arguments = conf.command
     try:
-        entries = described(YamlSource(_text(arguments.file)))
+        entries = read_entries(YamlSource(_text(arguments.file)))
         with program.connected(conf) as database:
             schema.require_current(database.reading_engine, extension.additions(conf))
             plan = _load(database, entries, dry_run=arguments.dry_run)
@@ -59,7 +59,7 @@ def _text(file: str) -> str:
 
 
 def _load(database: Database, entries: Sequence[ProviderEntry], *, dry_run: bool) -> LoadPlan:
-    standard.insert(database)  # a database on which no service has started has no standard traits
+    standard.insert(database)  # the standard traits are missing until a service has started on the database
     with Progress("load", "providers") as progress:
         return load(database, entries, dry_run=dry_run, advance=progress.advance)
 

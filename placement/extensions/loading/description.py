@@ -1,4 +1,4 @@
-"""The entries of a file: one per provider, with expanded names, parents before their children."""
+"""Entries of a file: one per provider, with expanded names, parents before their children."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from placement.extensions.loading import schema
 from placement.extensions.loading.yaml_source import FileFinding, InvalidFile, Path, YamlSource
 from placement.objects.inventory import Inventory
 
-#: Providers per file.
+#: Largest number of providers in a file.
 MAX_PROVIDERS = 100_000
-#: Characters of a name.
+#: Largest length of a name, in characters.
 _MAX_NAME = 200
-#: Numbers in a name: [1-3], [01-20,30].  Names with longer numbers exceed ``_MAX_NAME``.
+#: Numbers in a name, such as [1-3] or [01-20,30]; longer numbers would exceed ``_MAX_NAME``.
 _NUMBERS = re.compile(r"\[([0-9]{1,200}(?:-[0-9]{1,200})?(?:,[0-9]{1,200}(?:-[0-9]{1,200})?)*)\]")
 _PARENT = "{parent}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderEntry:
-    """The entry of a file for one provider; None stands for a property that the file does not state and that stays."""
+    """The entry of a file for one provider; None for a property that the file does not state, which is not changed."""
 
     line: int
     name: str
     uuid: str | None
     #: Whether the file states the parent.
-    places: bool
+    states_parent: bool
     #: The name of a parent in the file, or the name or uuid of a parent in the database; None for a root.
     parent: str | None
     inventories: Mapping[str, Inventory] | None
@@ -39,7 +39,7 @@ class ProviderEntry:
     aggregates: frozenset[str] | None
 
 
-def described(source: YamlSource) -> tuple[ProviderEntry, ...]:
+def read_entries(source: YamlSource) -> tuple[ProviderEntry, ...]:
     """Return the entries of the file, parents before their children.
 
     Raises:
@@ -105,12 +105,12 @@ class _Reader:
 
     def _entry(self, document: Mapping[str, Any], path: Path, name: str, parent: str | None) -> ProviderEntry:
         if parent is not None and "parent" in document:
-            self._report((*path, "parent"), f"{name} is a child of {parent} and must not state a parent, too.")
+            self._report((*path, "parent"), f"{name} is a child of {parent} and must not state another parent.")
         return ProviderEntry(
             line=self._source.line((*path, "name")),
             name=name,
             uuid=document.get("uuid"),
-            places=parent is not None or "parent" in document,
+            states_parent=parent is not None or "parent" in document,
             parent=parent if parent is not None else document.get("parent"),
             inventories=self._inventories(document, path, name),
             traits=frozenset(document["traits"]) if "traits" in document else None,
@@ -171,7 +171,7 @@ def _expand(ranges: str) -> list[str] | None:
         last = last or first
         if int(last) < int(first):
             return None
-        if int(last) - int(first) > MAX_PROVIDERS:  # enough for the limit to refuse, without building all names
+        if int(last) - int(first) > MAX_PROVIDERS:  # enough to exceed the limit, without building all names
             last = str(int(first) + MAX_PROVIDERS)
         width = len(first) if first.startswith("0") else 0
         numbers += [str(number).zfill(width) for number in range(int(first), int(last) + 1)]

@@ -17,7 +17,7 @@ from placement.objects.provider import ResourceProvider
 from placement.objects.resource_class import ResourceClass
 from placement.objects.trait import Trait
 
-#: The name of a custom class or trait, with the length of the columns.
+#: The name of a custom class or trait, at most as long as its column.
 _CUSTOM_NAME = re.compile(rf"{CUSTOM_PREFIX}[A-Z0-9_]{{1,{255 - len(CUSTOM_PREFIX)}}}")
 
 
@@ -26,8 +26,8 @@ class ProviderChange:
     """The change for one entry.
 
     Attributes:
-        record: The present provider; None for a new one.
-        contents: The present contents of the provider.
+        record: The provider in the database; None for a new provider.
+        contents: The contents of the provider in the database.
         parent_uuid: The uuid of a parent outside of the file; None for a root, or if the parent is in the file.
         differences: A text for each difference; empty if the provider is new or matches the file.
     """
@@ -50,13 +50,13 @@ class LoadPlan:
 
     #: One change per entry, parents before their children.
     providers: tuple[ProviderChange, ...]
-    #: New names.
+    #: Names to create.
     resource_classes: tuple[str, ...]
     traits: tuple[str, ...]
 
     @property
     def changes(self) -> tuple[ProviderChange, ...]:
-        """The changes of the providers that do not match the file."""
+        """The changes for providers that do not match the file."""
         return tuple(change for change in self.providers if change.needed)
 
     @property
@@ -133,7 +133,7 @@ class _Comparison:
         return ProviderChange(entry, record, self._contents[record.id], parent_uuid, differences)
 
     def _parent(self, entry: ProviderEntry) -> ResourceProvider | None:
-        """Return the parent of an entry if it is not in the file; None for a root, or if it is in the file."""
+        """Return the parent of an entry; None for a root, or if the parent is in the file."""
         if entry.parent is None or entry.parent in self._in_file:
             return None
         parent = self._by_name.get(entry.parent) or self._by_uuid.get(entry.parent)
@@ -149,7 +149,7 @@ class _Comparison:
             yield f"new name, was {record.name}"
         before = self._parent_names.get(record.parent_id)
         after = entry.parent if parent is None else parent.name
-        if entry.places and before != after:
+        if entry.states_parent and before != after:
             yield f"{_place(after)}, was {_place(before)}"
         contents = self._contents[record.id]
         if entry.inventories is not None:

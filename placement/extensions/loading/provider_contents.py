@@ -1,4 +1,4 @@
-"""Inventories, traits and aggregates of many providers, read in a few statements."""
+"""Inventories, traits and aggregates of providers, read for many providers in a few statements."""
 
 from __future__ import annotations
 

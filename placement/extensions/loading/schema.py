@@ -82,11 +82,11 @@ SCHEMA: JSONSchema = {
     "$defs": {"provider": _PROVIDER, "inventory": Object(*RECORD).render(mv.HISTORY.latest)},
 }
 
-#: Sentences that replace the library's, which contain the whole value.
+#: Sentences that replace the ones of the library, which quote the whole value.
 _SENTENCES = {
     "uniqueItems": "This list contains equal items.",
 }
-#: JSON types in the terms of YAML authors.
+#: JSON types in words that authors of YAML know.
 _TYPES = {
     "object": "a mapping of keys to values",
     "array": "a list",
@@ -97,7 +97,7 @@ _TYPES = {
 }
 _IS_VALID = jsonschema_rs.Draft202012Validator(SCHEMA).is_valid
 _EXPLAIN = jsonschema.Draft202012Validator(SCHEMA)
-#: Characters of a sentence of the library.
+#: Characters shown of a sentence of the library.
 _MAX_LENGTH = 200
 
 
@@ -107,7 +107,7 @@ def is_uuid(text: str) -> bool:
 
 
 def check(source: YamlSource) -> None:
-    """Raise InvalidFile unless the file conforms to the schema, with a finding for each mistake."""
+    """Raise InvalidFile, with a finding for each mistake, unless the file conforms to the schema."""
     if not _IS_VALID(source.value):
         raise InvalidFile(
             finding for error in _EXPLAIN.iter_errors(source.value) for finding in _findings(source, error)
@@ -115,7 +115,7 @@ def check(source: YamlSource) -> None:
 
 
 def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator[FileFinding]:
-    """Yield the findings for an error of the library: one, or one for each unknown property."""
+    """Yield the findings for an error of the library: a single one, or one for each unknown property."""
     while error.context:  # the errors of the two forms of an inventory
         error = max(error.context, key=_preference)
     path: list[str | int] = list(error.absolute_path)
@@ -129,7 +129,7 @@ def _findings(source: YamlSource, error: jsonschema.ValidationError) -> Iterator
 
 
 def _preference(error: jsonschema.ValidationError) -> tuple[bool, bool]:
-    """Return the rank of an error among the errors of several forms: errors inside a value above its type."""
+    """Return the rank of an error among the errors of several forms: an error inside a value above a wrong type."""
     return error.validator != "type" or len(error.path) > 0, error.validator == "additionalProperties"
 
 

@@ -22,7 +22,7 @@ _ATTEMPTS = 50
 
 
 class _RolledBack(Exception):
-    """Rolls the transaction of a dry run back."""
+    """Rolls back the transaction of a dry run."""
 
 
 def load(
@@ -36,10 +36,10 @@ def load(
 
     Args:
         dry_run: Whether to check everything and then roll back.
-        advance: Called with the number of providers written since the last call; negative after a rollback.
+        advance: Called with the number of providers written since the previous call; negative after a rollback.
 
     Raises:
-        InvalidFile: The changes are not possible; nothing is changed.
+        InvalidFile: The changes cannot be made; nothing is changed.
     """
     plan = database.read(lambda db: compare(db, entries))
     if not plan.needed:
@@ -80,7 +80,7 @@ class _Load:
 
     def apply(self) -> LoadPlan:
         """Lock the providers, compare again, and write the differences; raises InvalidFile with all failures."""
-        # Locked in the order of ids, like in all transactions.  The rows may have changed since the first comparison.
+        # Locked in the order of ids, as in all transactions.  The rows may have changed since the first comparison.
         LockedProvider.lock_all(self._db, {change.record.id for change in self._plan.changes if change.record})
         plan = compare(self._db, self._entries)
         for name in plan.resource_classes:
@@ -119,7 +119,7 @@ class _Load:
             return LockedProvider.create(
                 self._db, uuid=entry.uuid or str(uuid.uuid4()), name=entry.name, parent_uuid=parent_uuid
             )
-        if entry.places and parent_uuid != change.record.parent_uuid:
+        if entry.states_parent and parent_uuid != change.record.parent_uuid:
             provider = LockedProvider.lock_and_move(self._db, change.record.uuid, parent_uuid, freely=True)
         else:
             provider = LockedProvider.lock(self._db, change.record.uuid)
@@ -127,7 +127,7 @@ class _Load:
         return provider
 
     def _fill(self, provider: LockedProvider, change: ProviderChange) -> None:
-        """Write the contents that differ, so that the generation changes only for these."""
+        """Write the contents that differ; the generation does not change if none do."""
         entry, present = change.entry, change.contents
         if entry.inventories is not None and any(inventory_differences(entry.inventories, present.inventories)):
             provider.replace_inventories(entry.inventories.values())
@@ -137,7 +137,7 @@ class _Load:
             provider.replace_aggregates(entry.aggregates)
 
     def _create_aggregates(self) -> None:
-        """Create missing aggregates, all at once: that ends this attempt, and the transaction is retried."""
+        """Create all missing aggregates at once: this ends the attempt, and the transaction is retried."""
         uuids = {uuid for entry in self._entries for uuid in entry.aggregates or ()}
         aggregates = [names.Name(names.AGGREGATE, uuid) for uuid in sorted(uuids)]
         names.ensure(self._db, aggregates, names.find(self._db, aggregates))

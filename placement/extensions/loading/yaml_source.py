@@ -1,4 +1,4 @@
-"""Parsed YAML with the line of each value.  Duplicate keys, which YAML parsers ignore, are mistakes."""
+"""Parsed YAML with the line of each value.  Duplicate keys, which PyYAML accepts, are reported as mistakes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-#: The loader in C if available, which is ten times as fast.
+#: The loader in C, which is ten times as fast, if it is available.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MERGE = "tag:yaml.org,2002:merge"
 _MAPPING = "tag:yaml.org,2002:map"
@@ -19,15 +19,15 @@ _SEQUENCE = "tag:yaml.org,2002:seq"
 _INTEGER = "tag:yaml.org,2002:int"
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 
-#: Values per file, with aliases expanded: a short file of nested aliases can expand beyond all memory.
+#: Largest number of values in a file, aliases expanded: a short file of nested aliases could fill the memory.
 MAX_VALUES = 5_000_000
-#: Levels of nesting.  The parser in C has no limit, so that its stack could overflow.
+#: Largest depth of nesting.  The parser in C has no limit, so its stack could overflow.
 _MAX_DEPTH = 100
 _TOO_DEEP = "The values are nested too deeply."
-#: Characters of a value in a message.
+#: Characters shown of a value in a message.
 _MAX_SHOWN = 80
 
-#: Keys and indexes that lead from the top to a value.
+#: Keys and indexes that lead from the root to a value.
 Path = Sequence[str | int]
 
 
@@ -100,7 +100,7 @@ class _Converted(NamedTuple):
 
 
 class _Reader:
-    """A converter of nodes to values, which converts a node with several aliases once."""
+    """A converter of nodes to values, which converts a node only once even if it has several aliases."""
 
     def __init__(self) -> None:
         self.findings: list[FileFinding] = []
@@ -153,7 +153,7 @@ class _Reader:
         return _Converted(self._scalar(node))
 
     def _merge(self, node: yaml.MappingNode) -> None:
-        """Replace each "<<" with the keys it refers to, before the stated keys, which take precedence."""
+        """Replace each "<<" with the keys of its mappings, before the stated keys, which take precedence."""
         if id(node) in self._merged:
             return
         self._merged.add(id(node))
@@ -200,7 +200,7 @@ class _Reader:
         except (ValueError, LookupError, AttributeError):  # an explicit tag does not fit the value
             value = math.nan
         if value is not None and not isinstance(value, str | bool | int | float):
-            return node.value  # such as a date: the string is meant
+            return node.value  # for example a date: its text is kept
         if isinstance(value, float) and not math.isfinite(value):
             self._report(node, f"{_shown(node.value)} is not a number that can be stored.")
             return None
@@ -218,7 +218,9 @@ def _enclose(value: Any, inner: Collection[_Converted]) -> _Converted:
 
 def _check_size(node: yaml.Node, size: int) -> None:
     if size > MAX_VALUES:
-        raise InvalidFile([FileFinding(_line(node), f"More than {MAX_VALUES:,} values with aliases expanded.")])
+        raise InvalidFile(
+            [FileFinding(_line(node), f"The file has more than {MAX_VALUES:,} values with its aliases expanded.")]
+        )
 
 
 def _shown(text: str) -> str:

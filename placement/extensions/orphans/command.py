@@ -22,23 +22,23 @@ from placement.extensions.baremetal.ironic import Ironic, Unreadable
 from placement.extensions.orphans import comparison, consumers, releasing
 from placement.extensions.orphans import reports as consumer_reports
 from placement.extensions.orphans.comparison import DiscrepancyKind, Review
-from placement.extensions.orphans.expected import BAREMETAL, INSTANCE, MIGRATION, Expected, InvalidNames, named
+from placement.extensions.orphans.expected import BAREMETAL, INSTANCE, MIGRATION, Expected, InvalidNames, read_uuids
 from placement.extensions.orphans.nova import Nova
 from placement.extensions.orphans.reports import Release
 from placement.objects.claims.consumer_pages import ConsumerFilter
 from placement.objects.usage import UNKNOWN_TYPE
 from placement.uuids import canonical
 
-#: The exit code if there are discrepancies to fix.
-FOUND = 3
-#: The age from which an unknown consumer is an orphan.
+#: Exit code if there are discrepancies to fix.
+DISCREPANCIES = 3
+#: Age at which an unknown consumer counts as an orphan, by default.
 _DEFAULT_AGE = datetime.timedelta(hours=1)
 _MAX_AGE = datetime.timedelta(days=36500)
 #: Some databases truncate the dates of consumers to seconds.
 _PRECISION = datetime.timedelta(seconds=1)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DOES = "List consumers, or compare them with nova, Ironic or lists, and release orphans."
-#: The title of progress lines.
+_SUMMARY = "List consumers, or compare them with nova, Ironic or lists, and release orphans."
+#: Title of progress lines.
 _TITLE = "consumers"
 
 
@@ -55,31 +55,31 @@ def age(text: str) -> datetime.timedelta:
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the ``consumers`` command."""
-    parser = commands.add_parser("consumers", help=_DOES, description=_DOES)
+    parser = commands.add_parser("consumers", help=_SUMMARY, description=_SUMMARY)
     parser.set_defaults(action=lambda conf: run(conf, parser))
-    which = parser.add_argument_group("which consumers")
-    which.add_argument("--type", action="append", metavar="<type>", help="only consumers of this type; repeatable")
-    which.add_argument("--project", metavar="<id>", help="only consumers of this project")
-    which.add_argument(
+    selection = parser.add_argument_group("which consumers")
+    selection.add_argument("--type", action="append", metavar="<type>", help="only consumers of this type; repeatable")
+    selection.add_argument("--project", metavar="<id>", help="only consumers of this project")
+    selection.add_argument(
         "--older-than",
         type=age,
         metavar="<age>",
         help="only consumers neither created nor changed within this time: 45m, 12h, 30d, 4w.  In a comparison, the "
-        "age from which an unknown consumer is an orphan (default: 1h)",
+        "age at which an unknown consumer counts as an orphan (default: 1h)",
     )
     sources = parser.add_argument_group("consumers that should exist (repeatable)")
     sources.add_argument(
         "--not-in", action="append", default=[], metavar="<file>", help='a file with one uuid per line; "-" is stdin'
     )
     sources.add_argument(
-        "--nova", action="append", default=[], metavar="<cloud>", help="the servers and migrations of a cloud's nova"
+        "--nova", action="append", default=[], metavar="<cloud>", help="the servers and migrations in a cloud's nova"
     )
     sources.add_argument(
         "--ironic",
         action="append",
         default=[],
         metavar="<cloud>",
-        help="the users of the nodes of a cloud's Ironic",
+        help="the consumers that use nodes of a cloud's Ironic",
     )
     sources.add_argument(
         "--allow-empty",
@@ -101,9 +101,9 @@ def run(conf: cfg.ConfigOpts, parser: argparse.ArgumentParser) -> int:
     """List or compare consumers, release orphans on request, and return the exit code."""
     arguments = conf.command
     _check(arguments, parser)
-    began = time.monotonic()  # before reading lists, which may arrive slowly
+    began = time.monotonic()  # before the lists are read, which may arrive slowly
     try:
-        expected = _listed(arguments)
+        expected = _from_files(arguments)
         with program.connected(conf) as database:
             schema.require_current(database.reading_engine, extension.additions(conf))
             if not (arguments.not_in or arguments.nova or arguments.ironic):
@@ -133,12 +133,12 @@ def _check(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> No
 # --- consumers that should exist -------------------------------------------------------------------------------------
 
 
-def _listed(arguments: argparse.Namespace) -> Expected:
+def _from_files(arguments: argparse.Namespace) -> Expected:
     """Return the consumers named in files, and the types to compare."""
     expected = Expected()
     for file in arguments.not_in:
-        with _lines(file) as lines:
-            expected.named |= named(lines, file, may_be_empty=arguments.allow_empty)
+        with _opened(file) as lines:
+            expected.named |= read_uuids(lines, file, may_be_empty=arguments.allow_empty)
     if arguments.type:
         expected.types = frozenset(arguments.type)
     elif arguments.nova or arguments.ironic:
@@ -153,7 +153,7 @@ def _listed(arguments: argparse.Namespace) -> Expected:
 
 
 @contextlib.contextmanager
-def _lines(file: str) -> Iterator[Iterable[str]]:
+def _opened(file: str) -> Iterator[Iterable[str]]:
     try:
         if file == "-":
             yield sys.stdin
@@ -165,7 +165,7 @@ def _lines(file: str) -> Iterator[Iterable[str]]:
 
 
 def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence[Nova]:
-    """Add the consumers that nova and Ironic know; return the clients of nova."""
+    """Add the consumers known to nova and Ironic, and return the clients of nova."""
     novas = [Nova(cloud) for cloud in arguments.nova]
     with Progress(_TITLE, "servers read") as progress:
         for cloud, nova in zip(arguments.nova, novas, strict=True):
@@ -176,7 +176,8 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
     with Progress(_TITLE, "nodes read") as progress:
         for cloud in arguments.ironic:
             ironic = Ironic(argparse.Namespace(os_cloud=cloud))
-            # Allocations before nodes: one that ends in between is listed, and is compared with its free node.
+            # Allocations before nodes: an allocation that begins in between shows on its node, and one that ends in
+            # between is still listed.
             users = [allocation["uuid"] for allocation in ironic.allocations() if allocation.get("state") != "error"]
             before = len(users)
             for node in ironic.nodes():
@@ -218,9 +219,9 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
         database: The database with the consumers.
         arguments: The arguments of the command.
         expected: The consumers named in files.
-        began: Monotonic time at which the reading of the expected consumers began.
+        began: Monotonic time before the expected consumers were read.
     """
-    # nova first: a consumer created after that is younger than the reading takes, and so too young to be an orphan.
+    # Read nova first: a consumer created afterwards is younger than the time that reading takes, so it is no orphan.
     novas = _read_sources(arguments, expected)
     with Progress(_TITLE, "consumers compared") as progress:
         holders = consumers.read(database, ConsumerFilter(), progress.advance)
@@ -233,13 +234,14 @@ def _compare(database: Database, arguments: argparse.Namespace, expected: Expect
         and not arguments.force
         and releasing.is_suspicious(review, releasing.orphans(review))
     ):
-        return _release(database, arguments, review)  # refuses; asking nova about each orphan could take days
+        # Refused in any case; asking nova about each orphan could take days.
+        return _release(database, arguments, review)
     _confirm(review, expected, novas)
     if not arguments.release:
         consumer_reports.print_review(review, _form(arguments))
         if review.of(DiscrepancyKind.ORPHAN) and _form(arguments) == "text":
-            print("With --release --older-than <age>, the command shows what a release of the orphans would free.")
-        return FOUND if review.needs_work else 0
+            print("To show what a release of the orphans would free, add --release --older-than <age>.")
+        return DISCREPANCIES if review.needs_work else 0
     return _release(database, arguments, review)
 
 
@@ -274,18 +276,18 @@ def _release(database: Database, arguments: argparse.Namespace, review: Review) 
         chosen = [consumer for consumer in chosen if consumer.holder.consumer_type != UNKNOWN_TYPE]
     too_many = releasing.is_suspicious(review, chosen) and not arguments.force
     release = Release(chosen, held_back, too_many=too_many, review=review, dry_run=not arguments.yes or too_many)
-    with consumer_reports.printed(release, _form(arguments)):
+    with consumer_reports.reported(release, _form(arguments)):
         if not release.dry_run:
             with Progress(_TITLE, "consumers released", len(chosen)) as progress:
                 releasing.release_orphans(database, chosen, release.released, release.tried, progress.advance)
     if too_many:
         print(
             f"placement-manage: {len(chosen):,} of {review.compared.total():,} consumers would be released, more than "
-            "half of all or of one type: most likely a list or a cloud is incomplete; --force if it is complete",
+            "half of all or of one type: most likely a list or a cloud is incomplete; if not, use --force",
             file=sys.stderr,
         )
         return 1
     done = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
     others = any(discrepancy.kind not in done for discrepancy in review.discrepancies)
     remaining = held_back or others or review.doubtful or len(release.released) < len(chosen)
-    return FOUND if remaining else 0
+    return DISCREPANCIES if remaining else 0

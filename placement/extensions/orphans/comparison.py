@@ -34,7 +34,7 @@ class DiscrepancyKind(enum.StrEnum):
     MISSING = "missing"
 
 
-#: Kinds that time resolves: no reason to act.
+#: Kinds that disappear by themselves and need no action.
 HARMLESS = frozenset({DiscrepancyKind.YOUNG})
 
 
@@ -45,9 +45,9 @@ class Discrepancy:
     kind: DiscrepancyKind
     uuid: str
     project: str | None
-    #: A sentence.
+    #: The reason, in words.
     reason: str
-    #: The command that fixes it; empty if nothing has to be done.
+    #: The command that fixes it; empty if no action is needed.
     hint: str
     #: None if the consumer holds nothing.
     consumer: AgedHolder | None = None
@@ -62,7 +62,7 @@ class Review:
     compared: Counter[str] = field(default_factory=Counter)
     #: Consumers not compared, by type.
     left_out: Counter[str] = field(default_factory=Counter)
-    #: Consumers named in a file that hold nothing.
+    #: Consumers named by files or by Ironic that hold nothing.
     named_only: int = 0
     #: Servers left out because they have changed since they were read.
     changed: int = 0
@@ -87,7 +87,8 @@ def compare(
     Args:
         consumers: All consumers, read after ``expected``.
         expected: The consumers that should exist.
-        age_limit: The age from which an unknown consumer is an orphan: a server is claimed before nova shows it.
+        age_limit: Age at which an unknown consumer counts as an orphan; a younger one may be a server that nova does
+            not show yet.
         project: A project to restrict the report to.
     """
     review, seen, known_types = Review(), set(), set()
@@ -100,16 +101,17 @@ def compare(
             known_types.add(holder.consumer_type)
         if project not in (None, holder.project):
             continue
-        if not expected.judges(holder.consumer_type):
+        if not expected.covers(holder.consumer_type):
             review.left_out[holder.consumer_type] += 1
             continue
         review.compared[holder.consumer_type] += 1
         if server := expected.servers.get(uuid):
-            if not (server.in_motion or uuid in expected.migrating):
+            if not (server.is_changing or uuid in expected.migrating):
                 review.discrepancies += _compare_with_nova(consumer, server)
         elif not is_known:
             review.discrepancies.append(_unknown(consumer, age_limit))
-    if expected.types is None and known_types:  # if a list names no consumer at all, all types are compared
+    # If the lists name no consumer at all, all types are compared.
+    if expected.types is None and known_types:
         _leave_out_types(review, review.compared.keys() - known_types)
     review.discrepancies += _missing(expected, seen, project)
     review.named_only = len(expected.named - seen)
@@ -117,7 +119,7 @@ def compare(
 
 
 def _leave_out_types(review: Review, types: Collection[str]) -> None:
-    """Drop the discrepancies of types without a known consumer: the list is not about these types."""
+    """Drop the discrepancies of types without a known consumer: the lists do not cover these types."""
     for name in types:
         review.left_out[name] += review.compared.pop(name)
     review.discrepancies = [
@@ -128,7 +130,7 @@ def _leave_out_types(review: Review, types: Collection[str]) -> None:
 
 
 def confirm(review: Review, exists: Callable[[str], bool]) -> None:
-    """Drop the orphans that are servers after all.
+    """Drop the orphans that exist in nova after all.
 
     Args:
         review: The result of ``compare``.
@@ -147,7 +149,7 @@ def leave_out_changed(review: Review, expected: Expected, changed: Collection[st
 
     Args:
         review: The result of ``compare``.
-        expected: The consumers that it was compared with.
+        expected: The consumers that should exist.
         changed: The uuids of the changed servers.
     """
     uuids = {discrepancy.uuid: canonical(discrepancy.uuid) or discrepancy.uuid for discrepancy in review.discrepancies}
@@ -190,14 +192,14 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
             hint = f"openstack resource provider allocation delete {uuid}"
             yield discrepancy(DiscrepancyKind.NO_HOST, f"nova runs it on no host ({server.status})", hint)
     elif len(trees) > 1:
-        on = " and ".join(sorted(_name(tree) for tree in trees))
-        reason = f"holds resources on {on}; nova runs it on {server.host}, without a migration"
+        hosts = " and ".join(sorted(_name(tree) for tree in trees))
+        reason = f"holds resources on {hosts}; nova runs it on {server.host}, without a migration"
         # The allocations on its own host are kept, if there are any.
         hint = _unset(consumer, others) if len(others) < len(trees) else heal
         yield discrepancy(DiscrepancyKind.DOUBLE, reason, hint)
     elif others or not trees:
-        on = _name(others[0]) if others else "no host"
-        reason = f"holds resources on {on}; nova runs it on {server.host}"
+        host = _name(others[0]) if others else "no host"
+        reason = f"holds resources on {host}; nova runs it on {server.host}"
         yield discrepancy(DiscrepancyKind.WRONG_HOST, reason, heal)
     elif server.demand is not None:
         differences = [*server.demand.differences(consumer.amounts)]
@@ -208,11 +210,11 @@ def _compare_with_nova(consumer: AgedHolder, server: NovaServer) -> Iterator[Dis
 
 
 def _missing(expected: Expected, seen: Collection[str], project: str | None) -> Iterator[Discrepancy]:
-    if not (expected.judges(INSTANCE) or expected.judges(UNKNOWN_TYPE)):
+    if not (expected.covers(INSTANCE) or expected.covers(UNKNOWN_TYPE)):
         return
     for server in expected.hosted():
-        demanded = server.demand is None or any(server.demand.exact.values()) or any(server.demand.least.values())
-        if server.uuid in seen or server.in_motion or not demanded or project not in (None, server.project):
+        demanded = server.demand is None or any(server.demand.exact.values()) or any(server.demand.minimum.values())
+        if server.uuid in seen or server.is_changing or not demanded or project not in (None, server.project):
             continue
         hint = f"nova-manage placement heal_allocations --instance {server.uuid}"
         reason = f"holds nothing; nova runs it on {server.host} ({server.status})"

@@ -58,8 +58,7 @@ def read(
     """Yield the consumers that meet the conditions, in the order of their creation.
 
     Args:
-        database: The database with the consumers; each statement reads at most one page.
-        conditions: Conditions of the consumers.
+        database: The database; each transaction reads one page.
         advance: Called with the number of consumers after each page.
     """
     now = database.read(leases.now)

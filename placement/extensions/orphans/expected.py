@@ -21,17 +21,17 @@ class InvalidNames(Exception):
     """A list of consumers is invalid; the text says where and why."""
 
 
-def named(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[str]:
-    """Return the uuids in a file, one per line; empty lines and comments after ``#`` are skipped.
+def read_uuids(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[str]:
+    """Return the uuids in a list, one per line; empty lines and comments after ``#`` are skipped.
 
     Args:
-        lines: The lines of the file.
+        lines: The lines of the list.
         source: The name of the file, for messages.
-        may_be_empty: Whether to accept a file without uuids.
+        may_be_empty: Whether to accept a list without uuids.
 
     Raises:
-        InvalidNames: A line is not a uuid, or the file has none: most likely the command that should write it has
-            failed, and every consumer would be an orphan.
+        InvalidNames: A line is not a uuid, or there is no uuid: most likely the command that should have written the
+            list failed, and every consumer would be an orphan.
     """
     uuids = set()
     for number, line in enumerate(lines, 1):
@@ -49,21 +49,21 @@ def named(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class NovaServer:
-    """The fields of a server of nova that are compared."""
+    """A server of nova, with the fields that are compared."""
 
     uuid: str
     status: str
     project: str
     #: The name of the root provider on which it runs; None if it has no host.
     host: str | None
-    #: Whether it is being changed, or its cell does not respond, so that only its existence is known.
-    in_motion: bool
+    #: Whether it is being changed or its cell does not respond: then only its existence is compared.
+    is_changing: bool
     #: The amounts it should hold; None if unknown.
     demand: FlavorDemand | None
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> NovaServer:
-        """Return the server of a document of the API; raises KeyError if a field is missing."""
+        """Return the server in a document of nova's API; raises KeyError if a field is missing."""
         unknown = cls.is_hidden(document)
         return cls(
             uuid=document["id"],
@@ -71,7 +71,7 @@ class NovaServer:
             project=document["tenant_id"],
             # nova omits the field unless the caller is an administrator.
             host=None if unknown else document[_NODE],
-            in_motion=unknown or document[_TASK] is not None,
+            is_changing=unknown or document[_TASK] is not None,
             demand=None
             if unknown
             else flavors.demand(document["flavor"], boots_from_volume=document["image"] in ("", None)),
@@ -87,7 +87,7 @@ class NovaServer:
 class Expected:
     """The consumers that should hold resources."""
 
-    #: Uuids of consumers about which nothing else is known.
+    #: Uuids of consumers named by files or by Ironic.
     named: set[str] = field(default_factory=set)
     #: Servers by uuid.
     servers: dict[str, NovaServer] = field(default_factory=dict)
@@ -95,12 +95,12 @@ class Expected:
     migrations: set[str] = field(default_factory=set)
     #: Uuids of the servers that migrate.
     migrating: set[str] = field(default_factory=set)
-    #: The consumer types to compare; None for all types of which files name a consumer, except ``types_left_out``.
+    #: The consumer types to compare; None for the types of the consumers that files name, except ``types_left_out``.
     types: frozenset[str] | None = None
     #: Consumer types that the sources do not cover.
     types_left_out: frozenset[str] = frozenset()
 
-    def judges(self, consumer_type: str) -> bool:
+    def covers(self, consumer_type: str) -> bool:
         """Whether consumers of this type are compared."""
         return consumer_type not in self.types_left_out if self.types is None else consumer_type in self.types
 
@@ -109,7 +109,7 @@ class Expected:
         return uuid in self.named or uuid in self.servers or uuid in self.migrations
 
     def add_migrations(self, documents: Iterable[Mapping[str, Any]]) -> None:
-        """Add migrations in progress, documents of the API."""
+        """Add migrations in progress, given as documents of nova's API."""
         for document in documents:
             self.migrating.add(document["instance_uuid"])
             self.migrations.add(document["uuid"])

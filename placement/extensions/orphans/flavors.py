@@ -11,7 +11,7 @@ VCPU, PCPU, MEMORY_MB, DISK_GB = "VCPU", "PCPU", "MEMORY_MB", "DISK_GB"
 #: VCPU and PCPU are compared as one sum: images can also request dedicated processors, and hosts without PCPU provide
 #: VCPU instead.
 PROCESSORS = f"{VCPU}+{PCPU}"
-_MB_OF_A_GB = 1024
+_MB_PER_GB = 1024
 
 _UNNUMBERED = re.compile(r"resources:([A-Z0-9_]+)")
 _GROUPED = re.compile(r"resources[A-Za-z0-9_-]+:([A-Z0-9_]+)")
@@ -23,8 +23,8 @@ class FlavorDemand:
 
     #: Exact amounts.
     exact: Mapping[str, int]
-    #: Least amounts: ports and device profiles may add to them.
-    least: Mapping[str, int]
+    #: Minimum amounts, to which ports and device profiles may add.
+    minimum: Mapping[str, int]
 
     def differences(self, held: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
         """Yield the class, the demanded amount and the held amount of each difference.
@@ -36,7 +36,7 @@ class FlavorDemand:
         for name, amount in self.exact.items():
             if held.get(name, 0) != amount:
                 yield name, amount, held.get(name, 0)
-        for name, amount in self.least.items():
+        for name, amount in self.minimum.items():
             if held.get(name, 0) < amount:
                 yield name, amount, held.get(name, 0)
 
@@ -62,7 +62,7 @@ def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDeman
     exact = {
         PROCESSORS: _processors(flavor, specs),
         MEMORY_MB: int(flavor["ram"]),
-        DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"] or 0) // _MB_OF_A_GB),
+        DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"] or 0) // _MB_PER_GB),
     }
     stated = _stated(specs)
     if VCPU in stated or PCPU in stated:

@@ -25,7 +25,7 @@ class Tree(NamedTuple):
 
 
 def trees_of(db: Reading, providers: Collection[str]) -> dict[str, Tree]:
-    """Return the trees of the existing providers among these, by uuid."""
+    """Return the tree of each provider, by the uuid of the provider; providers that do not exist are left out."""
     return {
         # A provider in an older database may have no root.
         row.uuid: Tree(row.root or row.uuid, row.root_name if row.root else row.name, bool(row.shares))

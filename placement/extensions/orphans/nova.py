@@ -11,20 +11,20 @@ from placement import package
 from placement.extensions.baremetal.ironic import Unreadable
 from placement.extensions.orphans.expected import Expected, NovaServer
 
-#: The microversion of nova, from 2019: servers include their flavors (2.47), migrations their uuids (2.59), and servers
-#: in a cell that does not respond are listed (2.69).
+#: Microversion of nova's API, from 2019: servers include their flavors (since 2.47) and migrations their uuids (2.59),
+#: and servers in a cell that does not respond are listed (2.69).
 VERSION = "2.69"
-#: The states of a migration that may hold resources.  They are requested in the order in which a migration passes
-#: through them, so that a migration that proceeds meanwhile is not missed.
+#: States of a migration that may hold resources, in the order in which a migration passes through them.  They are
+#: requested in this order so that a migration that proceeds between two requests is not missed.
 IN_PROGRESS = (
     *("accepted", "queued", "preparing", "pre-migrating", "running", "running (post-copy)"),
     *("migrating", "post-migrating", "finished", "confirming", "reverting"),
 )
-#: The states of a server with a migration in progress.
+#: States of a server with a migration in progress.
 MOVING = frozenset({"RESIZE", "VERIFY_RESIZE", "REVERT_RESIZE", "MIGRATING"})
 #: An evacuated server holds resources on both hosts until nova-compute restarts on the old one.
 EVACUATED: Mapping[str, str] = {"migration_type": "evacuation", "status": "done"}
-#: The largest difference between the clocks of nova's hosts.
+#: Largest tolerated difference between the clocks of nova's hosts.
 _MARGIN = datetime.timedelta(minutes=5)
 
 
@@ -35,14 +35,14 @@ class Nova:
         """Connect to a cloud of ``clouds.yaml``.
 
         Raises:
-            Unreadable: openstacksdk is missing, or the cloud is unknown.
+            Unreadable: openstacksdk is not installed, or the cloud is unknown.
         """
         try:
             import openstack
             from keystoneauth1 import exceptions as keystoneauth
             from openstack import exceptions
         except ImportError:
-            raise Unreadable(f"openstacksdk is missing: {package.install('orphans')}") from None
+            raise Unreadable(f"openstacksdk is not installed: {package.install('orphans')}") from None
         self._cloud = cloud
         self._errors = (exceptions.SDKException, exceptions.ConfigException, keystoneauth.ClientException)
         self._raise_for: Callable[[Any], None] = exceptions.raise_from_response
@@ -56,16 +56,15 @@ class Nova:
             raise Unreadable(f"{cloud}: {error}") from error
 
     def read(self, expected: Expected, advance: Callable[[int], object]) -> None:
-        """Add all servers and the migrations in progress.
+        """Add all servers and the migrations in progress to ``expected``.
 
-        Migrations are read first: a migration that begins later changes its server, which ``changed`` then returns.
+        Migrations are read first: a later migration changes its server, which ``changed`` then returns.
 
         Args:
-            expected: Receives the servers and migrations.
             advance: Called with 1 for each server.
 
         Raises:
-            Unreadable: Not everything could be read.
+            Unreadable: The servers or the migrations cannot be read.
         """
         for query in (*({"status": status} for status in IN_PROGRESS), EVACUATED):
             expected.add_migrations(self._pages("/os-migrations", "migrations", "uuid", query))
@@ -89,7 +88,7 @@ class Nova:
         if reply.status_code == 404:
             # A proxy in front of nova returns a 404 without this key.
             if "itemNotFound" not in self._document(reply, path):
-                raise self._unreadable(f"{path}: a 404 that is not from nova")
+                raise self._unreadable(f"the status 404 of {path} is not from nova")
             return False
         self._check(reply)
         self._is_partial |= NovaServer.is_hidden(self._document(reply, path).get("server", {}))
@@ -98,11 +97,12 @@ class Nova:
     def is_partial(self, expected: Expected, changed: Collection[str]) -> bool:
         """Whether a cell did not respond, so that migrations may be missing.
 
-        nova does not report that.  The signs are servers without fields, and servers that migrate without a migration.
+        nova does not report that.  The signs are listed servers without fields, and servers in a state of ``MOVING``
+        without a migration.
 
         Args:
             expected: The servers and migrations read.
-            changed: Servers that have changed meanwhile, whose migrations may have begun or ended.
+            changed: Servers changed since they were read, whose migrations may have begun or ended.
         """
         moving = {server.uuid for server in expected.servers.values() if server.status in MOVING}
         return self._is_partial or not moving - expected.migrating <= {*changed}

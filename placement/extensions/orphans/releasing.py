@@ -11,10 +11,10 @@ from placement.extensions.orphans.comparison import DiscrepancyKind, Review
 from placement.extensions.orphans.consumers import AgedHolder
 from placement.objects.claims import release
 
-#: The largest share of orphans among all consumers, and among those of one type; more are a sign of an incomplete list.
+#: Largest share of orphans among all consumers and among the consumers of one type; more suggest an incomplete list.
 LARGEST_SHARE = 0.5
-#: Orphans of one type that are never suspicious.
-_FEW_OF_TYPE = 10
+#: Number of orphans of one type up to which their share is not suspicious.
+_MAX_UNSUSPICIOUS = 10
 
 
 @dataclass(slots=True)
@@ -46,10 +46,10 @@ def orphans(review: Review) -> list[AgedHolder]:
 
 
 def is_suspicious(review: Review, chosen: Sequence[AgedHolder]) -> bool:
-    """Whether the share of these orphans is so large that the list is more likely wrong than the consumers."""
+    """Whether the share of these orphans is so large that most likely a list or a cloud is incomplete."""
     numbers = Counter(consumer.holder.consumer_type for consumer in chosen)
     return len(chosen) > LARGEST_SHARE * review.compared.total() or any(
-        number > max(LARGEST_SHARE * review.compared[name], _FEW_OF_TYPE) for name, number in numbers.items()
+        number > max(LARGEST_SHARE * review.compared[name], _MAX_UNSUSPICIOUS) for name, number in numbers.items()
     )
 
 

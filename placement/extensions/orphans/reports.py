@@ -17,11 +17,11 @@ from placement.extensions.orphans.consumers import AgedHolder
 from placement.extensions.orphans.releasing import FreedAmounts
 from placement.schemas.dates import date
 
-#: Columns of a consumer in every CSV report.
+#: Columns that describe a consumer in every CSV report.
 _COLUMNS = ("type", "project", "user", "created_at", "updated_at", "expires_at")
 _LINE = "{:<36}  {:<12}  {:<32}  {:<32}  {:>5}  {}"
 _DAY, _HOUR, _MINUTE = 86400, 3600, 60
-#: Rows of a summary table.
+#: Rows shown of a summary table.
 _MAX_ROWS = 20
 
 
@@ -124,7 +124,7 @@ def _csv_writer() -> Callable[[Iterable[object]], object]:
 
 
 def _csv_cell(cell: object) -> str:
-    """Return a text without control characters and spreadsheet formulas, since clients choose the names."""
+    """Return a cell without control characters or spreadsheet formulas, since clients choose the names."""
     text = plain(cell)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
@@ -133,7 +133,7 @@ def _csv_cell(cell: object) -> str:
 
 
 def print_review(review: Review, form: str) -> None:
-    """Print the discrepancies and their number by kind."""
+    """Print the discrepancies, and their numbers by kind."""
     if form == "json":
         print(json.dumps(_review_document(review), indent=1))
         return
@@ -216,8 +216,8 @@ def _print_rows(review: Review) -> None:
 
 
 @contextlib.contextmanager
-def printed(release: Release, form: str) -> Iterator[None]:
-    """Print the plan of a release before it begins, and its outcome at the end, even after a failure."""
+def reported(release: Release, form: str) -> Iterator[None]:
+    """Print the plan of a release before the block, and the outcome after it, even if it fails."""
     freed = FreedAmounts.of(release.chosen)
     if form != "json":
         print_review(release.review, form)
@@ -250,7 +250,7 @@ def _print_freed(release: Release, freed: FreedAmounts) -> None:
 
 
 def _first_rows(rows: list[tuple[Any, ...]], columns: int) -> list[tuple[Any, ...]]:
-    """Return the first rows, and a row with the number of the others."""
+    """Return the first rows, and a row with the number of rows left out."""
     if len(rows) <= _MAX_ROWS:
         return rows
     return [*rows[:_MAX_ROWS], (f"and {len(rows) - _MAX_ROWS:,} more", *[""] * (columns - 1))]
@@ -264,7 +264,7 @@ def _print_outcome(release: Release) -> None:
         return
     print(f"{len(release.released):,} of {len(release.chosen):,} consumers were released.")
     for uuid in _kept(release):
-        print(f"kept {uuid}: it has changed or ended since it was read")
+        print(f"kept {uuid}: it has changed or been released since it was read")
     if not_reached := _not_reached(release):
         print(f"{len(not_reached):,} consumers were not reached: the command ended early.")
 

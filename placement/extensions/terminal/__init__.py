@@ -10,12 +10,12 @@
     filters                                    the options of ``overview`` and ``consumers``
     claiming, releasing                        the options and request bodies of ``claim``, ``extend`` and ``release``
     explain, capacity, overview, consumers     columns, rows and lines for a document
-    usage, doctor, claims                      the same for the usage history, findings, and claims
+    usage_history, doctor, claims              the same for the usage history, findings, and claims
     events, event_lines                        events, past and future
     openstack                                  commands of ``openstack`` that show the same rows
     extension                                  the declaration of the extension
     completion                                 completion scripts for shells
     tables, style                              tables that fit the terminal, and colours
 
-The package requires only the standard library, except for the completion scripts, and uses only the v1 API.
+``placement-ask`` requires only the standard library, except for the completion scripts, and uses only the v1 API.
 """

@@ -1,4 +1,4 @@
-"""The URL of the service and the credentials: from options, the environment, or the service run in this directory."""
+"""The URL of a service and the credentials, from options, the environment, or a service started in this directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from placement.package import ADDRESS_FILE
 
-#: Seconds to wait for the service.
+#: Seconds to wait for a response, by default.
 _TIMEOUT = 60
 
 
@@ -29,7 +29,7 @@ class ServiceAddress:
         headers: The headers that authenticate the caller; empty without credentials.
         cacert: A file with trusted certificates; None for the system's.
         verified: Whether to verify the certificate of the service.
-        timeout: Seconds to wait for the service.
+        timeout: Seconds to wait for a response.
     """
 
     url: str
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=_TIMEOUT,
         metavar="<seconds>",
-        help="how long to wait for the service (default: %(default)s)",
+        help="how long to wait for a response (default: %(default)s)",
     )
 
 
@@ -77,7 +77,7 @@ def find(arguments: argparse.Namespace, environment: Mapping[str, str]) -> Servi
     Raises:
         UsageError: The URL or the password is missing, or one of the settings is invalid.
     """
-    url = arguments.url or environment.get("OS_ENDPOINT") or _of_this_directory()
+    url = arguments.url or environment.get("OS_ENDPOINT") or _url_in_directory()
     if url is None:
         raise UsageError(
             "The URL of the service is missing: use --url or $OS_ENDPOINT, or start a service in this directory with "
@@ -104,7 +104,7 @@ def seconds(text: str) -> float:
     return value
 
 
-def _of_this_directory() -> str | None:
+def _url_in_directory() -> str | None:
     try:
         return ADDRESS_FILE.read_text(encoding="utf-8").strip() or None
     except (OSError, ValueError):
@@ -112,7 +112,7 @@ def _of_this_directory() -> str | None:
 
 
 def _check_url(url: str) -> None:
-    """Raise UsageError unless this is the URL of a service; messages omit what may be a password."""
+    """Raise UsageError unless this is the URL of a service; a message about an invalid URL shows no password."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises ValueError for an invalid port
@@ -127,7 +127,7 @@ def _check_url(url: str) -> None:
 
 
 def _credentials(arguments: argparse.Namespace, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the header with the credentials; empty without any."""
+    """Return the header with the credentials; empty without credentials."""
     username = arguments.username
     if username is None and not arguments.token and environment.get("OS_AUTH_TYPE") == "http_basic":
         username = environment.get("OS_USERNAME")
@@ -137,7 +137,7 @@ def _credentials(arguments: argparse.Namespace, environment: Mapping[str, str]) 
         return {"Authorization": _basic(username, environment)}
     token = (arguments.token or environment.get("OS_TOKEN") or "").strip()
     if not (token.isascii() and token.isprintable()):
-        raise UsageError("The token contains characters that a token cannot contain.")
+        raise UsageError("The token is invalid: it may contain only printable ASCII characters.")
     return {"X-Auth-Token": token} if token else {}
 
 

@@ -13,7 +13,7 @@ from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import Style
 
 PROG = "placement-ask"
-#: Exit codes; the last two are the ones of a process ended by SIGINT or SIGPIPE.
+#: Exit codes; the last two equal the codes of a process ended by SIGINT or SIGPIPE.
 DONE, REFUSED, USAGE, SERVICE, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 
 Document = Mapping[str, Any]
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
     Attributes:
         json: The lines of the JSON document.
-        lines: Yields the lines for a person.
+        lines: Yields the lines for people.
         code: The exit code.
     """
 
@@ -34,16 +34,16 @@ class Answer(NamedTuple):
 
     @classmethod
     def of(cls, document: Any, lines: Callable[[Any, Style], Iterator[str]], code: int = DONE) -> Answer:
-        """Return the answer for one document.
+        """Return the output for one document.
 
         Args:
-            lines: Yields the lines that show the document to a person.
+            lines: Yields the lines that show the document to people.
         """
         return cls(_pretty(document), partial(lines, document), code)
 
 
 def show(answer: Answer, *, as_json: bool, follows: bool = False) -> int:
-    """Print an answer, and return its exit code.
+    """Print an output, and return its exit code.
 
     Args:
         as_json: Whether to print the JSON document.

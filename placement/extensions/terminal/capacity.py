@@ -1,4 +1,4 @@
-"""``placement-ask capacity``: how many times a query could be placed (docs: ask)."""
+"""Options and output of ``placement-ask capacity``: how many times a query fits (docs: ask)."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ COLUMNS = ("of", "name", "count", "exact", "at_most", "detail")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that only a count has."""
+    """Add the options specific to ``capacity``."""
     parser.add_argument("--until", type=filters.positive, metavar="<n>", help="stop counting at this number")
     parser.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per job, in different trees")
 
 
 def parameters(arguments: argparse.Namespace) -> str:
-    """Return the parameters that the options append to a query string."""
+    """Return the options as parameters to append to a query string."""
     pairs = [(name, getattr(arguments, name)) for name in ("until", "count")]
     return "".join(f"&{name}={value}" for name, value in pairs if value is not None)
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines for the document of a capacity."""
+    """Yield the lines for a capacity."""
     count = document["count"]
     if count:
         bound = "exactly" if document["exact"] else "at least"

@@ -15,18 +15,18 @@ from placement.extensions.terminal import filters, query
 from placement.extensions.terminal.address import UsageError
 
 Document = Mapping[str, Any]
-#: The strategies of placement.extensions.v1.pick, which would import numpy; a test compares them.
+#: The strategies of placement.extensions.v1.pick, repeated because that package imports numpy; a test compares them.
 STRATEGIES = ("spread", "pack", "random")
 #: Seconds per unit of a duration.
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(rf"([0-9]{{1,9}})([{''.join(_UNITS)}])")
-#: The fields of the owner, in a request and in the document of a claim.
+#: Fields of the owner, in a request and in the document of a claim.
 _OWNER = ("consumer_type", "project_id", "user_id")
-#: The default owner in a dry run, which writes nothing.
+#: Project and user of a dry run without an owner, which writes nothing.
 _DRY_RUN_OWNER = "nobody"
 #: The default consumer type.
 _TYPE = "JOB"
-#: The file name of the standard input.
+#: The file name that stands for standard input.
 _STDIN = "-"
 
 
@@ -48,10 +48,10 @@ def add_claim(parser: argparse.ArgumentParser) -> None:
     options.add_argument("--project", metavar="<project>", help="the project that owns the consumer")
     options.add_argument("--user", metavar="<user>", help="the user that owns the consumer")
     options.add_argument("--type", metavar="<type>", help=f"the consumer type (default: {_TYPE})")
-    _add_terms(parser.add_argument_group("the claim"))
+    _add_claim_options(parser.add_argument_group("the claim"))
 
 
-def _add_terms(options: argparse._ArgumentGroup) -> None:
+def _add_claim_options(options: argparse._ArgumentGroup) -> None:
     options.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per request, in different trees")
     strategy = options.add_mutually_exclusive_group()
     strategy.add_argument(
@@ -63,7 +63,7 @@ def _add_terms(options: argparse._ArgumentGroup) -> None:
         help="spread evenly over: root, aggregate, or a prefix of trait names such as CUSTOM_RACK_",
     )
     options.add_argument(
-        "--expires-in", type=_duration, metavar="<time>", help="when the claim expires, from now on, such as 90m"
+        "--expires-in", type=_duration, metavar="<time>", help="time from now until the claim expires, such as 90m"
     )
     options.add_argument("--all-or-nothing", action="store_true", help="refuse all requests if one is refused")
     options.add_argument(
@@ -88,7 +88,11 @@ def add_extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("consumer", type=consumer_uuid, metavar="<consumer>", help="the uuid of a consumer")
     expiry = parser.add_mutually_exclusive_group(required=True)
     expiry.add_argument(
-        "expires_in", nargs="?", type=_duration, metavar="<time>", help="from now on, such as 90m or 2d"
+        "expires_in",
+        nargs="?",
+        type=_duration,
+        metavar="<time>",
+        help="time from now until the claim expires, such as 90m",
     )
     expiry.add_argument("--forever", action="store_true", help="remove the expiry")
 
@@ -98,7 +102,7 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
 
     Args:
         arguments: The arguments of ``add_claim``.
-        owner: ``project_id`` and ``user_id`` of the caller, as far as they are known.
+        owner: ``project_id`` and ``user_id`` of the caller, without unknown ones.
         claim_of: Returns the document of a claim; its exceptions are raised.
 
     Raises:
@@ -116,19 +120,19 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
         "consumer_type": _TYPE,
         **unowned,
         **{name: owner[name] for name in _OWNER if name in owner},
-        **_of_each(arguments),
+        **_request_defaults(arguments),
     }
     body["requests"] = [{**defaults, **request} for request in body["requests"]]
     for request in body["requests"]:
         _check(request)
-    return {**body, **_of_all(arguments)}
+    return {**body, **_body_fields(arguments)}
 
 
-def repetition(arguments: argparse.Namespace, body: Document) -> str:
-    """Return a sentence about what to do after a claim without a response."""
+def retry_advice(arguments: argparse.Namespace, body: Document) -> str:
+    """Return a sentence that advises how to retry a claim that got no response."""
     unknown = "The claim may or may not have been made"
     if arguments.file is not None:
-        return f"{unknown}: repeat the command, which claims only what is missing."
+        return f"{unknown}: repeat the command, which makes only the missing claims."
     if arguments.move is not None:
         return f"{unknown}: the command consumers shows what the consumer holds."
     return f"{unknown}: repeat the command with --consumer {body['requests'][0]['consumer']}, which claims once."
@@ -139,8 +143,8 @@ def extend(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"expires_in": arguments.expires_in}
 
 
-def _of_each(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the fields that the options set in each request, unless the request states them."""
+def _request_defaults(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields that the options set in each request that does not state them."""
     fields = {
         "consumer_type": arguments.type,
         "project_id": arguments.project,
@@ -151,7 +155,7 @@ def _of_each(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _of_all(arguments: argparse.Namespace) -> dict[str, Any]:
+def _body_fields(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the fields that the options set in the body, for all requests."""
     fields = {
         "strategy": {"spread_over": arguments.spread_over} if arguments.spread_over else arguments.strategy,

@@ -17,7 +17,7 @@ _DRY = "Dry run: nothing was written."
 
 
 def results(document: Document) -> list[Document]:
-    """Return the results in a response to POST /v1/claims, or in the one that a dry run shows."""
+    """Return the results in a response to POST /v1/claims, or in the response shown by a dry run."""
     listed: list[Document] = body_of(document)["results"]
     return listed
 
@@ -33,7 +33,7 @@ def rows(claims: Sequence[Document], *, everywhere: bool = False) -> Iterator[tu
     Args:
         claims: The results of a request, or documents of claims.
         everywhere: Whether to repeat the consumer and the reason of a refusal in every row, for processing; otherwise
-            only the first row of each has them.
+            they are only in the first row of each.
     """
     shown = {""}
     for result in claims:
@@ -54,7 +54,7 @@ def lines(document: Document, style: Style, before: Sequence[Document] = ()) -> 
     Args:
         document: The response.
         style: The style of the lines.
-        before: The claims before the request, which contain the names of the providers that a move releases.
+        before: The claims before a move, which contain the names of the providers that it releases.
     """
     outcomes = results(document)
     refused = [result for result in outcomes if result["outcome"] == _REFUSED]
@@ -93,13 +93,13 @@ def released_lines(document: Document, style: Style) -> Iterator[str]:
 
 
 def body_of(document: Document) -> Document:
-    """Return the document, or the document that a dry run shows."""
+    """Return the document, or the document shown by a dry run."""
     body: Document = document["dry_run"]["body"] if "dry_run" in document else document
     return body
 
 
 def _relaxations(refused: Sequence[Document], style: Style) -> Iterator[str]:
-    """Yield the changes of refused queries that give candidates."""
+    """Yield the lines for the changes with which refused queries have candidates."""
     changes = [each for result in refused for each in result.get("explanation", {}).get("relaxations", ())]
     rows = [(each["text"], f"{each['found']}{'+' if each.get('limited') else ''}", each["query"]) for each in changes]
     if rows:

@@ -17,13 +17,13 @@ from placement.extensions.terminal import failures, paging
 from placement.extensions.terminal.address import ServiceAddress, UsageError
 
 Pairs = Sequence[tuple[str, str]]
-#: Bytes of a response; the overview of 100,000 hosts takes a quarter of this.
+#: Largest response, in bytes; the overview of 100,000 hosts takes a quarter of this.
 MAX_BYTES = 2**28
-#: Bytes read at once; the sizes that a response states are not trusted.
+#: Bytes read at once; the length that a response states is not trusted.
 _CHUNK = 2**20
-#: The first status of a refusal, and the first one of a failure; a refused request has no effect.
+#: The lowest status of a refusal and of a failure; a refused request has no effect.
 _REFUSALS, _FAILURES = 300, 500
-#: A field that identifies the document at each path.
+#: A field that identifies the document, by path.
 _FIELDS = {
     "/explain": "summary",
     "/capacity": "count",
@@ -36,7 +36,7 @@ _FIELDS = {
 
 
 class ServiceError(Exception):
-    """The service does not respond, or refuses the request.
+    """There is no response, or the service refuses the request.
 
     Attributes:
         status: The HTTP status; 0 without a response.
@@ -58,7 +58,7 @@ class ServiceError(Exception):
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Returns responses of every status, so that no redirect is followed: it would send the token to any host."""
+    """Returns responses of every status: a followed redirect could send the token to another host."""
 
     def http_response(self, _request: Any, response: Any) -> Any:
         return response
@@ -71,7 +71,7 @@ class Client:
     """A client of one service."""
 
     def __init__(self, address: ServiceAddress) -> None:
-        """Prepare connections; raises UsageError if the file with certificates cannot be used."""
+        """Prepare requests; raises UsageError if the file with certificates cannot be used."""
         self._address = address
         handlers: list[urllib.request.BaseHandler] = [_AnyStatus()]
         if address.url.startswith("https://"):
@@ -100,7 +100,7 @@ class Client:
             path: The path below ``/v1``.
             query: The encoded query string.
             body: The JSON document to send; None for no body.
-            field: A field that identifies the expected document, which a conflict may contain as well.
+            field: A field that identifies the expected document, which is also accepted with status 409.
 
         Raises:
             ServiceError: There is no document; the text says why.
@@ -124,7 +124,7 @@ class Client:
         if reply.status >= HTTPStatus.MULTIPLE_CHOICES and not (is_expected and reply.status == HTTPStatus.CONFLICT):
             raise ServiceError(failures.refusal(address, reply, document), reply.status)
         if not is_expected:
-            raise ServiceError(f"The response of {address.url} is not from this service: the URL is wrong.")
+            raise ServiceError(f"The response of {address.url} is not from a Placement service: the URL is wrong.")
         return dict(document)
 
     def claim_of(self, consumer: str) -> dict[str, Any]:

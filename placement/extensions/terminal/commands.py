@@ -38,7 +38,7 @@ Ask = Callable[[Client, argparse.Namespace], Answer]
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line, which sets ``ask`` to the function of the command."""
+    """Return the parser of the command line; it sets ``ask`` to the function of the selected command."""
     root = argparse.ArgumentParser(
         prog=PROG,
         description="Query a Placement service; claim and release resources.",
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
         address.add_arguments(command)
         return command
 
-    _add_questions(add)
+    _add_read_only(add)
     claiming.add_claim(add("claim", _claim, "Find a place and claim it; exit code 1 if a request is refused."))
     claiming.add_extend(add("extend", _extend, "Set or remove the expiry of a claim."))
     releasing.add_release(add("release", _release, "Release consumers."))
@@ -69,16 +69,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 class _PrintCompletion(argparse.Action):
-    """Prints the completion script of a shell and exits."""
+    """An option that prints the completion script of a shell and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, _option: str | None = None) -> NoReturn:
-        from placement.extensions.terminal import completion  # its library is slow to import
+        from placement.extensions.terminal import completion  # shtab is slow to import
 
         sys.stdout.write(completion.script(parser, shell))
         parser.exit()
 
 
-def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> None:
+def _add_read_only(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> None:
     def add_watched(name: str, ask: Ask, does: str) -> argparse.ArgumentParser:
         command = add(name, ask, does)
         watching.add_option(command)
@@ -101,7 +101,7 @@ def _add_questions(add: Callable[[str, Ask, str], argparse.ArgumentParser]) -> N
     )
 
 
-# --- questions -------------------------------------------------------------------------------------------------------
+# --- read-only commands ----------------------------------------------------------------------------------------------
 
 
 def _explain(client: Client, arguments: argparse.Namespace) -> Answer:
@@ -135,7 +135,7 @@ def _history(client: Client, arguments: argparse.Namespace) -> Answer:
     if arguments.follow and arguments.newest:
         raise UsageError("--follow and --newest cannot be combined.")
     if arguments.follow:
-        return events.answer(events.history_and_more(client, arguments, say))
+        return events.answer(events.follow_history(client, arguments, say))
     return events.answer(events.history(client.history_pages, arguments))
 
 
@@ -169,7 +169,7 @@ def _claim(client: Client, arguments: argparse.Namespace) -> Answer:
     except ServiceError as error:
         if arguments.dry_run or error.is_refusal:
             raise
-        raise ServiceError(f"{error}  {claiming.repetition(arguments, body)}", error.status) from error
+        raise ServiceError(f"{error}  {claiming.retry_advice(arguments, body)}", error.status) from error
     return Answer.of(document, partial(claims.lines, before=before), DONE if claims.granted(document) else REFUSED)
 
 

@@ -16,8 +16,8 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
     """Yield a row for each provider on which a consumer holds resources.
 
     Args:
-        everywhere: Whether to repeat the fields of the consumer in every row, for processing; otherwise only its first
-            row has them.
+        everywhere: Whether to repeat the fields of the consumer in every row, for processing; otherwise they are only
+            in its first row.
     """
     for consumer in consumers:
         head = tuple(consumer[name] for name in ("uuid", "type", "project", "user", "since"))
@@ -29,7 +29,7 @@ def rows(consumers: Sequence[Document], *, everywhere: bool = False) -> Iterator
 
 
 def holdings(allocations: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each provider (of its node, its own, or its uuid) and the amounts held on it."""
+    """Yield the display name of each provider (the node's name, its own, or its uuid) and the amounts held on it."""
     for uuid, held in allocations.items():
         yield (
             held.get("node") or held["name"] or uuid,

@@ -27,7 +27,7 @@ def is_well(document: Document) -> bool:
 
 
 def lines(document: Document, style: Style) -> Iterator[str]:
-    """Yield the lines for the findings, the worst first, and for the checks that were not made."""
+    """Yield the lines for the findings, the worst first, and for the skipped checks."""
     for finding in document["findings"]:
         heading = f"{finding['severity']}: {plain(finding['check'])}"
         yield style.dim(heading) if finding["severity"] == "info" else style.bad(heading)
@@ -37,9 +37,9 @@ def lines(document: Document, style: Style) -> Iterator[str]:
             yield f"    and {finding['count'] - _MAX_PLACES} more: placement-manage doctor --json prints all"
         yield f"  {style.bold('fix:')} {plain(finding['fix'])}"
         yield ""
-    not_made = [check for check in document["checks"] if check["not_made"] is not None]
-    made = len(document["checks"]) - len(not_made)
+    skipped = [check for check in document["checks"] if check["not_made"] is not None]
+    completed = len(document["checks"]) - len(skipped)
     count = len(document["findings"])
-    yield f"{made} checks, {count} {'finding' if count == 1 else 'findings'}."
-    for check in not_made:
-        yield style.dim(f"not made: {plain(check['name'])}: {plain(check['not_made'])}")
+    yield f"{completed} checks, {count} {'finding' if count == 1 else 'findings'}."
+    for check in skipped:
+        yield style.dim(f"skipped: {plain(check['name'])}: {plain(check['not_made'])}")

@@ -10,7 +10,7 @@ from placement.extensions.terminal.style import Style
 from placement.extensions.terminal.tables import folded, seconds, width
 
 Document = Mapping[str, Any]
-#: The columns of an event in rows and lines.
+#: Columns of an event, in rows and lines.
 COLUMNS = ("time", "who", "what", "changes", "request")
 _GAP, _INDENT = "  ", "    "
 #: Changes whose values are uuids of providers or nodes.
@@ -58,7 +58,7 @@ def row(event: Document) -> tuple[str, str, str, str, str]:
 
 
 def _what(event: Document) -> str:
-    """Return the object of an event and whether it was created, deleted or changed."""
+    """Return the object of an event, and whether it was created, deleted or changed."""
     name = event["name"] if event["name"] != event["uuid"] else None  # the name of a machine's provider is its uuid
     return f"{event['kind'].replace('_', ' ')} {name or _named(event, event['uuid'])} {_verb(event)}"
 
@@ -70,7 +70,7 @@ def _named(event: Document, uuid: str) -> str:
 
 def _verb(event: Document) -> str:
     before, after = event["generation"]
-    # Nodes, resource classes and traits have no generation: a required field appears and disappears with them.
+    # Nodes, resource classes and traits have no generation; a field that each of them always has shows it instead.
     if before is None and after is None:
         before, after = event["changes"].get("driver" if event["kind"] == "node" else "name", (None, None))
     if before is None and after is not None:
@@ -98,7 +98,7 @@ def _changes(event: Document) -> Iterator[str]:
 
 
 def _pairs(path: Sequence[str], value: Any) -> Iterator[str]:
-    """Yield the changed values below a path; inventories are named by their class."""
+    """Yield the changed values below a path as text; an inventory is named by its class."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _pairs((*path, name), inner)

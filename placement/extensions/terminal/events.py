@@ -15,11 +15,11 @@ from placement.extensions.terminal.answer import Answer, Document
 from placement.extensions.terminal.client import Client, ServiceError
 
 _CONDITIONS = ("provider", "only", "consumer", "project", "kind", "since")
-#: Events per page, and seconds for which a request can wait for events, at most.
+#: Largest number of events per page; longest wait for events in one request, in seconds.
 _MAX_PAGE, _MAX_WAIT = 1000, 60
-#: Seconds for the response in addition to the wait.
+#: Seconds allowed for the response in addition to the wait.
 _MARGIN = 10
-#: Seconds until the next request if the service was away or could not let the request wait.
+#: Seconds until the next request if the service was unavailable or could not let the request wait.
 _PAUSE = 1.0
 
 
@@ -53,14 +53,14 @@ def add_history(parser: argparse.ArgumentParser) -> None:
 def events(client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]) -> Iterator[Document]:
     """Yield the events for the arguments of ``events``, in order, each once.
 
-    With ``--follow``, continue with future events, even after the service was away; without a starting point, begin
-    with future events.
+    With ``--follow``, continue with future events, even after the service was unavailable; without a starting point,
+    begin with future events.
 
     Args:
-        notice: Called with a sentence once for each time that the service is away.
+        notice: Called with a sentence when the service becomes unavailable.
 
     Raises:
-        ServiceError: As for ``Client.get``; with ``--follow`` only by the first request, or if the service refuses.
+        ServiceError: As in ``Client.get``; with ``--follow``, the first request failed, or the service refused one.
     """
     return itertools.islice(_events(client, arguments, notice), arguments.limit)
 
@@ -72,7 +72,7 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
         position = "now"
     wait = int(max(0, min(_MAX_WAIT, arguments.timeout - _MARGIN))) if arguments.follow else 0
     page = min(arguments.limit or _MAX_PAGE, _MAX_PAGE)
-    has_answer = is_away = False
+    has_response = is_away = False
     while True:
         after = [] if position is None else [("after", position)]
         query = urlencode([*conditions, ("limit", page), *after, ("wait", wait)], errors="surrogateescape")
@@ -80,7 +80,7 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
         try:
             document = client.get("/events", query)
         except ServiceError as error:
-            if not (arguments.follow and has_answer and error.is_away):
+            if not (arguments.follow and has_response and error.is_away):
                 raise
             if not is_away:
                 notice(f"{error}  Retrying.")
@@ -89,7 +89,7 @@ def _events(client: Client, arguments: argparse.Namespace, notice: Callable[[str
             continue
         yield from document["events"]
         reached, position = position, document["position"]
-        has_answer, is_away = True, False
+        has_response, is_away = True, False
         if document["events"] and reached == position:
             raise ValueError("the position did not change with the events")
         if not document["events"] and reached in (position, "now"):
@@ -109,14 +109,14 @@ def history(pages: filters.Pages, arguments: argparse.Namespace) -> Iterator[Doc
     return itertools.islice(listed, arguments.limit)
 
 
-def history_and_more(
+def follow_history(
     client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
 ) -> Iterator[Document]:
-    """Yield the events for the arguments of ``history``, and then future ones; raises as ``events``."""
-    return itertools.islice(_history_and_more(client, arguments, notice), arguments.limit)
+    """Yield the events for the arguments of ``history``, and then future events; raises like ``events``."""
+    return itertools.islice(_follow_history(client, arguments, notice), arguments.limit)
 
 
-def _history_and_more(
+def _follow_history(
     client: Client, arguments: argparse.Namespace, notice: Callable[[str], object]
 ) -> Iterator[Document]:
     # Requested first, so that following can start here if the history is empty.
@@ -128,7 +128,7 @@ def _history_and_more(
             position = event["position"]
             conditions["consumer" if event["kind"] == "consumer" else "provider"] = uuid
             yield event
-    if conditions["consumer"] and conditions["provider"]:  # the service filters by one of the two only
+    if conditions["consumer"] and conditions["provider"]:  # the service filters by only one of the two
         conditions = dict.fromkeys(_CONDITIONS)
     is_named = any(conditions.values())
     if conditions["provider"]:
@@ -146,5 +146,5 @@ def _history_pages(pages: filters.Pages, arguments: argparse.Namespace) -> Itera
 
 
 def answer(events: Iterator[Document]) -> Answer:
-    """Return the answer for events: a line for each, as soon as it arrives."""
+    """Return the output for events: a line for each, as soon as it arrives."""
     return Answer(map(json.dumps, events), partial(event_lines.lines, events))

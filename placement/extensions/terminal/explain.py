@@ -1,4 +1,4 @@
-"""Output of ``placement-ask explain``: the rules of a query, and the candidates they leave (docs: ask)."""
+"""Output of ``placement-ask explain``: the rules of a query and the trees that each leaves (docs: ask)."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def fits(document: Document) -> bool:
 
 
 def _subject(step: Document) -> str:
-    """Return the rule of a step; the step of a whole group removes trees after its rules have removed providers."""
+    """Return the rule of a step; the step of a group removes trees after the rules of the group removed providers."""
     return f"trees with {step['parameter']}" if step["rule"] == "group" else str(step["parameter"])
 
 
 def _left(step: Document) -> str:
-    """Return the number of providers that a step leaves, and the names of those removed."""
+    """Return the number of providers that a step leaves, and the names of the removed providers."""
     before, after = step["before"]["providers"], step["after"]["providers"]
     removed = f"; removed: {_names(step['removed'])}" if step["removed"] else ""
     return f"{after} of {before} providers left{removed}"

@@ -10,12 +10,12 @@ from typing import Any
 
 from placement.extensions.terminal.address import ServiceAddress
 
-#: Codes of a 404 for an unknown path, rather than a missing object.
+#: Codes of a 404 for an unknown path rather than a missing object.
 _NO_ROUTE = (None, "placement.undefined_code")
 
 
 def no_reply(address: ServiceAddress, error: Exception) -> str:
-    """Return a sentence for a request without a readable response.
+    """Return a sentence for a request without a valid response.
 
     Args:
         error: The exception of ``urllib``.

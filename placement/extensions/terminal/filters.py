@@ -1,4 +1,4 @@
-"""Options that select providers and consumers, and the lists they select."""
+"""Options that select providers and consumers, and the selected lists."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from placement.extensions.terminal.client import Pairs
 
-#: A function of a path and query parameters that yields the pages of a list.
+#: Yields the pages of a list, for a path and query parameters.
 Pages = Callable[[str, Pairs], Iterator[Mapping[str, Any]]]
-#: Query parameters by the name of the option's value.
+#: Query parameters, by the name of the argument.
 _OVERVIEW = {
     "root": "root",
     "resource_class": "class",
@@ -31,7 +31,7 @@ _CONSUMERS = {
     "newer_than": "newer_than",
     "ends_within": "ends_within",
 }
-#: Consumers per page at most.
+#: Largest number of consumers per page.
 _MAX_PAGE = 1000
 
 
@@ -87,7 +87,7 @@ def positive(text: str) -> int:
 
 
 def overview(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, Any]]:
-    """Return the providers for the arguments of ``overview``; with a limit, the whole trees of the first page.
+    """Return the providers for the arguments of ``overview``; with a limit, only the trees of the first page.
 
     Args:
         pages: Reads pages from the service; its exceptions are raised.
@@ -102,7 +102,7 @@ def overview(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, A
 
 
 def consumers(pages: Pages, arguments: argparse.Namespace) -> list[Mapping[str, Any]]:
-    """Return the consumers for the arguments of ``consumers``, from as many pages as needed.
+    """Return the consumers for the arguments of ``consumers``, read page by page.
 
     Args:
         pages: Reads pages from the service; its exceptions are raised.
@@ -120,7 +120,7 @@ def conditions(arguments: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def parameters_of(arguments: argparse.Namespace, names: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the arguments as query parameters, without those that are None.
+    """Return the arguments as query parameters, except None.
 
     Args:
         names: The parameters by the name of the argument.

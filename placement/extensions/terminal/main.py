@@ -16,13 +16,13 @@ from placement.extensions.terminal.client import Client, ServiceError
 from placement.extensions.terminal.releasing import Declined
 
 _BAD_REQUEST = 400
-#: Exceptions that a malformed document causes in the functions that show it.
+#: Exceptions raised for a malformed document by the functions that show it.
 _MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command, print its answer, and return the exit code."""
-    # Not by KeyboardInterrupt: Python ignores an exception in a callback, and the process would continue.
+    """Run a command, print its output, and return the exit code."""
+    # No KeyboardInterrupt: Python ignores exceptions in some callbacks, so the process could continue.
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     arguments = commands.parser().parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -42,13 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error), USAGE if error.status == _BAD_REQUEST else SERVICE)
     except _MALFORMED as error:
         reason = f"{type(error).__name__} {error}"
-        return _failed(f"The response of {service.url} is not from this service ({reason}).", SERVICE)
+        return _failed(f"The response of {service.url} is not from a Placement service ({reason}).", SERVICE)
     except OSError as error:
-        # Otherwise Python would try to write the rest at exit.
+        # Otherwise Python would try to write the rest of the output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has ended
+        if isinstance(error, BrokenPipeError):  # the reader of the output, such as head, has closed it
             return UNREAD
-        return _failed(f"The answer cannot be written: {error.strerror}.", SERVICE)
+        return _failed(f"The output cannot be written: {error.strerror}.", SERVICE)
 
 
 def _failed(sentence: str, code: int) -> int:

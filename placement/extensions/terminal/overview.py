@@ -10,7 +10,7 @@ from placement.extensions.terminal.tables import name_of, table
 
 Document = Mapping[str, Any]
 COLUMNS = ("provider", "class", "used", "capacity", "free", "state", "traits")
-#: The state of an over-committed inventory; otherwise it is empty.
+#: The state of an over-committed inventory; the state of any other is empty.
 _OVER = "over"
 
 
@@ -19,8 +19,8 @@ def rows(providers: Sequence[Document], *, everywhere: bool = False) -> Iterator
 
     Args:
         providers: The providers of the document, tree by tree, each beginning with its root.
-        everywhere: Whether to repeat the name and the traits in every row, for processing; otherwise only the first row
-            of a provider has them.
+        everywhere: Whether to repeat the name and the traits in every row, for processing; otherwise they are only in
+            the first row of a provider.
     """
     depths: dict[str, int] = {}
     for provider in providers:

@@ -25,7 +25,7 @@ def pages(
         yield document
         if not document.get("next"):
             return
-        # Only the query of the link is used: its host could be another one, which must not get the token.
+        # Only the query of the link is used: the link may name another host, which must not receive the token.
         text = urlsplit(document["next"]).query
         if text in requested:
             raise ValueError("the link to the next page leads to a page that was read before")

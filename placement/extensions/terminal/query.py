@@ -13,16 +13,22 @@ from urllib.parse import quote, urlencode
 
 _RESOURCE = re.compile(r"[A-Z0-9_]+[:=][0-9]+")
 _GROUP = re.compile(r"[A-Za-z0-9_-]{1,63}")
-#: Parameters whose values are joined by commas into one value.
+#: Parameters whose values are joined into one, separated by commas.
 _JOINED = ("resources", "required", "root_required")
-#: The error handler that keeps bytes that are not UTF-8, which the service refuses.
+#: The error handler that keeps bytes that are not UTF-8; the service refuses them.
 _BYTES = "surrogateescape"
 #: Characters of a query that are not escaped.
 _UNESCAPED = "%=&:,!~*'()-._+?/@;$"
 
 
 class Term(NamedTuple):
-    """A term that an option adds to a query: the parameter with the suffix of its group, without it, and the value."""
+    """A parameter that an option adds to a query.
+
+    Attributes:
+        name: The name of the parameter, with the suffix of its group.
+        parameter: The name without the suffix.
+        value: The value.
+    """
 
     name: str
     parameter: str
@@ -46,9 +52,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(terms=(), group="")
     options = parser.add_argument_group("the query, by options")
 
-    def add(name: str, parameter: str, metavar: str, does: str, grouped: bool = True, kind: Any = str) -> None:
+    def add(name: str, parameter: str, metavar: str, help_: str, grouped: bool = True, kind: Any = str) -> None:
         options.add_argument(
-            name, dest="terms", action=_Term, const=(parameter, grouped), metavar=metavar, help=does, type=kind
+            name, dest="terms", action=_Term, const=(parameter, grouped), metavar=metavar, help=help_, type=kind
         )
 
     add("--resource", "resources", "<class>=<amount>", "an amount of a resource class; repeatable", kind=_resource)
@@ -74,7 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 class _Term(argparse.Action):
-    """Adds a term to the query."""
+    """An option that adds a term to the query."""
 
     def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, _option: str | None = None) -> None:
         parameter, grouped = self.const
@@ -83,7 +89,7 @@ class _Term(argparse.Action):
 
 
 class _Group(argparse.Action):
-    """Begins a group of options."""
+    """An option that begins a group."""
 
     def __call__(self, _: Any, namespace: argparse.Namespace, value: Any, _option: str | None = None) -> None:
         try:
@@ -93,7 +99,7 @@ class _Group(argparse.Action):
 
 
 def query_string(query: str, terms: Iterable[Term] = ()) -> str:
-    """Return the encoded query string for a query as typed by a person and the terms of options.
+    """Return the encoded query string for a typed query and the terms of options.
 
     >>> query_string("resources=VCPU:4&limit=1", [Term("resources", "resources", "DISK_GB:1")])
     'resources=VCPU:4,DISK_GB:1&limit=1'

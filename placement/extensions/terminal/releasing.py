@@ -1,4 +1,4 @@
-"""``placement-ask release``: the release of named consumers or, after confirmation, of selected ones (docs: ask)."""
+"""``placement-ask release``: release of named consumers or, after confirmation, of selected ones (docs: ask)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def release(
     After confirmation, exactly the consumers shown are released.
 
     Args:
-        delete: Sends DELETE /v1/claims with these parameters; its exceptions are raised.
+        delete: Sends DELETE /v1/claims with query parameters; its exceptions are raised.
         pages: Reads pages from the service; its exceptions are raised.
         arguments: The arguments of ``add_release``.
         style: The style of stderr, to which the question is written.
 
     Returns:
-        The fields ``released``, ``missing`` and ``complete`` of all responses together, and ``dry_run``.
+        The combined ``released``, ``missing`` and ``complete`` of all responses, and ``dry_run``.
 
     Raises:
         Declined: The user did not confirm.
@@ -80,7 +80,7 @@ def _by_name(uuids: Iterable[str]) -> Pairs:
 def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argparse.Namespace) -> Iterator[Document]:
     """Repeat a request until it is complete, and yield the responses; with a limit or as a dry run, send it once.
 
-    Stop if a response releases nothing new: the consumers change faster than they can be released.
+    Stop if a response names no newly released consumer: the consumers change faster than they can be released.
     """
     once = arguments.dry_run or arguments.limit is not None
     limit = [] if arguments.limit is None else [("limit", str(arguments.limit))]

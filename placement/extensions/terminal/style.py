@@ -1,4 +1,4 @@
-"""The style of lines: width, colours and block characters."""
+"""The style of output lines: width, colours and block characters."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Self, TextIO
 
 #: Block characters from the lowest to the full block.
 BLOCKS = "▁▂▃▄▅▆▇█"
-#: The character among blocks for an unknown value.
+#: The character for an unknown value among blocks.
 UNKNOWN = " "
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The style of lines.
+    """The style of output lines.
 
     Attributes:
         width: Characters per line; None for no limit.

@@ -12,9 +12,9 @@ from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import BLOCKS, UNKNOWN, Style
 
 _GAP = "  "
-#: The narrowest folded column; in a terminal too narrow for that, each cell gets a line.
+#: Characters of the narrowest folded column; in a narrower terminal, each cell gets a line.
 _MIN_WIDTH = 8
-#: Pieces between which a text is folded; a piece that is too long is split.
+#: Pieces between which a text is folded; a piece longer than a line is split.
 _PIECES = re.compile(r"[^ ,&=/_-]*[ ,&=/_-]+|[^ ,&=/_-]+")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -30,7 +30,7 @@ def table(
     Args:
         header: The names of the columns.
         rows: Rows with a cell for each column; None for an empty cell.
-        bad: Whether to show a row in the colour of problems.
+        bad: Returns whether to show a row in the colour of problems.
     """
     if not rows:
         return
@@ -55,12 +55,12 @@ def table(
 
 
 def name_of(provider: Mapping[str, Any]) -> str:
-    """Return the name of a provider's node, or else its own name, or else its uuid."""
+    """Return the display name of a provider: the name of its node, its own name, or its uuid."""
     return str(provider.get("node") or provider["name"] or provider["uuid"])
 
 
 def seconds(date: str | None) -> str | None:
-    """Return a date of a document in whole seconds."""
+    """Return a date of a document, truncated to seconds."""
     return None if date is None else f"{date[:19]}Z"
 
 

@@ -14,9 +14,9 @@ from placement.extensions.terminal.tables import seconds, table
 
 Document = Mapping[str, Any]
 _COLUMNS = ("used", "capacity", "percent", "least", "most", "trend")
-#: Characters of a trend.
+#: Characters of the trend.
 _TREND = 24
-#: Query parameters of GET /v1/usage by the name of the option's value.
+#: Query parameters of GET /v1/usage, by the name of the argument.
 _PARAMETERS = {"resource_class": "class", "begin": "from", "end": "to", "by": "by", "limit": "limit"}
 
 
@@ -51,7 +51,7 @@ def columns(by: str | None) -> tuple[str, ...]:
 
 
 def rows(document: Document, by: str | None, style: Style) -> Iterator[tuple[Any, ...]]:
-    """Yield a row for each class or share: the last usage, the least and the largest of the period, and the trend.
+    """Yield a row for each class or share: its last, smallest and largest usage, and the trend.
 
     Args:
         document: The document of GET /v1/usage.
@@ -88,8 +88,8 @@ def _row(samples: Sequence[Document], timestamps: Sequence[str], style: Style) -
 
     Args:
         samples: The known samples, in order of time.
-        timestamps: The timestamps of all samples of the class, in order.  Without a sample at the last one the present
-            usage is unknown, and its cells are empty.
+        timestamps: The timestamps of all samples of the class, in order.  Without a sample at the last timestamp, the
+            present usage is unknown, and its cells are empty.
         style: As for ``rows``.
     """
     used = [sample["used"] for sample in samples]
@@ -100,7 +100,7 @@ def _row(samples: Sequence[Document], timestamps: Sequence[str], style: Style) -
 
 
 def _trend(samples: Sequence[Document], timestamps: Sequence[str]) -> str:
-    """Return the trend: for each of equal intervals, a block for the last sample until its end."""
+    """Return the trend: a block for each of equal intervals, which shows the last sample up to its end."""
     by_timestamp = {sample["at"]: sample for sample in samples}
     dates = [datetime.datetime.fromisoformat(timestamp) for timestamp in timestamps]
     first, last = dates[0], dates[-1]
@@ -111,6 +111,6 @@ def _trend(samples: Sequence[Document], timestamps: Sequence[str]) -> str:
 
 
 def _block(used: int, capacity: int) -> str:
-    """Return the block for a usage: the lowest for none, the full one from the whole capacity on."""
+    """Return the block for a usage: the lowest if nothing is used, the full one at or above the capacity."""
     share = min(used / capacity, 1) if capacity else bool(used)
     return BLOCKS[round(share * (len(BLOCKS) - 1))]

@@ -16,10 +16,10 @@ from placement.extensions.terminal.answer import Answer, say
 from placement.extensions.terminal.client import ServiceError
 from placement.extensions.terminal.style import Style
 
-#: Default number of seconds between an answer and the next request.
+#: Seconds between a response and the next request, by default.
 _DEFAULT = 2.0
-#: Options that cannot be combined with it, by the name of their value: the heading is not JSON, and the past does not
-#: change.
+#: Options that cannot be combined with ``--watch``, by the name of the argument: the heading is not JSON, and the past
+#: does not change.
 _EXCLUDED = {"json": "--json", "at": "--at", "end": "--to"}
 #: The escape sequence that clears a terminal.
 _CLEAR = "\x1b[H\x1b[2J"
@@ -33,43 +33,43 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         type=address.seconds,
         const=_DEFAULT,
         metavar="<seconds>",
-        help=f"repeat the command this many seconds after each answer (default: {_DEFAULT:g}), until Ctrl-C",
+        help=f"repeat the command this many seconds after each response (default: {_DEFAULT:g}), until Ctrl-C",
     )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Raise UsageError if there are options that cannot be combined with ``--watch``."""
+    """Raise UsageError if an option cannot be combined with ``--watch``."""
     for name, option in _EXCLUDED.items():
         if getattr(arguments, name, None):
             raise UsageError(f"--watch and {option} cannot be combined.")
 
 
 def watch(ask: Callable[[], Answer], seconds: float) -> NoReturn:
-    """Print answers with the time, in a terminal each on a new screen, until the process is interrupted.
+    """Print the output and the time repeatedly, in a terminal each on a new screen, until the process is interrupted.
 
-    If the service is away after the first answer, keep the last answer, say so once, and retry.
+    If the service becomes unavailable after the first response, keep the last output, say so once, and retry.
 
     Args:
-        ask: Returns the next answer.
-        seconds: Seconds between an answer and the next request.
+        ask: Sends the request, and returns the output.
+        seconds: Seconds between a response and the next request.
 
     Raises:
-        ServiceError: The service refuses the request, or does not respond to the first one.
+        ServiceError: The service refuses a request, or does not respond to the first one.
     """
-    has_answer = is_away = False
+    has_response = is_away = False
     while True:
         style = Style.of(sys.stdout, os.environ)
         try:
             lines = [*ask().lines(style)]
         except ServiceError as error:
-            if not (has_answer and error.is_away):
+            if not (has_response and error.is_away):
                 raise
             if not is_away:
                 say(f"{error}  Retrying.")
             is_away = True
         else:
             _print(lines, style, seconds)
-            has_answer, is_away = True, False
+            has_response, is_away = True, False
         time.sleep(seconds)
 
 

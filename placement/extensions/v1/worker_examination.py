@@ -40,4 +40,4 @@ def examine_worker(req: Request, named: Collection[str] = ()) -> Examination:
     subject = Subject(
         req.conf, req.database, req.service.policy.rules, index=req.index, on_rows=until(time.monotonic() + MAX_SECONDS)
     )
-    return examine(subject, checks.of(extension.enabled(req.conf)), named, _ONLY_BY_NAME)
+    return examine(subject, checks.all_checks(extension.enabled(req.conf)), named, _ONLY_BY_NAME)

@@ -90,19 +90,19 @@ def failed(done, sentence):
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (200, b"<html>", "The response of {url} is not from this service"),
-        (200, b'{"versions": []}', "The response of {url} is not from this service"),
-        (200, b"[1, 2]", "The response of {url} is not from this service"),
-        (204, b"", "The response of {url} is not from this service"),
-        (200, b'{"consumers": ' + b"[" * 10**6, "The response of {url} is not from this service"),
-        (200, b'{"consumers": 5, "next": null}', "The response of {url} is not from this service (TypeError"),
-        (200, b'{"consumers": [[]], "next": null}', "The response of {url} is not from this service (TypeError"),
-        (200, b'{"consumers": [{}], "next": null}', "The response of {url} is not from this service (KeyError"),
-        (200, b'{"consumers": [], "next": 5}', "The response of {url} is not from this service (AttributeError"),
+        (200, b"<html>", "The response of {url} is not from a Placement service"),
+        (200, b'{"versions": []}', "The response of {url} is not from a Placement service"),
+        (200, b"[1, 2]", "The response of {url} is not from a Placement service"),
+        (204, b"", "The response of {url} is not from a Placement service"),
+        (200, b'{"consumers": ' + b"[" * 10**6, "The response of {url} is not from a Placement service"),
+        (200, b'{"consumers": 5, "next": null}', "The response of {url} is not from a Placement service (TypeError"),
+        (200, b'{"consumers": [[]], "next": null}', "The response of {url} is not from a Placement service (TypeError"),
+        (200, b'{"consumers": [{}], "next": null}', "The response of {url} is not from a Placement service (KeyError"),
+        (200, b'{"consumers": [], "next": 5}', "The response of {url} is not from a Placement service (AttributeError"),
         (
             200,
             b'{"consumers": [], "next": "/v1/consumers?limit=1000"}',
-            "The response of {url} is not from this service (",
+            "The response of {url} is not from a Placement service (",
         ),
         (500, b"{}", "500 Internal Server Error."),
         (502, b'{"errors": []}', "502 Bad Gateway."),
@@ -165,7 +165,7 @@ def test_events_that_do_not_go_on(environment):
         words = [*ASK, "events", "--json", "--after", "1-1", "--url", url]
         done = preloaded.service().run(words, environment)
     assert (done.returncode, done.stdout) == (3, "{}\n")
-    assert "is not from this service" in done.stderr
+    assert "is not from a Placement service" in done.stderr
 
 
 def test_a_reply_without_an_end_is_not_read_to_it(monkeypatch):
@@ -313,7 +313,7 @@ def test_a_disk_that_is_full(environment):
         words = [*ASK, "consumers", "--url", url]
         done = subprocess.run(words, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 3
-    assert done.stderr == "placement-ask: The answer cannot be written: No space left on device.\n"
+    assert done.stderr == "placement-ask: The output cannot be written: No space left on device.\n"
 
 
 def test_names_that_the_terminal_cannot_show(ask):

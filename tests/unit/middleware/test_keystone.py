@@ -87,7 +87,7 @@ def test_an_invalid_keystone_configuration_prevents_the_start(protected, configu
 def test_a_missing_keystonemiddleware_is_reported_with_its_extra(protected, monkeypatch):
     monkeypatch.delitem(sys.modules, "placement.middleware.keystone", raising=False)
     monkeypatch.setitem(sys.modules, "keystonemiddleware", None)
-    sentence = f"keystonemiddleware is missing: {package.install('keystone')}"
+    sentence = f"keystonemiddleware is not installed: {package.install('keystone')}"
     with pytest.raises(StartError, match=re.escape(sentence)):
         protected()
 

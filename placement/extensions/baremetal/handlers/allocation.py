@@ -41,7 +41,7 @@ from placement.uuids import canonical, is_uuid
 Result = TypeVar("Result")
 
 _PATH = "/v1/allocations"
-#: Type of the consumers created by allocations.
+#: Type of consumers created by allocations.
 _CONSUMER_TYPE = "BAREMETAL"
 
 
@@ -81,7 +81,7 @@ class OwnerNotInVersion(errors.NotAcceptable):
 def create(req: Request) -> Reply:
     """Allocate any node that fits, or record the allocation of a node in use.
 
-    The response to the former shows the state ``allocating``, which clients expect, although the outcome is decided.
+    In the first case, the response shows the state ``allocating``, which clients expect, although the outcome is known.
     """
     Arguments(req.pairs())
     wanted = _requested(req, req.document)
@@ -97,7 +97,7 @@ def create(req: Request) -> Reply:
 
 
 def _requested(req: Request, document: dict[str, Any]) -> Record:
-    """Return the validated request, with an empty class if the document names none."""
+    """Return the validated request; its class is empty if the document names no class."""
     if "owner" in document and req.version < versions.ALLOCATION_OWNER:
         raise OwnerNotInVersion()
     owner = access.owner_of_new(req, document.get("owner") or None)
@@ -124,7 +124,7 @@ def _requested(req: Request, document: dict[str, Any]) -> Record:
 
 
 def _candidates(req: Request, idents: list[str]) -> list[str]:
-    """Return the uuids of these nodes, in their order; raises CandidatesNotFound."""
+    """Return the uuids of these nodes, in the same order; raises CandidatesNotFound."""
     schema.check_count("candidate_nodes", len(idents), schema.MAX_CANDIDATES)
     for ident in idents:
         schema.check_ident(ident)
@@ -188,7 +188,7 @@ def list_allocations(req: Request) -> Reply:
 
 
 def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
-    """Return the uuid of the node; raises AllocationNodeNotFound, even if the caller only may not see it."""
+    """Return the uuid of the node; raises AllocationNodeNotFound if it does not exist or the caller may not see it."""
     if ident is None:
         return None
     schema.check_ident(ident)
@@ -199,7 +199,7 @@ def _node_uuid(req: Request, db: Reading, ident: str | None) -> str | None:
 
 
 def _marker(req: Request, db: Reading, uuid: str) -> Record:
-    """Return the record after which a page begins; raises RecordNotFound, even if the caller only may not see it."""
+    """Return the record after which a page begins; raises RecordNotFound if it is missing or hidden from the caller."""
     record = Record.get(db, uuid)
     access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=uuid))
     return record
@@ -235,7 +235,8 @@ def update(req: Request, allocation: str) -> Reply:
 
     def work(db: Transaction) -> Record:
         record = Record.get(db, allocation)
-        # Before locking, so that a caller cannot block foreign allocations, and again, as the uuid may be reused.
+        # Before locking, so that a caller cannot lock allocations of other projects, and after it, since another
+        # allocation may have taken the uuid in between.
         permit(record)
         record = Record.lock(db, record.uuid)
         permit(record)

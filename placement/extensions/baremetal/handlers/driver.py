@@ -30,7 +30,7 @@ class UnknownDriverType(errors.BadRequest):
 
 @endpoint(policy="baremetal:driver:get")
 def list_drivers(req: Request) -> Reply:
-    """List the drivers that nodes may name.  No host runs them, as the service controls no hardware."""
+    """List the drivers that nodes may name.  No host runs them, since the service controls no hardware."""
     arguments = Arguments(req.pairs(), _PARAMETERS)
     fields = arguments.fields(_FIELDS)
     if any(req.version < _PARAMETERS[name] for name in arguments.given(_PARAMETERS)):

@@ -45,7 +45,7 @@ def list_details(req: Request) -> Reply:
 
 @endpoint(policy="baremetal:node:create", body=schema.CREATE)
 def create(req: Request) -> Reply:
-    """Create a node, and a resource provider with one unit of its class; adopt an existing provider."""
+    """Create a node and its resource provider with one unit of its class; adopt the provider if it exists."""
     Arguments(req.pairs())
     schema.check_visible(req.document, req.version)
     values = schema.stored(schema.written(req.document))

@@ -28,7 +28,7 @@ def show(req: Request, node: str) -> Reply:
 
 @endpoint(policy="baremetal:node:set_provision_state", check_path=check_ident, body=schema.PROVISION)
 def set_provision(req: Request, node: str) -> Reply:
-    """Change the provision state of a node, at once; undeployment ends its allocation."""
+    """Change the provision state of a node without delay; undeployment ends its allocation."""
     Arguments(req.pairs())
     verb = schema.verb(req.document, req.version)
 
@@ -76,7 +76,7 @@ def validate(req: Request, node: str) -> Reply:
     body=schema.MAINTENANCE,
 )
 def set_maintenance(req: Request, node: str) -> Reply:
-    """Put a node in maintenance: it is not allocated any more but keeps its allocation."""
+    """Put a node in maintenance: it is not allocated meanwhile but keeps its present allocation."""
     arguments = Arguments(req.pairs(), schema.MAINTENANCE_QUERY)
     reason = req.document.get("reason", arguments.get("reason"))
     return _maintain(req, node, "baremetal:node:set_maintenance", True, {"maintenance_reason": reason})

@@ -1,8 +1,8 @@
-"""Nodes that fit a request: the index narrows the providers down, and the rows of a few nodes decide.
+"""Nodes that fit a request, selected by the index and then by the rows of a few nodes.
 
-The index contains the data of Placement: the class, whether its unit is free, the traits.  The exact spelling of the
-class, the owner and the states are columns of the node.  The rows of a random sample of free nodes are therefore read;
-usually one of them fits.  If not, few of many nodes fit, and an indexed query finds them.
+The index contains the data of Placement: the class, whether its unit is free, and the traits.  The exact spelling of
+the class, the owner and the states are columns of the node, so the rows of a random sample of free nodes are read.
+Usually one of them fits.  Otherwise few of many nodes fit, and an indexed query finds them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from placement.index.slots import EMPTY, SlotSet, intersection
 from placement.index.snapshot import Snapshot
 from placement.uuids import canonical
 
-#: Free nodes in the first random sample, and in the second.
+#: Free nodes in the first and in the second random sample.
 SAMPLE_SIZE, LARGER_SAMPLE_SIZE = 16, 128
-#: Free nodes above which an indexed query replaces the second sample.
+#: Number of free nodes above which an indexed query replaces the second sample.
 MAX_SAMPLED = 1000
-#: Rows of the indexed query, at first and if none of these fits.
+#: Rows of the indexed query, and rows if none of the first ones fits.
 FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
 
 
 def _random() -> random.Random:
-    """Return a generator seeded by the operating system, as forked processes share the state of the global one."""
+    """Return a generator seeded by the operating system: forked processes share the state of the global generator."""
     return random.Random(_SYSTEM.getrandbits(64))
 
 
@@ -68,8 +68,8 @@ class Choice:
         """Find the free nodes.
 
         Args:
-            wanted: The request.  A node of the same name is preferred.
-            refused: Candidates not chosen again unless their providers have changed.
+            wanted: The request; a node with its name is preferred.
+            refused: Earlier candidates, excluded unless their providers have changed.
         """
         self._snapshot = snapshot
         self._wanted = wanted
@@ -78,7 +78,7 @@ class Choice:
         self._free = (free - SlotSet.sparse(np.unique(np.array(excluded, dtype=np.intp))) if excluded else free).slots()
 
     def candidate(self, db: Reading) -> CandidateNode | None:
-        """Return a node that fits: the one with the name of the request, or a random one; None if no node fits."""
+        """Return a node that fits: the node with the name of the request, or a random one; None if no node fits."""
         uuid = self._chosen(db) if len(self._free) else None
         return None if uuid is None else self._candidate(uuid)
 
@@ -90,11 +90,11 @@ class Choice:
     def is_stale(self, current: Callable[[], Snapshot]) -> bool:
         """Whether a free node of the snapshot has changed since.
 
-        If none has changed and none fits, none fitted at the time of the snapshot: every claim and every change of a
-        node advances the generation of its provider.
+        If none has changed and none fits, then none fitted at the time of the snapshot, because every claim and every
+        change of a node advances the generation of its provider.
 
         Args:
-            current: Returns the current snapshot; not called if no node was free.
+            current: Returns the current snapshot; called only if a node was free.
         """
         if not len(self._free):
             return False
@@ -133,12 +133,12 @@ class Choice:
         """Yield the uuids of nodes that fit, from a random sample, then from more nodes, and finally from all."""
         generator = _random()
         positions = generator.sample(range(len(self._free)), min(len(self._free), SAMPLE_SIZE))
-        yield self._of_slots(db, self._free[positions].tolist())
+        yield self._fitting_slots(db, self._free[positions].tolist())
         if len(self._free) <= MAX_SAMPLED:
             others = np.delete(self._free, positions).tolist()
             generator.shuffle(others)
-            yield self._of_slots(db, others[:LARGER_SAMPLE_SIZE])
-            yield self._of_slots(db, others[LARGER_SAMPLE_SIZE:])
+            yield self._fitting_slots(db, others[:LARGER_SAMPLE_SIZE])
+            yield self._fitting_slots(db, others[LARGER_SAMPLE_SIZE:])
             return
         parameters = {"resource_class": self._wanted.resource_class, "owner": self._wanted.owner}
         queries = [_BY_CLASS] if self._wanted.owner is None else [_BY_OWNER, _BY_LESSEE]
@@ -147,7 +147,7 @@ class Choice:
             yield self._matching(itertools.chain.from_iterable(results))
             queries = [query for query, rows in zip(queries, results, strict=True) if len(rows) == max_rows]
 
-    def _of_slots(self, db: Reading, slots: Iterable[int]) -> list[str]:
+    def _fitting_slots(self, db: Reading, slots: Iterable[int]) -> list[str]:
         uuids = [self._snapshot.provider(slot).uuid for slot in slots]
         return self._matching(db.execute(_BY_UUIDS, {"uuids": uuids})) if uuids else []
 
@@ -164,10 +164,10 @@ class Choice:
 
 
 def resolve(db: Reading, idents: Collection[str], project: str | None = None) -> dict[str, str]:
-    """Return the uuids of the existing nodes among these, by the uuid or name that the client wrote.
+    """Return the uuid of each node that exists, by the uuid or name in the request.
 
     Args:
-        project: Limits the result to nodes that this project owns or leases; None for all.
+        project: The project that must own or lease the nodes; None for all nodes.
     """
     resolved: dict[str, str] = {}
     uuids = {ident: uuid for ident in idents if (uuid := canonical(ident)) is not None}
@@ -184,7 +184,7 @@ def resolve(db: Reading, idents: Collection[str], project: str | None = None) ->
 
 
 def _free(snapshot: Snapshot, wanted: Record) -> SlotSet:
-    """Return the candidate providers that have a free unit of the class and the traits."""
+    """Return the providers with the traits and a free unit of the class, among the candidate nodes if there are any."""
     column = snapshot.column(inventory_class(wanted.resource_class))
     if column is None:
         return EMPTY
@@ -195,7 +195,7 @@ def _free(snapshot: Snapshot, wanted: Record) -> SlotSet:
 
 
 def _slots_of(snapshot: Snapshot, uuids: Iterable[str]) -> SlotSet:
-    """Return the slots of the existing providers among these."""
+    """Return the slots of the providers that exist."""
     slots = {snapshot.by_uuid[uuid] for uuid in uuids if uuid in snapshot.by_uuid}
     return SlotSet.sparse(np.array(sorted(slots), dtype=np.intp))
 

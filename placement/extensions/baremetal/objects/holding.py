@@ -1,4 +1,4 @@
-"""Allocation and release of nodes, by the same claims as all consumers (placement/objects/claims/claim_set.py).
+"""Allocation and release of nodes, by the same claims as for all consumers (placement/objects/claims/claim_set.py).
 
 Consumers are locked before providers, so each function first writes the consumer and then locks the node.  Functions
 take a node read by the same attempt; if it has changed when locked, the attempt is retried.
@@ -21,7 +21,7 @@ from placement.objects.consumer import Owner
 from placement.objects.provider import ResourceProvider
 
 Change = Callable[[LockedNode], None]
-#: Failures of a claim that mean that the unit of the node is unavailable.
+#: Failures of a claim caused by an unavailable unit.
 _UNIT_REFUSED = (
     *(errors.NoInventoryToAllocate, errors.UnknownResourceClass),
     *(errors.CapacityExceeded, errors.AmountAgainstConstraints),
@@ -45,16 +45,16 @@ def assign(
     Args:
         unit: The class of the node's unit after ``check`` has changed the node.
         consumer: A uuid.  An existing consumer keeps its owner and its other allocations.
-        any_project: Whether an existing consumer may belong to another project than ``owner``.
+        any_project: Whether an existing consumer may belong to a project other than ``owner``'s.
         unavailable: Whether the node may be unavailable; its unit is then reserved before and after.
-        insert: Creates the node if it does not exist; may adopt a provider with allocations.
+        insert: Creates the node; None if it exists.  A provider with allocations may be adopted.
         check: Called with the locked node before it is written; may raise a Failure or change the node.
 
     Raises:
         NodeTaken: Another consumer holds the node, or the node is unavailable but must not be.
         NodeNotFound: The node has been deleted.
         ConsumerHoldsElsewhere: The consumer holds another node or belongs to another project.
-        Collision: The unit is of another class; the transaction is retried.
+        Collision: The node's unit has another class; the transaction is retried.
     """
 
     def prepare() -> LockedNode:
@@ -75,7 +75,7 @@ def assign(
         # A Placement client has reserved the unit, lowered the total or raised min_unit; or the consumer holds
         # resources whose inventory was removed.
         raise failures.NodeUnavailable(node=node_uuid) from None
-    locked.claimed(consumer)
+    locked.set_holder(consumer)
     if not locked.node.available:
         locked.align()
     return locked
@@ -96,7 +96,7 @@ def release(db: Transaction, node: Node, check: Change) -> LockedNode:
     if node.instance_uuid is None:
         return _lock(db, node, check)
     locked = end(db, node.uuid, node.instance_uuid, lambda locked: _check_holder(locked, node, check))
-    locked.claimed(None)
+    locked.set_holder(None)
     return locked
 
 
@@ -152,7 +152,7 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
         return locked
 
     locked = _place(db, _claim(node.uuid, node.instance_uuid, held, amounts), prepare)
-    locked.claimed(node.instance_uuid)
+    locked.set_holder(node.instance_uuid)
     locked.align()
     locked.remove_unit(old)
     return locked
@@ -166,7 +166,7 @@ def _check_free(node: Node, consumer: str, *, unavailable: bool) -> None:
 
 
 def _held(db: Transaction, node_uuid: str, consumer: str) -> Holding:
-    """Return the allocations of a consumer; raises Collision if it has none of the node any more."""
+    """Return the allocations of a consumer; raises Collision unless one of them is on the node."""
     held = Holding.find(db, consumer)
     if held is None or node_uuid not in held.resources:
         raise Collision
@@ -226,7 +226,7 @@ def _place(db: Transaction, claim: Claim, prepare: Callable[[], LockedNode]) -> 
 
 
 def _lock(db: Transaction, node: Node, check: Change) -> LockedNode:
-    """Lock a node and check that its holder is unchanged."""
+    """Return the locked node after checking it; raises Collision if its holder has changed."""
     locked = LockedNode.lock(db, node.uuid)
     _check_holder(locked, node, check)
     return locked

@@ -1,4 +1,4 @@
-"""Keyset pagination: pages begin after a row, not at an offset, so that no row is shown twice."""
+"""Keyset pagination: a page begins after a row, not at an offset, so that no row is shown twice."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Paging:
     limit: int
     #: The uuid of the last item of the previous page; None for the first page.
     marker: str | None = None
-    #: ``id`` is the order of creation, which also orders items with equal values.
+    #: ``id`` sorts by creation, and so do all keys among equal values.
     sort_key: str = "id"
-    #: Reverses the sort key and the order of creation.
+    #: Whether to reverse both the sort key and the order of creation.
     descending: bool = False
 
 

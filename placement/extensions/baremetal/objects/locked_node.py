@@ -1,7 +1,7 @@
 """A node locked with its provider by a transaction: the only way to change a node.
 
-The row of the provider is the lock of both.  Claims depend only on the provider's inventory, so every relevant change
-advances the provider's generation and is in the change feed.
+The row of the provider is the lock of both.  Claims depend only on the provider's inventory, so every change that
+matters to a claim advances the provider's generation and is in the change feed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from placement.objects.trait import Trait
 
 #: The kind of node events in the history.
 _KIND = "node"
-#: Columns that decide whether the node is allocated, and to whom.
+#: Columns that determine whether and to whom the node can be allocated.
 _DECIDING = {
     *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
 }
@@ -36,9 +36,9 @@ _NOTED = (
     *("name", "driver", "resource_class", "owner", "lessee", "parent_node", "provision_state"),
     *("target_provision_state", "power_state", "target_power_state", "maintenance"),
 )
-#: Recorded instead of the values of details, which may be secrets.
+#: Words recorded instead of the values of details, which may be secrets.
 _PRESENT, _CHANGED = "present", "changed"
-#: Default columns of a new node.
+#: Default values of a new node, by column.
 _NEW: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
 
 
@@ -70,7 +70,7 @@ class LockedNode:
 
     @classmethod
     def lock(cls, db: Transaction, uuid: str) -> Self:
-        """Lock the provider of the node, and read the node.  A deleted provider is recreated.
+        """Lock the provider of the node, recreate it if it was deleted, and return the node.
 
         Raises:
             NodeNotFound: No node has the uuid.
@@ -88,12 +88,12 @@ class LockedNode:
 
     @classmethod
     def of_claim(cls, db: Transaction, uuid: str) -> Self:
-        """Return a node whose provider this transaction has locked by a claim; raises NodeNotFound."""
+        """Return a node whose provider a claim of this transaction has locked; raises NodeNotFound."""
         return cls(db, None, Node.get(db, uuid))
 
     @classmethod
     def create(cls, db: Transaction, uuid: str, **columns: Any) -> Self:
-        """Insert a node.  A provider with the uuid, created by a Placement client, is adopted with traits and holder.
+        """Insert a node; a provider with its uuid, created by a Placement client, is adopted with traits and holder.
 
         Args:
             columns: Values by column; the default provision state is ``enroll``.
@@ -116,12 +116,12 @@ class LockedNode:
         return locked
 
     def update(self, *, details: Mapping[str, Any] | None = None, **columns: Any) -> None:
-        """Write columns of the row, and the inventory if it depends on them.
+        """Write changed columns, and the inventory if it depends on them.
 
-        Only differences are written; without any, ``updated_at`` stays.
+        Without changes, ``updated_at`` stays.
 
         Args:
-            details: Entries of ``details`` to write; None removes an entry, and other entries stay.
+            details: Entries of ``details`` to write; None removes an entry.  Other entries stay.
             columns: Values by column.  Use ``holding.reclassify`` to change the class.
 
         Raises:
@@ -192,7 +192,7 @@ class LockedNode:
         A missing class is created in this transaction, so that a refused request creates none.
 
         Args:
-            reserved: Whether the unit is reserved; by default, if the node is unavailable.
+            reserved: Whether the unit is reserved; None to reserve it if the node is unavailable.
         """
         wanted = unit(self.node.resource_class, reserved=not self.node.available if reserved is None else reserved)
         ResourceClass.create(self._db, wanted.resource_class)
@@ -208,14 +208,14 @@ class LockedNode:
             self.provider.remove_inventory(inventory_class)
 
     def has_unit(self, inventory_class: str | None = None) -> bool:
-        """Return whether the provider has inventory of a class, by default the class of the node."""
+        """Whether the provider has inventory of a class, by default of the class of the node."""
         wanted = inventory_class or self.node.inventory_class
         return any(
             inventory.resource_class == wanted for inventory in Inventory.of_provider(self._db, self.provider.record)
         )
 
-    def claimed(self, instance_uuid: str | None) -> None:
-        """Take over a new holder after a claim, which has advanced the provider's generation."""
+    def set_holder(self, instance_uuid: str | None) -> None:
+        """Record the holder in ``node`` after a claim, which has advanced the provider's generation."""
         self._provider = None
         allocation = self.node.allocation_uuid if instance_uuid == self.node.instance_uuid else None
         self.node = replace(self.node, instance_uuid=instance_uuid, allocation_uuid=allocation)
@@ -242,6 +242,6 @@ def _note(db: Transaction, old: Node | None, new: Node | None) -> None:
 _N = baremetal_nodes.c
 _BY_UUID = sa.select(_N.id).where(_N.uuid == sa.bindparam("uuid"))
 _BY_NAME = sa.select(_N.id).where(_N.name == sa.bindparam("name"))
-_THIS = _N.id == sa.bindparam("node")
-_UPDATE = sa.update(baremetal_nodes).where(_THIS)
-_DELETE = sa.delete(baremetal_nodes).where(_THIS)
+_BY_ID = _N.id == sa.bindparam("node")
+_UPDATE = sa.update(baremetal_nodes).where(_BY_ID)
+_DELETE = sa.delete(baremetal_nodes).where(_BY_ID)

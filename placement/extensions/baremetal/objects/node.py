@@ -95,7 +95,7 @@ class Node:
 
     @classmethod
     def of_uuids(cls, db: Reading, uuids: Collection[str]) -> dict[str, Self]:
-        """Return the existing nodes among these, by uuid."""
+        """Return the nodes with these uuids that exist, by uuid."""
         return {row.uuid: cls(*row) for row in batches.rows(db, _BY_UUIDS, "uuids", uuids)}
 
 
@@ -109,9 +109,9 @@ def traits_of(db: Reading, uuids: Collection[str]) -> dict[str, list[str]]:
 
 _N, _P, _A, _R = baremetal_nodes.c, resource_providers.c, allocations.c, baremetal_allocations.c
 _ON_PROVIDER = allocations.join(resource_providers, _P.id == _A.resource_provider_id)
-#: The holder of a node: the consumer with the lowest allocation id, as there may be several if a Placement client has
-#: raised the total.  ``+ 0`` keeps databases from scanning allocations by id for the first of the provider.  Scalar
-#: subqueries run only for the rows of a page, whereas PostgreSQL evaluates joins before LIMIT.
+#: The holder of a node: the consumer with the lowest allocation id, since several consumers may hold units if a
+#: Placement client has raised the total.  ``+ 0`` keeps databases from scanning all allocations by id.  A scalar
+#: subquery runs only for the rows of a page, whereas PostgreSQL evaluates joins before LIMIT.
 INSTANCE_UUID: sa.ColumnElement[str | None] = (
     sa.select(_A.consumer_id)
     .select_from(_ON_PROVIDER)
@@ -150,7 +150,7 @@ _TRAITS = (
 
 
 def instance_name(details: Mapping[str, Any]) -> str | None:
-    """Return the name of the instance: the one set by a client, else nova's display name; None unless a string."""
+    """Return the name of the instance: ``instance_name``, or else nova's display name; None if it is not a string."""
     name = details.get("instance_name")
     if name is None:
         name = details.get("instance_info", {}).get("display_name")

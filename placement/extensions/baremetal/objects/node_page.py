@@ -37,7 +37,7 @@ class NodeFilter:
     columns: dict[str, Any] = field(default_factory=dict)
     #: Alternative values by name in ``details``; None matches a name that is not set.
     details: dict[str, Sequence[str | None]] = field(default_factory=dict)
-    #: By name in ``details``, whether the value is set and not false.
+    #: Whether a value in ``details`` must be set and not false, by name.
     set: dict[str, bool] = field(default_factory=dict)
     instance_uuid: str | None = None
     associated: bool | None = None
@@ -55,7 +55,7 @@ class NodeFilter:
             value = detail(name)
             conditions.append(_is_set(value) if is_set else ~_is_set(value))
         if self.instance_uuid is not None:
-            # The first condition selects few nodes, so that the holder of only these is looked up.
+            # The first condition selects few nodes, so that only their holders are looked up.
             conditions += [_N.uuid.in_(_held_by(self.instance_uuid)), self.instance_uuid == INSTANCE_UUID]
         if self.associated is not None:
             # Not EXISTS, which PostgreSQL turns into a join of all nodes before LIMIT.
@@ -69,13 +69,13 @@ class NodeFilter:
 
     def of_projects(self) -> list[sa.ColumnElement[bool]]:
         """Return the conditions on the owner or lessee of a node."""
-        # Measured with 50,000 nodes: databases merge both indexes for a project with few nodes and read in the order of
-        # the page for one with many, for which a UNION in a subquery is up to 100 times slower.
+        # Measured with 50,000 nodes: databases merge both indexes for a project with few nodes, and read in the order
+        # of the page for a project with many; there a UNION in a subquery is up to 100 times slower.
         return [sa.or_(_N.owner == project, _N.lessee == project) for project in self.projects]
 
 
 def detail(name: str) -> sa.ColumnElement[Any]:
-    """Return an entry of ``details`` as text; null if missing.  See ``node.instance_name`` for that name."""
+    """Return an entry of ``details`` as text; null if missing.  ``node.instance_name`` does the same in Python."""
     entry: sa.ColumnElement[Any] = _N.details[name].as_string()
     if name == "instance_name":
         return sa.func.coalesce(entry, _N.details[("instance_info", "display_name")].as_string())
@@ -95,7 +95,7 @@ def _held_by(consumer: str) -> sa.Select[tuple[str]]:
 
 
 def _is_set(value: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
-    # SQLite returns 1 and 0 where others return the JSON text.
+    # For a JSON boolean, SQLite returns 1 or 0 where other databases return the JSON text.
     return sa.func.coalesce(value, "").not_in(["", "false", "0"])
 
 

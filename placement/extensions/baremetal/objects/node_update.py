@@ -22,13 +22,13 @@ Check = Callable[[Node], None]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The rights and the owner of consumers of a caller."""
+    """The rights of a caller, and the owner of the consumers that it creates."""
 
     #: Returns whether the caller may see a node.
     may_see: Callable[[Node], bool]
     #: Returns the owner of a consumer created by the caller for a node with this owner.
     consumer_owner: Callable[[str | None], Owner]
-    #: Whether an existing consumer may belong to another project than one created by the caller.
+    #: Whether the caller may use an existing consumer of any project.
     any_consumer: bool = False
 
 
@@ -154,7 +154,7 @@ def delete(db: Transaction, node: Node, permit: Check) -> None:
 
 
 def missing_traits(db: Reading, node: Node) -> list[str]:
-    """Return the traits required by the instance that the node does not have."""
+    """Return the sorted traits that the instance requires and the node lacks."""
     wanted = node.details.get("instance_info", {}).get("traits")
     if not isinstance(wanted, list) or not wanted:
         return []
@@ -215,7 +215,7 @@ def _change_holding(db: Transaction, node: Node, values: Values, caller: Caller)
 
 
 def _delete_ended(db: Transaction, node: Node, consumer: str) -> None:
-    """Delete the ended record of a new holder, which would otherwise become active again."""
+    """Delete the ended record of a new holder: its row would otherwise become active."""
     if node.instance_uuid != consumer:
         Record.delete_of_consumer(db, consumer)
 

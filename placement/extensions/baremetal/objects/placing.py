@@ -1,4 +1,4 @@
-"""The start and end of allocations: requests for any node that fits, records for nodes in use, deletion of records.
+"""Start and end of allocations: requests for any node that fits, records for nodes in use, deletion of records.
 
 A node is chosen from the index outside the transaction, so the choice may be stale.  The transaction places a claim,
 which locks the node, and then verifies that the node still fits the request.  If not, another node is chosen from a
@@ -41,10 +41,10 @@ _NO_TRAITS = "no suitable nodes have the requested traits %(traits)s"
 _FAILED = "Failed to process allocation %(uuid)s: %(reason)s."
 _UNEXPECTED = "Unexpected exception during allocation: %(reason)s"
 
-#: Seconds: the largest age of the snapshot for the first, optimistic choice.
+#: Largest age of the snapshot for the first, optimistic choice, in seconds.
 MAX_SNAPSHOT_AGE = 1.0
 
-#: Rounds before the first pause.  Most requests that lose a node get another within two rounds; pauses spread the rest.
+#: Rounds before the first pause.  Most requests that lose a node get another within two rounds; pauses spread others.
 _ROUNDS_WITHOUT_PAUSE = 3
 
 #: Failures of a claim if the node was deleted, taken or made unavailable after the choice.
@@ -59,7 +59,7 @@ _NODE_CHANGED = (
 )
 
 
-class _Lost(Exception):
+class _NoLongerFits(Exception):
     """The candidate no longer fits."""
 
 
@@ -117,9 +117,9 @@ class NodeRequest:
     def _optimistic_candidate(self) -> CandidateNode | None:
         """Return a candidate from a snapshot that may be stale.
 
-        This saves the refresh of the index, which takes more statements than the rest of the choice.  Most nodes free
-        in a recent snapshot are still free, and the rows are read in any case.  None for a request with a name: the
-        node of that name may have become free since.
+        This saves the refresh of the index, which takes more statements than the rest of the choice.  Most nodes that
+        are free in a recent snapshot still are, and their rows are read in any case.  There is no such candidate for a
+        request with a name: the node with that name may have become free since.
         """
         if self._wanted.name is not None:
             return None
@@ -131,7 +131,7 @@ class NodeRequest:
             self._database.write(
                 lambda db: self._claim(db, candidate), attempts=self._attempts, exhausted=errors.AllocationsChanged
             )
-        except (_Lost, *_NODE_CHANGED):
+        except (_NoLongerFits, *_NODE_CHANGED):
             self._refused.add(candidate)
             return None
         except errors.ConsumerGenerationConflict:
@@ -149,13 +149,13 @@ class NodeRequest:
         locked = LockedNode.of_claim(db, candidate.uuid)
         fitting = locked.node.instance_uuid == wanted.uuid and fits(wanted, locked.node)
         if not fitting or (wanted.traits and not _has_traits(db, locked.node, wanted)):
-            raise _Lost
+            raise _NoLongerFits
         _note_traits(locked, wanted)
         record = replace(wanted, node_uuid=candidate.uuid, updated_at=utcnow())
         try:
             record.insert(db)
         except RecordUuidTaken:
-            # The consumer is new, so its record with a node has ended; kept, it would become active again.
+            # The consumer is new, so its record with a node has ended; that row would otherwise become active.
             Record.delete_of_consumer(db, wanted.uuid)
             record.insert(db)
 
@@ -199,7 +199,7 @@ def backfill(
         node: The node read by this attempt.
         wanted: The request.  An empty class means the class of the node.
         owner: The owner of a new consumer.
-        keep_holder: Whether the record gets the uuid of the node's holder, if any, instead of that in the request.
+        keep_holder: Whether the record gets the uuid of the node's holder, if any, instead of the requested uuid.
         any_project: Whether an existing consumer with the uuid of the request may belong to another project.
 
     Raises:
@@ -229,7 +229,7 @@ def backfill(
         holding.assign(db, uuid, unit, wanted.uuid, owner, any_project=any_project, unavailable=True, check=insert)
     record = Record.find(db, wanted.uuid)
     if record is None:
-        # The kept holder has released the node since the read, which needs no lock of the node.
+        # The holder has released the node since it was read: a release does not lock the node.
         raise Collision
     return record
 

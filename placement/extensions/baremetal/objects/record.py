@@ -125,13 +125,13 @@ class Record:
 
 
 def _vacate(db: Transaction, **values: str | None) -> None:
-    """Delete ended records that have one of these values of unique columns.
+    """Delete ended records that have one of these values in a unique column.
 
     Raises:
         RecordUuidTaken, RecordNameTaken, NodeTaken: A record that has not ended has one of the values.
     """
     taken = {column: value for column, value in values.items() if value is not None}
-    # The row with the uuid first, so that every database reports the same one of several conflicts.
+    # The row with the uuid comes first, so that all databases report the same conflict if there are several.
     rows = sorted(db.execute(_conflicting(tuple(taken)), taken), key=lambda row: row.uuid != taken.get("uuid"))
     for row in rows:
         if not row.ended:
@@ -170,6 +170,6 @@ _DELETE_OF_CONSUMER = sa.delete(baremetal_allocations).where(_R.uuid == sa.bindp
 
 @functools.lru_cache
 def _conflicting(columns: tuple[str, ...]) -> sa.Select[Any]:
-    """Return the query for records with one of these values of unique columns, and whether each has ended."""
+    """Return the query for records with one of these values in a unique column, and whether each has ended."""
     same = [_R[column] == sa.bindparam(column) for column in columns]
     return sa.select(_R.id, _R.uuid, _R.name, _R.node_uuid, sa.not_(RECORD_IS_LIVE).label("ended")).where(sa.or_(*same))

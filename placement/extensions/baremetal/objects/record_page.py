@@ -37,10 +37,10 @@ def read(
     after: Record | Row[Any] | None = None,
     **values: str | None,
 ) -> Sequence[Row[Any]]:
-    """Return columns of the records on a page; None means no condition.
+    """Return columns of the records on a page; None disables a filter.
 
     Args:
-        columns: Names in COLUMNS; traits, candidates and ``extra`` of a page can take much memory.
+        columns: Names in COLUMNS, all by default; traits, candidates and ``extra`` of a page can take much memory.
         after: The last record of the previous page.
         values: Required values by column.
     """

@@ -1,7 +1,7 @@
 """Provision states of nodes: the transitions by verb, and the actions allowed in each state.
 
-No hardware is controlled, so a verb leads to its final state at once.  Intermediate states occur only on nodes imported
-from a service that controls hardware (docs: baremetal-nodes).
+The service controls no hardware, so a verb leads directly to its final state.  Intermediate states occur only on nodes
+imported from a service that controls hardware (docs: baremetal-nodes).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FAILED = {
 }
 _SERVICE = {"servicing", "service wait", "service failed", "service hold"}
 
-#: All states, of this service and of services from which nodes are imported.
+#: All states, including states that only imported nodes have.
 ALL = {
     *(ENROLL, MANAGEABLE, AVAILABLE, ACTIVE, *_FAILED, *_SERVICE, "adopting", "cleaning", "clean wait", "clean hold"),
     *("deleted", "deleting", "deploying", "deploy hold", "deploy wait", "inspecting", "inspect wait", "rebuild"),

@@ -26,7 +26,7 @@ from placement.uuids import is_uuid
 
 _STANDARD_TRAITS = frozenset(os_traits.get_traits())
 _CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]+")
-#: Candidate nodes in a request, at most.
+#: Largest number of candidate nodes in a request.
 MAX_CANDIDATES = 1000
 
 FIELDS = (
@@ -64,7 +64,7 @@ class InvalidExtra(errors.BadRequest):
 
 @dataclass(frozen=True)
 class _OrNull:
-    """A type that also allows null."""
+    """A type that allows null as well."""
 
     inner: SchemaType
 
@@ -123,7 +123,7 @@ def fields(version: Version) -> tuple[str, ...]:
 
 
 class Presentation:
-    """Builds the documents of allocations for one request."""
+    """A builder of the documents of allocations, for one request."""
 
     def __init__(self, req: Request, wanted: tuple[str, ...] | None = None) -> None:
         """Select the fields.

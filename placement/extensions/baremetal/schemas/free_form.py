@@ -1,4 +1,4 @@
-"""Checks of free-form JSON values: refuses values that a database cannot store or return."""
+"""Checks of free-form JSON values, which refuse values that a database cannot store or return."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from placement import errors
 
-#: Nesting depth of lists and objects.  MariaDB's JSON functions, with which it validates stored values, refuse 32
-#: levels; the column ``details`` of a node adds one around its values.
+#: Largest depth of lists and objects.  MariaDB validates stored values with its JSON functions, which refuse 32 levels;
+#: the column ``details`` of a node adds one level around its values.
 _MAX_DEPTH = 30
-#: Bytes of a key in UTF-8: MySQL stores the length in 16 bits.
+#: Largest key, in bytes of UTF-8: MySQL stores the length in 16 bits.
 _MAX_KEY_BYTES = 2**16 - 1
-#: Bytes of a value as JSON, and of all values of a node, which share a column.  A page of a list holds up to 1000 nodes
-#: in memory, and MySQL by default closes the connection on a statement of more than 16 MB.
+#: Bytes of the largest value as JSON, and of all values of a node together, which share a column.  A page of a list
+#: holds up to 1000 nodes in memory, and MySQL by default closes the connection on a statement of more than 16 MB.
 _MAX_BYTES = 2**18
-#: MySQL and orjson represent 64-bit integers exactly.
+#: Range of integers that MySQL and orjson represent exactly, in 64 bits.
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1
 
 
@@ -42,7 +42,7 @@ class ValueTooLarge(errors.BadRequest):
 
 
 def check(name: str, value: Any) -> None:
-    """Check a free-form value, without recursion.
+    """Check a free-form value; without recursion, since it may be nested deeply.
 
     Args:
         name: The property, for failures.
@@ -61,15 +61,15 @@ def check(name: str, value: Any) -> None:
             inner = item.values() if isinstance(item, dict) else item
             waiting.extend((child, depth + 1) for child in inner)
         elif isinstance(item, float):
-            _check(name, math.isfinite(item))
+            _check_number(name, math.isfinite(item))
         elif isinstance(item, int):
-            _check(name, _MIN_INTEGER <= item <= _MAX_INTEGER)
+            _check_number(name, _MIN_INTEGER <= item <= _MAX_INTEGER)
     if size(value) > _MAX_BYTES:
         raise ValueTooLarge(name=name, maximum=_MAX_BYTES)
 
 
 def check_details(details: Mapping[str, Any]) -> None:
-    """Raise NodeTooLarge if values, even if each is valid, are together too large for one node."""
+    """Raise NodeTooLarge if all values of a node together are too large, although each is valid."""
     if size(details) > _MAX_BYTES:
         raise NodeTooLarge(maximum=_MAX_BYTES)
 
@@ -84,6 +84,6 @@ def _check_keys(name: str, keys: Iterable[str]) -> None:
         raise KeyTooLong(name=name, maximum=_MAX_KEY_BYTES)
 
 
-def _check(name: str, storable: bool) -> None:
+def _check_number(name: str, storable: bool) -> None:
     if not storable:
         raise NumberTooLarge(name=name)

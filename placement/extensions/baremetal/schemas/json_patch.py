@@ -17,11 +17,11 @@ from placement.schemas.document import Body
 
 Operation = Mapping[str, Any]
 
-#: Operations in a patch.  Clients send one per changed value, at most tens.
+#: Largest number of operations in a patch.  Clients send one per changed value, tens at most.
 MAX_OPERATIONS = 1000
-#: Total bytes of the values as JSON; a node stores at most a quarter of this.
+#: Largest total of the values as JSON, in bytes; a node stores at most a quarter of this.
 _MAX_BYTES = 2**20
-#: Names in a path, more than any stored value is deep.
+#: Largest number of names in a path: more than the depth of any stored value.
 _MAX_DEPTH = 40
 
 
@@ -57,9 +57,9 @@ def body(value: SchemaType) -> Body:
 class Patch:
     """Operations applied one after another, limited so that applying them takes little time.
 
-    A patch is applied in an open transaction for which others wait, so everything independent of the document is
-    checked beforehand.  Values are checked on construction, as copying recurses, and again if they have changed:
-    operations can nest values in each other.
+    A patch is applied in an open transaction for which other transactions wait, so everything that does not depend on
+    the document is checked beforehand.  Values are checked on construction, because copying recurses, and after the
+    patch is applied, because operations can nest values in each other.
 
     Args:
         operations: Valid according to ``body``.

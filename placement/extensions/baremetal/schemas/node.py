@@ -56,9 +56,9 @@ CREATE = Body(
 )
 PATCH = json_patch.body(ANYTHING)
 TRAITS = Body(Object(required(Field("traits", Array(string())))))
-#: Adding one trait needs no body.
+#: The optional, empty body of a request that adds one trait.
 ONE_TRAIT = Body(Object())
-#: Traits of a node, at most.
+#: Largest number of traits of a node.
 MAX_TRAITS = 50
 _UPDATED = Body(Object(*(field for field in _WRITABLE if FIELDS[field.name].update)))
 
@@ -76,10 +76,10 @@ def check_visible(names: Collection[str], version: Version) -> None:
 
 
 def written(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a request in the stored form.  Their types have already been validated.
+    """Return the values of a request, whose types have been validated, in the stored form.
 
     Raises:
-        BadRequest: A value is invalid in another way.
+        BadRequest: A value is invalid.
     """
     values = dict(document)
     for name, value in values.items():
@@ -167,7 +167,7 @@ def _value(node: Node, name: str) -> Any:
 
 
 def truth(name: str, value: object) -> bool:
-    """Return the boolean meant by a word such as ``True`` or ``no``; raises InvalidNodeValue."""
+    """Return the boolean for a word such as ``True`` or ``no``; raises InvalidNodeValue."""
     try:
         return bool(strutils.bool_from_string(value, strict=True))
     except ValueError as error:

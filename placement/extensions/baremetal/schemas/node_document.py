@@ -17,14 +17,14 @@ from placement.extensions.baremetal.schemas.reply import Links, date
 from placement.http.request import Request
 
 _MASK = "******"
-#: Names of secrets besides those known to oslo.utils, which masks only strings.
+#: Names of secrets in addition to the names known to oslo.utils, which masks only strings.
 _SECRET = re.compile(
     r"password|community|(auth|priv|private|kg)_key$|key_contents$|passphrase|secret|token|credential", re.IGNORECASE
 )
 
 
 class NodePresentation:
-    """Builds the documents of nodes for one request."""
+    """A builder of the documents of nodes, for one request."""
 
     def __init__(self, req: Request, names: Sequence[str]) -> None:
         """Prepare documents with these fields and the links."""
@@ -71,7 +71,7 @@ class NodePresentation:
 
 
 def masked(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document with passwords, other secrets and the configdrive masked."""
+    """Return the document with passwords, other secrets, the configdrive and the image URL masked."""
     if not info:
         return info
     hidden: dict[str, Any] = _hidden(strutils.mask_dict_password(info, _MASK))

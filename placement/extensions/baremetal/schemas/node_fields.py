@@ -24,12 +24,12 @@ class NodeField:
     since: Version = v.INITIAL
     #: Type in a request; None for a field written only by the service.
     type: SchemaType | None = None
-    #: The value if none is stored.
+    #: The value shown if no value is stored.
     default: Any = None
     #: Whether POST and PATCH may write a field with a type.
     create: bool = True
     update: bool = True
-    #: Whether the value is in ``details`` and not in a column or the provider.
+    #: Whether the value is in ``details`` rather than in a column or the provider.
     detail: bool = True
     #: Whether the value is a boolean, which requests may state as a word.
     boolean: bool = False

@@ -66,7 +66,7 @@ REPEATED = (*FILTERS, "detail")
 
 
 def shown_fields(arguments: Arguments, version: Version, default: Sequence[str]) -> Sequence[str]:
-    """Return the names of the fields to show: those in the query, else those in ``default`` that the version supports.
+    """Return the names of the fields to show: fields in the query, or else default ones that the version supports.
 
     Raises:
         NotInThisVersion: The query names a field added in a later version.
@@ -119,7 +119,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     """Return the filter in a query.
 
     Args:
-        project: The project to whose nodes the caller is limited, if any.
+        project: The project whose nodes alone the caller may list; None for all nodes.
     """
 
     def given(name: str, convert: Callable[[str, str], Any]) -> Any:

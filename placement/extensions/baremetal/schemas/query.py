@@ -1,4 +1,4 @@
-"""Query parameters: each may be given once, except ``fields``; unknown ones are refused."""
+"""Query parameters: unknown ones are refused, and only ``fields`` may be repeated."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from placement import errors
 from placement.extensions.baremetal.objects.keyset import Paging
 from placement.uuids import is_uuid
 
-#: Items on a page: the maximum and the default.
+#: Items on a page, at most and by default.
 MAX_LIMIT = 1000
 #: Parameters of every paged list.
 PAGING = ("fields", "limit", "marker", "sort_key", "sort_dir")
-#: Digits of a limit, within the integers of databases.
+#: Largest number of digits of a limit, within the integers of databases.
 _MAX_DIGITS = 18
 
 
@@ -80,7 +80,7 @@ class Arguments:
         return None if values is None else values[0]
 
     def given(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the given parameters among these, by name."""
+        """Return the values of those parameters that the query contains, by name."""
         return {name: self._values[name][0] for name in names if name in self._values}
 
     def fields(self, known: Collection[str]) -> tuple[str, ...] | None:

@@ -17,7 +17,7 @@ def date(timestamp: datetime.datetime | None) -> str | None:
 
 
 class Links:
-    """Builds the links of the items of a collection for one request."""
+    """A builder of the links of the items of a collection, for one request."""
 
     def __init__(self, req: Request, collection: str) -> None:
         self._self = req.absolute_url(f"/v1/{collection}/")

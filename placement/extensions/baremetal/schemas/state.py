@@ -18,7 +18,7 @@ from placement.schemas.declarations import ANYTHING, Field, Object, integer, nul
 from placement.schemas.document import Body
 
 _TARGET = required(Field("target", nullable(string())))
-#: Other fields of a provision request concern hardware and are ignored.
+#: Fields of a provision request that concern hardware and are ignored.
 _IGNORED = (
     *("configdrive", "clean_steps", "deploy_steps", "service_steps", "rescue_password", "disable_ramdisk", "runbook"),
 )
@@ -53,7 +53,7 @@ def power(document: Mapping[str, Any], version: Version, node: Node) -> str:
 
     Raises:
         NotInThisVersion: The version does not support the target or timeouts.
-        VerbNotPossible: The target does not exist.
+        VerbNotPossible: The target is unknown.
     """
     target = str(document["target"])
     if version < versions.SOFT_POWER and (target in _SOFT or document.get("timeout") is not None):

@@ -7,7 +7,7 @@ const base = document.documentElement.dataset.base;
 const main = document.getElementById("main");
 const say = (text) => (document.querySelector("[data-status]").textContent = text);
 
-/** Start the modules that the content of the page needs. */
+/** Start the modules for the content of the page. */
 function enhance() {
   for (const element of main.querySelectorAll("[data-heat]")) {
     import("./heat.js").then((module) => module.start(element)).catch(console.error);

@@ -1,5 +1,5 @@
-// Events as they happen.  Each request waits at the service for the next event and returns the newest rows; new ones are
-// added.  After a timeout the rows come back without a new event, with their ages updated.
+// Events as they happen.  Each request waits at the service for the next event, and returns the newest rows.  New rows are
+// added to the page; after a timeout without an event, only the ages of the rows are updated.
 
 import { load } from "./session.js";
 
@@ -18,7 +18,7 @@ async function visible() {
 function merge(list, fresh) {
   const known = new Map([...list.children].map((entry) => [entry.dataset.key, entry]));
   let added = 0;
-  if (![...fresh.children].some((entry) => known.has(entry.dataset.key))) list.replaceChildren(); // entries in between were missed
+  if (![...fresh.children].some((entry) => known.has(entry.dataset.key))) list.replaceChildren(); // events in between were missed
   for (const entry of [...fresh.children].reverse()) {
     const present = known.get(entry.dataset.key);
     if (present?.dataset.events === entry.dataset.events) present.querySelector(".ago").replaceWith(entry.querySelector(".ago"));

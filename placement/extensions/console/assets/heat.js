@@ -4,7 +4,7 @@
 import { load } from "./session.js";
 
 const STEPS = 11;
-const GAPPED = 6; // pixels of the smallest cell followed by a gap
+const GAPPED = 6; // pixels: least size of a cell with a gap after it
 // Sizes are for a font of 15 pixels and scale with it.
 const REM = parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
 const TALLEST = 56 * REM; // pixels: largest height of a cell
@@ -26,13 +26,13 @@ export async function start(element) {
   const pen = canvas.getContext("2d");
   const tip = element.querySelector("[data-tip]");
   const steps = hosts.used.map((used, host) => step(used, hosts.capacity[host]));
-  // More groups are drawn as one, without titles.
+  // If there are more groups, all hosts are drawn as one group without a title.
   const groups = hosts.groups.length <= MAX_GROUPS ? hosts.groups : [["", count]];
   const title = groups.length > 1 ? 18 * REM : 0;
   const left = new AbortController();
   let places = [], cell = [1, 1], gap = 0, chosen = -1, columns = 1, colours = [], inks = [], ink = "", line = "";
 
-  /** Choose the largest cells with which all groups fit into the height, over the whole width. */
+  /** Choose the largest cells with which all groups fit into the height at full width. */
   function arrange(width) {
     const height = Math.max(140, Math.max(140, Math.min(width * 0.45, 460 * REM)) - groups.length * title);
     const rows = (per) => groups.reduce((sum, [, size]) => sum + Math.ceil(size / per), 0);

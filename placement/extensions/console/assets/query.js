@@ -1,4 +1,4 @@
-// Keeps the form and the text of a query in sync.  The service renders the form of a text, so the parser exists only once.
+// Keeps the form and the text of a query in sync.  The service renders the form for a text, so only the service parses.
 
 import { load } from "./session.js";
 

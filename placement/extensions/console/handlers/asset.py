@@ -33,13 +33,13 @@ def _read() -> dict[str, Asset]:
     return assets
 
 
-#: All assets, read once; they are small.
+#: All assets by file name, read once since they are small.
 ASSETS = _read()
 
 
 @endpoint(negotiates=False)
 def show(_req: Request, name: str) -> Reply:
-    """Return a file.  Browsers revalidate it each time and get 304 while it is unchanged."""
+    """Return a file.  Browsers revalidate it each time, and get 304 unless it has changed."""
     asset = ASSETS.get(name)
     if asset is None:
         raise NoSuchRoute()

@@ -46,7 +46,7 @@ _FILTERS = (
 def list_consumers(req: Request) -> Reply:
     """List the consumers that match every filter, with their allocations.
 
-    A caller who may see only their own project's consumers sees these if the query names no project.
+    A query without a project lists only the consumers of the caller's project if the caller may not see all consumers.
     """
     given = dict(without_blanks(req.pairs()))
     _authorize(req, given)
@@ -67,7 +67,7 @@ def list_consumers(req: Request) -> Reply:
 
 @endpoint(policy="placement:v1:claims:show", query=timeline.QUERY, negotiates=False)
 def show(req: Request, consumer: str) -> Reply:
-    """Show a consumer with its allocations, expiry and history; of a deleted one only the history."""
+    """Show a consumer with its allocations, expiry and history; only the history of a deleted consumer."""
     uuid = canonical(consumer)
     if uuid is None:
         raise NothingKnown(object=consumer)
@@ -82,7 +82,7 @@ def show(req: Request, consumer: str) -> Reply:
 
 
 def _names(req: Request, holders: Iterable[Holding]) -> dict[str, str]:
-    """Return the names of the providers with allocations of these consumers, by uuid; of a node, the node's name."""
+    """Return the display names of the providers on which these consumers hold resources, by uuid."""
     names = {held.provider: held.name for holder in holders for held in holder.held.values()}
     node_names = nodes.names_of_providers(req.database, names.items())
     if node_names:

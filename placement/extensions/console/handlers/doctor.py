@@ -11,7 +11,7 @@ from placement.http.request import Request
 from placement.http.response import Reply
 
 #: Places shown of a finding.
-_PLACES = 50
+_MAX_PLACES = 50
 
 
 @endpoint(policy="placement:v1:doctor", negotiates=False)
@@ -23,9 +23,9 @@ def show(req: Request) -> Reply:
         "doctor.html",
         page="doctor",
         findings=[
-            (check, finding, [[*finding_places.linked(place, snapshot)] for place in finding.where[:_PLACES]])
+            (check, finding, [[*finding_places.linked(place, snapshot)] for place in finding.where[:_MAX_PLACES]])
             for check, finding in examination.findings
         ],
-        made=[result for result in examination.results if result.not_made is None],
-        not_made=[result for result in examination.results if result.not_made is not None],
+        completed=[result for result in examination.results if result.not_made is None],
+        skipped=[result for result in examination.results if result.not_made is not None],
     )

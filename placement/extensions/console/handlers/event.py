@@ -23,7 +23,7 @@ from placement.version_history import OLDEST
 
 #: Events on a page.
 ROWS = 50
-#: Seconds that a request of a following page waits for an event; the page then sends another.
+#: Seconds for which a request waits for an event; a page that follows events then sends another request.
 _WAIT = 25
 #: Text filters: parameter, label, hint.
 _FILTERS = (
@@ -46,7 +46,7 @@ _LIST = Query(
 
 
 def _project(req: Request) -> dict[str, Any]:
-    """Return the target of the rule: the project whose events are listed."""
+    """Return the target of the policy rule: the project whose events are listed."""
     try:
         return {"project_id": _given(req).get("project")}
     except errors.InvalidQuery:
@@ -77,7 +77,7 @@ def list_events(req: Request) -> Reply:
 
 @endpoint(policy=schema.RULE, target=_project, negotiates=False)
 def follow(req: Request) -> Reply:
-    """Show the newest events after waiting for one later than a position, unless too many requests wait already."""
+    """Show the newest events after waiting for an event later than a position, unless too many requests are waiting."""
     given = _given(req)
     event_filter = _filter(req, given)
     EventReader(req.database, req.index, event_filter, 1).wait(given.pop("position", None), _WAIT)
@@ -94,9 +94,9 @@ def _filter(req: Request, given: dict[str, str]) -> EventFilter:
 
 
 def _rows(req: Request, event_filter: EventFilter, given: dict[str, str]) -> dict[str, Any]:
-    """Return the template variables of the event list: the events before the mark in the query, or the newest."""
+    """Return the template variables of the list of events: events before the mark in the query, or the newest."""
     following = EventReader(req.database, req.index, event_filter, ROWS)
-    # Read before the events: an event in between causes a redundant refresh, and none is missed.
+    # Read before the events: an event in between causes a redundant refresh but is not missed.
     position = following.start(schema.NOW)
     after = given.get("after")
     page = following.page(after, newest_first=True)

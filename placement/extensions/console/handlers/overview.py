@@ -24,15 +24,15 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: The class shown by default if it exists.
+#: Class shown by default, if it exists.
 _DEFAULT_CLASS = "VCPU"
-#: Hosts in a table; requests among the latest changes.
+#: Hosts in each table; requests among the latest changes.
 _ROWS, _CHANGES = 6, 8
 #: Events read for the latest changes: a claim has several, a request for many consumers hundreds.
 _EVENTS = 300
 #: Providers named for each problem that needs action.
 _EXAMPLES = 3
-#: Seconds until expiry of the leases counted as expiring soon.
+#: A lease expires soon if it expires within this number of seconds.
 _SOON = 3600
 #: Seconds for which the doctor's findings are reused: its checks read the whole database.
 _FINDINGS_AGE = 60
@@ -89,7 +89,7 @@ def show(req: Request) -> Reply:
 
 @endpoint(policy="placement:v1:overview:show", query=_BY_CLASS, negotiates=False)
 def list_hosts(req: Request) -> Reply:
-    """Return the hosts of the heat map: those with inventory of a class, by group and name, as parallel lists."""
+    """Return the hosts with inventory of a class for the heat map, in the order of its groups, as parallel lists."""
     at = past.requested_time(req)
     snapshot = named_snapshot(req) if at is None else past.state_of(req, at).snapshot
     grouping = req.parameters.get("group", "")
@@ -116,13 +116,13 @@ def show_findings(req: Request) -> Reply:
 
 
 def _chosen(req: Request, known: list[str]) -> str:
-    """Return the class in the query; without one the default class, or the first if that does not exist."""
+    """Return the class in the query; by default the default class if it exists, or else the first class."""
     name: str | None = req.parameters.get("class")
     return name or (_DEFAULT_CLASS if _DEFAULT_CLASS in known or not known else known[0])
 
 
 def _tenths(counts: list[int]) -> list[tuple[str, int, float]]:
-    """Return label, number of hosts and bar width (percent) of each row of the histogram."""
+    """Return the label, the number of hosts and the bar width in percent of each row of the histogram."""
     highest = max(*counts, 1)
     return [(label, count, round(100 * count / highest, 1)) for label, count in zip(_TENTHS, counts, strict=True)]
 

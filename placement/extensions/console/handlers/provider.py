@@ -35,9 +35,9 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: Providers on a page of the list; traits suggested by the filter.
+#: Providers on a page of the list; traits suggested in the filter.
 ROWS, _SUGGESTIONS = 50, 500
-#: Sortable columns of the list, each with its default order and the reverse.
+#: Sortable columns of the list: label, and default and reverse order.
 _COLUMNS = (("Provider", ("name", "-name")), ("Tree", ("tree", "-tree")), ("Used", ("-used", "used")))
 #: Consumers and sharing providers on the page of a provider.
 _HOLDERS, _SHARING = 50, 20
@@ -89,8 +89,8 @@ def list_providers(req: Request) -> Reply:
 def show(req: Request, ident: str) -> Reply:
     """Show a provider: tree, traits, aggregates, sharing, consumers in the tree, and history.
 
-    Of a deleted provider only the history is shown, if the caller may see it.  At a time in the past, tree, traits and
-    aggregates are shown, if the caller may see the overview.
+    For a deleted provider, only the history is shown, if the caller may see it.  For a time in the past, tree, traits
+    and aggregates are shown, if the caller may see the overview.
     """
     at = past.requested_time(req)
     if at is not None:
@@ -102,7 +102,7 @@ def show(req: Request, ident: str) -> Reply:
 
 @endpoint(policy="placement:v1:providers:show", negotiates=False)
 def try_inventory(req: Request, ident: str) -> Reply:
-    """Show a provider, and the result of changing one of its inventories in a dry run."""
+    """Show a provider, and the result of the dry run of a change of one of its inventories."""
     snapshot = named_snapshot(req)
     uuid = snapshot.provider(lookup.of_path(snapshot, req.database, ident)).uuid
     form = dry_runs.form_of(req)
@@ -111,7 +111,7 @@ def try_inventory(req: Request, ident: str) -> Reply:
 
 
 def _number(text: str) -> int | float | str:
-    """Return the typed number; the text itself if it is not a number, which the schema then refuses."""
+    """Return the number in a text, or the text itself, which the schema then refuses."""
     with contextlib.suppress(orjson.JSONDecodeError):
         value = orjson.loads(text)
         if type(value) in (int, float):
@@ -202,7 +202,7 @@ def _events_of(uuids: tuple[str, ...]) -> EventFilter:
 
 
 def _inventories(req: Request, uuid: str) -> list[Inventory]:
-    """Return the inventories of a provider, by class; empty if it has just been deleted."""
+    """Return the inventories of a provider, sorted by class; empty if it has just been deleted."""
 
     def work(db: Reading) -> list[Inventory]:
         provider = ResourceProvider.find(db, uuid)
@@ -212,7 +212,7 @@ def _inventories(req: Request, uuid: str) -> list[Inventory]:
 
 
 def _header(given: dict[str, str], current: str, orders: tuple[str, str]) -> tuple[str, str]:
-    """Return the query string that sorts by a column, and its ``aria-sort``, empty if the list is sorted differently.
+    """Return the query string that sorts by a column, and its ``aria-sort``; empty unless the list is sorted by it.
 
     Args:
         given: The filters of the list.

@@ -34,7 +34,7 @@ from placement.search.query.query import SearchQuery
 from placement.search.solver.problem import Candidate
 from placement.version_history import OLDEST
 
-#: The parameter with the whole query as text.
+#: Parameter with the whole query as text.
 _RAW = "raw"
 #: Candidates on a page: default and maximum.
 _CANDIDATES, _MAX_CANDIDATES = 12, 60
@@ -46,16 +46,16 @@ _QUERY = Query(search.object_of((*search.PARAMETERS, capacity.COUNT)))
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show(req: Request) -> Reply:
-    """Show a query as form and text with its candidates; without a query, an empty form."""
+    """Show a query as a form and as text, with its candidates; without a query, show an empty form."""
     return _page(req)
 
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def try_claim(req: Request) -> Reply:
-    """Show a query with its candidates, and the result of a claim in a dry run.
+    """Show a query with its candidates, and the result of the dry run of a claim.
 
-    The form of a candidate contains the claim and not a number, since candidates may have changed.  The form of a
-    strategy lets the service choose.
+    The form of a candidate contains the claim itself, since the candidates may have changed.  The form with a strategy
+    lets the service choose.
     """
     form = dry_runs.form_of(req)
     caller, options = req.environ[CONTEXT], req.conf.placement
@@ -79,7 +79,7 @@ def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | 
 
     Args:
         tried: The result of the requested dry run.
-        choice: The submitted form of a strategy.
+        choice: The submitted form with a strategy.
     """
     pairs = _pairs(req)
     shown: dict[str, Any] = {
@@ -144,7 +144,7 @@ def suggest(req: Request) -> Reply:
 
 @endpoint(policy="placement:allocation_candidates:list", negotiates=False)
 def show_form(req: Request) -> Reply:
-    """Show the form filled with a query, after its text was edited on the page."""
+    """Show the form filled with a query whose text was edited on the page."""
     return pages.show(req, "query_form.html", form=QueryForm.of(_pairs(req)))
 
 
@@ -160,7 +160,7 @@ def _pairs(req: Request) -> Pairs:
 
 
 def _counted(req: Request, query: SearchQuery, snapshot: Snapshot, copies: int) -> dict[str, Any] | None:
-    """Return the number of jobs with this many copies that fit; None if the caller may not see counts."""
+    """Return the document of how many jobs of ``copies`` copies fit; None if the caller may not see counts."""
     if not req.may("placement:v1:capacity:show"):
         return None
     query = request_query.with_avoided_traits(query, req.conf)
@@ -177,9 +177,9 @@ def _explained(req: Request, query: SearchQuery, snapshot: Snapshot) -> dict[str
 
 
 def _in_order(req: Request, query: SearchQuery, result: SearchResult, limit: int) -> list[Candidate]:
-    """Return the candidates in the order in which claims would take them, one per tree first.
+    """Return the candidates in the order in which claims would take them: first one per tree, then the others.
 
-    Claims do not use trees that the service avoids: candidates in these come last.
+    Claims avoid some trees; candidates in these trees come last.
     """
     unlimited = dataclasses.replace(request_query.with_avoided_traits(query, req.conf), limit=None)
     picker = Picker(result.snapshot, settings=Settings.of(req.conf), seed=1)

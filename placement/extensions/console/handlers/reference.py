@@ -25,13 +25,13 @@ _OF = Query(
         Field("version", string(maxLength=20), since=OLDEST),
     )
 )
-#: Descriptions in the cache: one for each version of Placement.
+#: Cached descriptions: enough for all versions of Placement.
 _CACHED = 64
 
 
 @endpoint(query=_OF, negotiates=False)
 def show(req: Request) -> Reply:
-    """Show the reference of an API, made from its OpenAPI document: operations with examples, and versions."""
+    """Show the reference of an API, generated from its OpenAPI document: operations with examples, and versions."""
     changes: tuple[Change, ...] = ()
     root = req.mount_path.removesuffix("/console")
     if req.parameters.get("of", "v1") == "v1":

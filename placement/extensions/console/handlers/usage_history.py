@@ -19,8 +19,8 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST
 
-#: Samples in a chart, and times that link to the state at that time: for a single class, enough for all samples of a
-#: day; for each of several classes.
+#: Samples in a chart, and points with a link to the state at their time: for a single class (enough for all samples of
+#: a day), and for each of several classes.
 _SINGLE, _SEVERAL = (150, 24), (72, 12)
 
 _SHOW = Query(

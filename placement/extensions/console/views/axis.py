@@ -1,4 +1,4 @@
-"""The axes of a chart: the amounts and times to mark."""
+"""The axes of a chart: the amounts and times that are marked."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from placement.extensions.console.views import units
 
-#: Marks of the vertical axis besides zero, and of the horizontal axis, at most.
+#: Largest number of marks of the vertical axis, without zero, and of the horizontal axis.
 _MAX_AMOUNTS = 5
 _MAX_TIMES = 8
-#: Distances between marks of the horizontal axis.
+#: Possible distances between marks of the horizontal axis.
 _STEPS = tuple(
     datetime.timedelta(**{unit: number})
     for unit, numbers in (("minutes", (10, 30)), ("hours", (1, 3, 6, 12)), ("days", (1, 2, 5, 10, 30, 100, 400)))
@@ -30,7 +30,7 @@ def _round(count: int, base: int) -> Iterator[int]:
 
     Args:
         count: Number of units.
-        base: Amount of one unit that makes the next.
+        base: The factor between units.
     """
     for place in range(count):
         is_last = place == count - 1

@@ -1,4 +1,4 @@
-"""Candidates for display: the providers that each one uses, in their trees."""
+"""Candidates for display: the providers that each candidate uses, in their trees."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from placement.search.solver.problem import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One candidate.
+    """A candidate for display.
 
-    Args:
+    Attributes:
         trees: Its own tree, then the trees of sharing providers.
         claim: The body of a claim without the consumer: ``allocations`` and ``mappings``, as JSON.
     """
@@ -35,7 +35,7 @@ def cards(snapshot: Snapshot, candidates: Iterable[Candidate]) -> Iterator[Card]
 def used_trees(
     snapshot: Snapshot, amounts: Mapping[int, Mapping[str, int]], mappings: Mapping[str, Iterable[int]]
 ) -> tuple[DrawnTree, ...]:
-    """Return the trees from which a candidate takes resources, trees of sharing providers last.
+    """Return the trees from which a candidate takes resources; trees of sharing providers come last.
 
     Args:
         amounts: Amounts taken, by slot and class.

@@ -1,4 +1,4 @@
-"""The form that lets the service choose a place, and the body that it sends to POST /v1/claims."""
+"""The form that lets the service choose a place, and its body for POST /v1/claims."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from placement.extensions.console.views.query_form import Pairs, of_claim
 from placement.extensions.v1 import query_text
 from placement.schemas.document import Parameters
 
-#: Places shown on a page.
-MAX_PLACES = 60
+#: Largest number of copies: the page shows the place of each.
+MAX_COPIES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class ChoiceForm:
         if "strategy" not in fields:
             return None
         count = fields.get("count", "").strip()
-        # Python refuses very long numbers; their first digits exceed the limit as well.
-        count = str(min(int(count[:9]), MAX_PLACES)) if count.isdecimal() else count
+        # Python refuses to parse very long numbers; their first digits exceed the limit as well.
+        count = str(min(int(count[:9]), MAX_COPIES)) if count.isdecimal() else count
         return cls(fields.get("strategy"), fields.get("spread_over", "").strip(), count)
 
     def claims(self, query: Pairs, consumer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the body of POST /v1/claims.  Fields are not validated here; the endpoint does that.
+        """Return the body of POST /v1/claims; the endpoint validates it.
 
         Args:
-            query: The query of the page; its limit is dropped.
-            consumer: The members of a claim that identify the consumer and its owner.
+            query: The query of the page; its limit and count are dropped.
+            consumer: The fields of a request that identify the consumer and its owner.
         """
         text = query_text.text(of_claim(query))
         count = int(self.count) if self.count.isdecimal() else self.count

@@ -19,7 +19,7 @@ from placement.extensions.console.views.units import amount_of
 from placement.index.column import Column, Inventories
 from placement.index.snapshot import Snapshot
 
-#: The trait of a compute host on which no new servers are scheduled.
+#: Trait of a compute host on which no new servers are scheduled.
 DISABLED = "COMPUTE_STATUS_DISABLED"
 
 
@@ -32,7 +32,7 @@ class ProviderName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The number of providers with a problem, and examples with a description each."""
+    """The number of providers with a problem, and some examples, each with a description."""
 
     count: int
     examples: list[tuple[ProviderName, str]]
@@ -40,7 +40,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class HostLevels:
-    """The hosts with inventory of a class, as parallel lists sorted by group and name."""
+    """The hosts with inventory of a class, as parallel lists: by group and name, or the fullest first."""
 
     resource_class: str
     hosts: list[ProviderName]
@@ -53,7 +53,7 @@ class HostLevels:
     groups: list[tuple[str, int]]
 
     def fullest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
-        """Return the hosts with the highest used share, highest first, and whether each is disabled."""
+        """Return the hosts with the highest used share, highest first, each with whether it is disabled."""
         return self._at(heapq.nlargest(count, range(len(self.hosts)), key=self._used_share))
 
     def emptiest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
@@ -106,14 +106,14 @@ def of_tree(snapshot: Snapshot, root: int) -> list[ClassLevel]:
     return [ClassLevel(name, *amounts) for name, amounts in sorted(sums.items())]
 
 
-#: Groupings other than by prefix of traits: by aggregate, and ungrouped with the fullest host first.
+#: Groupings other than by a prefix of traits: by aggregate, and without groups, the fullest host first.
 AGGREGATE, FULLEST = "aggregate", "fullest"
-#: The group of hosts without another group.
+#: The group of hosts that belong to no other group.
 _NO_GROUP = "none"
 
 
 def groupings(snapshot: Snapshot) -> list[str]:
-    """Return the possible groupings of hosts: aggregates, and prefixes shared by several custom traits."""
+    """Return the possible groupings of hosts: by aggregate, and by each prefix that several custom traits share."""
     prefixes: defaultdict[str, set[str]] = defaultdict(set)
     has_aggregates = False
     for root in snapshot.forest.all_roots.slots().tolist():
@@ -127,7 +127,7 @@ def groupings(snapshot: Snapshot) -> list[str]:
 
 
 def _group_of(snapshot: Snapshot, root: int, grouping: str) -> str:
-    """Return the group of a host; the first by name of several."""
+    """Return the group of a host; if there are several, the first by name."""
     provider = snapshot.provider(root)
     if grouping in ("", FULLEST):
         return ""
@@ -142,13 +142,13 @@ def host_levels(snapshot: Snapshot, resource_class: str, grouping: str = "") -> 
     """Return the usage of a class on each host; no hosts if no provider has inventory of it.
 
     Args:
-        grouping: One of ``groupings``; for no groups FULLEST or empty.
+        grouping: One of ``groupings``; FULLEST or empty for no groups.
     """
     inventories = _inventories(snapshot, resource_class)
     roots = snapshot.forest.roots(inventories.slots)
     capacity = np.bincount(roots, np.floor(inventories.capacity), snapshot.size)
     used = np.bincount(roots, inventories.used, snapshot.size)
-    # A constant unless the fullest host comes first.
+    # All ranks are equal unless the fullest host comes first.
     rank = -used / np.maximum(capacity, 1) if grouping == FULLEST else np.zeros(snapshot.size)
     ordered = sorted(
         (_group_of(snapshot, slot, grouping), float(rank[slot]), provider_name(snapshot, slot).name, slot)
@@ -174,7 +174,7 @@ def over_committed(snapshot: Snapshot, examples: int) -> Attention:
 
 
 def _over_committed(snapshot: Snapshot) -> dict[int, str]:
-    """Return the usage above capacity of each over-committed provider, in words, by slot."""
+    """Return the usage above the capacity of each over-committed provider, as text, by slot."""
     over: dict[int, str] = {}
     for name in class_names(snapshot):
         column = snapshot.column(name) or Column.empty()
@@ -186,7 +186,7 @@ def _over_committed(snapshot: Snapshot) -> dict[int, str]:
 
 
 def disabled_in_use(snapshot: Snapshot, examples: int) -> Attention:
-    """Return the disabled hosts with allocations in their trees."""
+    """Return the disabled providers with allocations in their trees."""
     disabled = snapshot.with_trait(DISABLED).slots().tolist()
     used = {
         slot for column in snapshot.columns.values() for slot, amount in zip(*column.usage(), strict=True) if amount
@@ -198,7 +198,7 @@ def disabled_in_use(snapshot: Snapshot, examples: int) -> Attention:
 
 
 def by_pressure(levels: Iterable[ClassLevel]) -> list[ClassLevel]:
-    """Return levels by used share, highest first."""
+    """Return the levels sorted by used share, highest first."""
     return sorted(levels, key=lambda level: (-level.used / max(level.capacity, 1), level.resource_class))
 
 

@@ -1,4 +1,4 @@
-"""Shell commands that send the request of a page."""
+"""Shell commands that send the requests of a page."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _VERSION = f"-H 'OpenStack-API-Version: placement {mv.LATEST}'"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address of the service and the authentication of commands, so that they run as displayed.
+    """The address of the service and the authentication of commands, which can be run as displayed.
 
-    Args:
+    Attributes:
         url: The URL of the service, without the path of an API.
         strategy: ``[api]auth_strategy``: with noauth2 any token is an administrator's, with http_basic the shell's
             environment holds name and password, and with keystone the OpenStack client gets a token.
@@ -31,7 +31,7 @@ class Access:
 
     @property
     def curl(self) -> str:
-        """Options for curl."""
+        """The options of a curl command: credentials and version."""
         credentials = {
             "noauth2": "-H 'X-Auth-Token: admin'",
             "http_basic": '-u "$OS_USERNAME:$OS_PASSWORD"',
@@ -66,7 +66,7 @@ def curl_json(access: Access, method: str, path: str, document: Any) -> str:
 
 
 def questions(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
-    """Return label and command pairs that explain and count the query; they take any query unchanged."""
+    """Return the labels and commands that explain and count a query; they accept any query unchanged."""
     query, counted = (shlex.quote(query_text.text(parameters)) for parameters in (of_search(pairs), pairs))
     return [
         ("Explanation with the OpenStack client", f"{access.openstack} allocation candidate explain {query}"),
@@ -77,7 +77,7 @@ def questions(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
 
 
 def claims(access: Access, pairs: Pairs) -> list[tuple[str, str]]:
-    """Return label and command pairs that try a claim of the query, without its limit, which a claim does not have."""
+    """Return the labels and commands that try a claim of a query, without the limit and count of the query."""
     query = shlex.quote(query_text.text(of_claim(pairs)))
     return [
         ("Claim with the OpenStack client", f"{access.openstack} allocation claim --dry-run {query}"),

@@ -20,11 +20,11 @@ JSONObject = Mapping[str, Any]
 class DryRunResult:
     """The response that a write would get.
 
-    Args:
+    Attributes:
         status: The HTTP status.
-        sentence: The reason of a refusal; empty if the write would succeed.
-        capacities: The providers that the write names or changes, with their levels after it; with the current levels
-            if it would be refused.  Reserved amounts are left out.
+        sentence: The reason for a refusal; empty if the write would succeed.
+        capacities: The providers that the write names or changes, with their levels after the write, or with the
+            current levels if it would be refused.  Reserved amounts are left out.
         command: The command that sends the same dry run.
         trees: The trees that the service would choose, with the amounts taken; empty if the client chose.
     """

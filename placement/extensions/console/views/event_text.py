@@ -28,7 +28,7 @@ _ALLOCATIONS = {
 }
 #: Labels of an inventory: new, removed, changed.
 _INVENTORIES = ("New inventory of", "Removed inventory of", "Inventory of")
-#: Changes without a line: the verb or another line states them.  Of a new or deleted object, its name as well.
+#: Changes without a line, because the verb or another line states them; the name of a new or deleted object as well.
 _IMPLIED = frozenset({"reason", "consumers"})
 _IMPLIED_BY_VERB = dict.fromkeys(("created", "deleted"), _IMPLIED | {"name"})
 
@@ -36,7 +36,7 @@ _IMPLIED_BY_VERB = dict.fromkeys(("created", "deleted"), _IMPLIED | {"name"})
 class ObjectLink(NamedTuple):
     """A link to the page of a provider or a consumer, which may have been deleted."""
 
-    #: The path of its page begins with this: "providers" or "consumers".
+    #: The first segment of the path of its page: "providers" or "consumers".
     section: str
     uuid: str
     name: str
@@ -66,7 +66,7 @@ class ChangeLine:
 class EventText:
     """The text of one event.
 
-    Args:
+    Attributes:
         ago: The age of the event, in words.
         kind: The kind of object, in words.
         verb: What happened to the object.
@@ -87,7 +87,7 @@ class EventText:
 
 
 def ago(at: datetime.datetime, now: datetime.datetime) -> str:
-    """Return the age of a timestamp in words: in minutes within a day, then in days."""
+    """Return the age of a timestamp in words: in hours and minutes within a day, then in days."""
     minutes = int((now - at).total_seconds()) // 60
     if minutes < 1:
         return "just now"
@@ -98,17 +98,17 @@ def ago(at: datetime.datetime, now: datetime.datetime) -> str:
 
 
 class EventFormatter:
-    """Formats events as text."""
+    """A formatter of events as text."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """Take the known names of providers and nodes, by uuid."""
+        """Format with these names of providers and nodes, by uuid."""
         self._names = names
 
     def entry(self, event: Event, now: datetime.datetime) -> EventText:
         """Return the text of an event.
 
         Args:
-            now: The time from which its age is counted (naive, UTC).
+            now: The time that determines its age (naive, UTC).
         """
         verb = _verb(event)
         lines = [*self._lines(event, verb)]
@@ -189,7 +189,7 @@ def _label(labels: tuple[str, str, str], pairs: Sequence[ValueChange]) -> str:
 def _verb(event: Event) -> str:
     """Return what happened to the object."""
     before, after = event.generations
-    # Nodes, resource classes and traits have no generation: a field that they always have appears and goes with them.
+    # Nodes, resource classes and traits have no generation; a field that each of them always has shows it instead.
     if before is None and after is None:
         before, after = event.changes.get("driver" if event.kind == NODE else "name", (None, None))
     is_new, is_deleted = before is None and after is not None, before is not None and after is None

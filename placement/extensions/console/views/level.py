@@ -11,11 +11,11 @@ from placement.index.snapshot import Snapshot
 class ClassLevel:
     """Inventory and usage of a class, of one provider or summed over several.
 
-    Args:
+    Attributes:
         total: The amount before the allocation ratio.
         reserved: The part of ``total`` that is never allocated.
         capacity: (total - reserved) * allocation ratio, rounded down.
-        used: The allocated amount; exceeds the capacity if that was lowered.
+        used: The allocated amount, which exceeds the capacity if the class is over-committed.
     """
 
     resource_class: str
@@ -34,8 +34,9 @@ class ClassLevel:
         """Whether the class is over-committed."""
         return self.used > self.capacity
 
-    # --- the bar, in percent of its width: used at the left, reserved at the right.  If over-committed, the whole bar
-    # --- is the usage: the part within the capacity, then the excess. ---
+    # --- the bar ---
+    # Widths are in percent.  Used is at the left, reserved at the right.  If the class is over-committed, the whole bar
+    # is the usage: the part within the capacity, then the excess.
 
     @property
     def reserved_width(self) -> float:

@@ -14,10 +14,10 @@ from placement.extensions.v1 import query_text
 from placement.version_history import Version
 
 JSONObject = Mapping[str, Any]
-#: The first version of each operation, by path, method and an empty name, and of each parameter, by its name instead.
+#: The first version of each operation, by path, method and "", and of each parameter, by path, method and name.
 FirstVersions = Mapping[tuple[str, str, str], Version]
 
-#: Tags that are not capitalized like other words.
+#: Spelling of tags that are not capitalized like other words.
 _NOUNS = {"openapi": "OpenAPI"}
 #: Keywords of a schema shown beside its type.
 _SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "default")
@@ -27,7 +27,7 @@ _SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength
 class OperationParameter:
     """A parameter of an operation.
 
-    Args:
+    Attributes:
         place: Location in the request, as ``in`` of OpenAPI.
         values: Type and bounds, in words.
         since: First version with the parameter; None if the operation always had it.
@@ -54,7 +54,7 @@ class OperationReply:
 class ShownExample:
     """An example of a request and its response.
 
-    Args:
+    Attributes:
         request: The method and the URL.
         body: The JSON body of the request as text; None without a body.
         status: The status of the response; empty if not part of the example.
@@ -71,9 +71,9 @@ class ShownExample:
 class Operation:
     """A method of a path.
 
-    Args:
-        ident: Unique among the operations; contains no spaces.
-        noun: The kind of object, by which operations are grouped.
+    Attributes:
+        ident: An identifier that is unique among the operations, without spaces.
+        noun: The kind of object; operations are grouped by it.
         rule: The policy rule; empty without one.
         since: The first version with the operation; None in an unversioned API.
         body: The JSON schema of the body as text; None without a body.
@@ -154,7 +154,7 @@ def _schema(holder: JSONObject) -> str | None:
 
 
 def _in_words(schema: JSONObject) -> str:
-    """Return type and bounds on one line."""
+    """Return the type and the bounds of a value on one line."""
     kind = schema.get("type", "any")
     words = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
     words += [f"{name} {json.dumps(schema[name])}" for name in _SHOWN if name in schema]
@@ -168,10 +168,11 @@ def _examples(
 ) -> Iterator[ShownExample]:
     """Yield the examples of an operation, those with a response first.
 
-    The parts of an example share a name: parameters, body and response.  Examples that lack a path value are skipped.
+    The parameters, body and response of an example share its name.  Examples without a value for each part of the path
+    are skipped.
 
     Args:
-        path: The path with its prefix and names of values in braces.
+        path: The path with its prefix, and with the names of values in braces.
         responses: The responses of the operation, by status.
     """
     bodies = _values(operation.get("requestBody", {}))

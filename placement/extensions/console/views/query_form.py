@@ -20,7 +20,7 @@ _LABELS = {
     "member_of": ("Aggregates", "in:uuid,uuid or !uuid"),
     "in_tree": ("In the tree of", "name or uuid of a provider"),
 }
-#: Kind of names suggested, by prefix of the parameter.
+#: Kind of the suggested names, by prefix of the parameter.
 _SUGGESTS = {
     "resources": "classes",
     "required": "traits",
@@ -38,9 +38,9 @@ _COMMON = {
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """The inputs of a parameter: one for each value, and an empty one without values.
+    """The inputs of a parameter: one for each value, or an empty one.
 
-    Args:
+    Attributes:
         name: The name of the parameter.
         suggests: Kind of names to suggest: classes, traits, aggregates or providers; empty for no suggestions.
     """
@@ -56,8 +56,8 @@ class FormField:
 class FormGroup:
     """The fields of one group.
 
-    Args:
-        is_spare: Whether the fields add a group that the query does not have.
+    Attributes:
+        is_spare: Whether this is an empty group that the user can add to the query.
     """
 
     suffix: str
@@ -74,8 +74,8 @@ class FormGroup:
 class QueryForm:
     """A query as a form and as text.
 
-    Args:
-        others: Names and values without a field.
+    Attributes:
+        others: Parameters without a field, as names and values.
         text: The query string in readable form, one parameter per line.
     """
 
@@ -110,7 +110,7 @@ def parse_text(text: str) -> Pairs:
     """Return the parameters of a typed or pasted query string, which may span lines, start with ``?`` or be a URL.
 
     Raises:
-        InvalidQuery: The unquoted text is not UTF-8 or contains NUL.
+        InvalidQuery: The decoded text is not UTF-8 or contains NUL.
     """
     line = "".join(part.strip() for part in text.splitlines())
     return urlencoded(line.rpartition("?")[2].encode(), "utf-8", "parameter")

@@ -1,4 +1,4 @@
-"""One sentence for each request that changed something: a claim on ten providers has many events and one summary."""
+"""Summaries of requests in one sentence each: a claim on ten providers has many events but one summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from placement.index.snapshot import Snapshot
 
 #: Trees named in a sentence.
 _MAX_TREES = 2
-#: Changes of a provider or a node that only repeat the claim.
+#: Changes of a provider or a node that only repeat a claim.
 _CLAIM_CHANGES = {PROVIDER: {"allocations", "consumers"}, NODE: {"details"}}
 #: Characters of a uuid that identify a consumer in a sentence.
 _SHORT_UUID = 8
@@ -35,10 +35,10 @@ Part = str | ObjectLink
 class RequestSummary:
     """The events of one request, and a sentence about them.
 
-    Args:
-        key: Unique among the summaries of a page.
+    Attributes:
+        key: An identifier that is unique among the summaries of a page.
         ago: The age of the events, in words.
-        sentence: Text, spaces included, and links.
+        sentence: The parts of the sentence, spaces included.
         entries: The text of every event, including those that the sentence covers.
         folds_events: Whether the sentence covers the events, so that they start folded.
         request: The requester, with the members of an event's ``request``; None if unknown.
@@ -62,16 +62,16 @@ def summaries(
         events: By position, ascending or descending.
         names: Names of the providers and nodes in the events, by uuid.
         snapshot: The trees that sentences name instead of providers; None if the caller may not see them.
-        now: The time from which ages are counted (naive, UTC).
+        now: The time that determines the ages (naive, UTC).
     """
     formatter = EventFormatter(names)
     return [_summary([*group], formatter, snapshot, now) for _, group in itertools.groupby(events, _request_of)]
 
 
 def whole_requests(page: EventPage) -> tuple[list[Event], str]:
-    """Return the events of a page and the mark of the last one, without a last request that the page may cut.
+    """Return the events of a page and the mark of the last one, without the last request if the page may cut it.
 
-    If the whole page belongs to one request, its events are returned.
+    If the whole page belongs to one request, all its events are returned.
     """
     if page.more and page.events:
         last = _request_of(page.events[-1])
@@ -108,7 +108,7 @@ def _key(event: Event) -> str:
 
 
 def _spaced(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return a sentence with spaces and an initial capital; names of providers are not capitalized."""
+    """Return a sentence with spaces and an initial capital; the name of a provider is not capitalized."""
     first, *others = parts
     if isinstance(first, ObjectLink):
         first = first if first.section == "providers" else first._replace(name=_capital(first.name))
@@ -125,7 +125,7 @@ def _capital(text: str) -> str:
 
 
 def _predicate(entry: EventText) -> Iterator[Part]:
-    """Yield what happened to an object: the first of several changes, and the number of others."""
+    """Yield what happened to an object: the verb, or the first change and the number of others."""
     if entry.verb != "changed":
         yield entry.verb
         return
@@ -163,7 +163,7 @@ def _belongs_to_claim(event: Event) -> bool:
 class _Claims:
     """The allocations that one request made and released.
 
-    Args:
+    Attributes:
         allocations: Amounts before and after, by consumer, provider and class.
         types: Types of new consumers, by uuid.
         is_expiry: Whether every consumer's lease expired.

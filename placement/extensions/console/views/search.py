@@ -17,9 +17,9 @@ ORDERS = ("name", "-name", "tree", "-tree", "-used", "used")
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """The conditions of a search; empty ones match every provider.
+    """The conditions of a search; an empty condition matches every provider.
 
-    Args:
+    Attributes:
         name: A part of the name, case-insensitive, or the uuid.
         resource_class: A class in the provider's inventory.
     """
@@ -58,12 +58,12 @@ def find_slots(criteria: Criteria, snapshot: Snapshot) -> list[int]:
 
 
 def ordered(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) -> list[int]:
-    """Return slots sorted.
+    """Return the slots, sorted.
 
     Args:
         by: One of ``ORDERS``: name, name of the tree, or used share of the fullest inventory; ``-`` reverses.
-            Providers without a name other than their uuid come last.
-        resource_class: The only class that counts for the used share; empty for all classes.
+            In ascending order of names, providers named only by their uuid come last.
+        resource_class: The class whose used share counts; empty for all classes.
     """
 
     def name(slot: int) -> tuple[bool, str]:

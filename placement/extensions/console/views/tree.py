@@ -10,15 +10,15 @@ from placement.extensions.console.views.level import ClassLevel, levels_of
 from placement.extensions.v1.overview.trees import depth_first
 from placement.index.snapshot import SHARES, Snapshot
 
-#: Providers drawn of a larger tree.
+#: Providers shown of a larger tree.
 MAX_PROVIDERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnProvider:
-    """One line of a drawn tree.
+    """A provider in a drawn tree.
 
-    Args:
+    Attributes:
         depth: 0 for the root.
         takes: Amounts that a candidate takes from the provider, by class.
         groups: Suffixes of the query groups that the provider serves.
@@ -47,7 +47,7 @@ class DrawnProvider:
 
 @dataclass(frozen=True, slots=True)
 class DrawnTree:
-    """A tree, and the number of its providers left out."""
+    """A tree for display, and the number of providers left out."""
 
     root: ProviderName
     providers: tuple[DrawnProvider, ...]

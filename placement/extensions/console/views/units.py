@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-#: Units, smallest first, and the number of one that makes the next; the first is the unit of the resource class.
+#: Units, smallest first, and the factor between them; the first is the unit of the resource class.
 _BYTES = ("MiB", "GiB", "TiB", "PiB", "EiB", "ZiB"), 1024
 _BITS = ("kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"), 1000
 _PACKETS = ("kpacket/s", "Mpacket/s", "Gpacket/s"), 1000
@@ -14,7 +14,7 @@ _UNITS = (
     (re.compile(r"NET_BW_.*_KILOBIT_PER_SEC"), _BITS),
     (re.compile(r"NET_PACKET_RATE_.*KILOPACKET_PER_SEC"), _PACKETS),
 )
-#: Words for classes whose unit already names the quantity.
+#: Nouns shown instead of the names of classes that contain a unit.
 _WORDS = {"MEMORY_MB": "memory", "DISK_GB": "disk"}
 _SPACE = "\N{NARROW NO-BREAK SPACE}"
 
@@ -25,7 +25,7 @@ def number(amount: int) -> str:
 
 
 def scale(resource_class: str) -> tuple[int, int]:
-    """Return the number of units of a class, and the number of one that makes the next; (1, 1) without units."""
+    """Return the number of units of a class and the factor between them; (1, 1) without units."""
     units = _units_of(resource_class)
     return (1, 1) if units is None else (len(units[0]), units[1])
 
@@ -35,7 +35,7 @@ def _units_of(resource_class: str) -> tuple[tuple[str, ...], int] | None:
 
 
 def in_units(amount: int, resource_class: str) -> str:
-    """Return an amount to at least three digits, with the unit if the class has one."""
+    """Return an amount, rounded to an integer or three digits, with the unit if the class has one."""
     units = _units_of(resource_class)
     if units is None or not amount:
         return number(amount)

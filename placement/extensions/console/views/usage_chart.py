@@ -17,9 +17,9 @@ from placement.extensions.v1.history.usage_shares import MAX_SHARES, Shares, Usa
 
 #: Width and height of the view box; the browser stretches the chart to its container.
 WIDTH, HEIGHT = 1000, 200
-#: Lines in a chart, limited by the number of distinguishable colours.
+#: Largest number of lines in a chart: the number of distinguishable colours.
 MAX_LINES = 8
-#: A capacity above this multiple of the usage is not drawn: it would flatten all lines.
+#: Multiple of the usage above which the capacity is not drawn, since it would flatten all lines.
 _MAX_CAPACITY_RATIO = 3
 
 
@@ -53,7 +53,7 @@ class _Sampled(Generic[Sample]):
 class ChartLine(_Sampled[UsageShare]):
     """The usage of one project or aggregate.
 
-    Args:
+    Attributes:
         colour: Number of the colour.
         points: Value of the SVG attribute ``points``.
     """
@@ -71,7 +71,7 @@ class ChartLine(_Sampled[UsageShare]):
 
 @dataclass(frozen=True, slots=True)
 class ChartPoint:
-    """A time in a chart that links to the state at that time; positions and widths are in percent of the chart."""
+    """A point in time in a chart, with a link to the state at that time; positions and widths are in percent."""
 
     at: datetime.datetime
     x: float
@@ -88,7 +88,7 @@ class ChartPoint:
 class UsageChart(_Sampled[UsageSample]):
     """The chart of one class.
 
-    Args:
+    Attributes:
         samples: By time; at least one.
         since: Left edge (naive, UTC).
         until: Right edge, after the left one.
@@ -130,13 +130,13 @@ class UsageChart(_Sampled[UsageSample]):
 
     @property
     def used_area(self) -> str:
-        """The points of the area below the usage."""
+        """The points of the area below the line of usage."""
         ends = [(self._x(self.samples[0].at), HEIGHT), (self._x(self.last.at), HEIGHT)]
         return _text([ends[0], *((self._x(sample.at), self._y(sample.used)) for sample in self.samples), ends[1]])
 
     @property
     def used_line(self) -> str:
-        """The points of the upper edge of that area."""
+        """The points of the upper edge of ``used_area``."""
         return _text([(self._x(sample.at), self._y(sample.used)) for sample in self.samples])
 
     @property
@@ -236,9 +236,9 @@ def charts_of(
 def _with_zeros(
     shares: Mapping[str, Sequence[UsageShare]], samples: Sequence[UsageSample]
 ) -> dict[str, list[UsageShare]]:
-    """Return shares with zeros for projects that used nothing, at the times at which every project is known."""
+    """Return the shares with zeros for projects that used nothing, at the times for which all projects were sampled."""
     if any(share.capacity is not None for series in shares.values() for share in series):
-        return {name: [*series] for name, series in shares.items()}  # of aggregates, which always have a sample
+        return {name: [*series] for name, series in shares.items()}  # shares of aggregates, which are complete
     known: Counter[datetime.datetime] = Counter(share.at for series in shares.values() for share in series)
     complete = {sample.at for sample in samples if 0 < known[sample.at] < MAX_SHARES}
     return {

@@ -17,7 +17,7 @@ PERIODS = {"day": 1, "week": 7, "month": 30}
 
 @dataclass(frozen=True, slots=True)
 class UsageChoice:
-    """The query of the page as text; an empty field was not selected."""
+    """The query of the page, as text; a field that was not selected is empty."""
 
     period: str = ""
     resource_class: str = ""
@@ -32,7 +32,7 @@ class UsageChoice:
         return choice if choice.begin or choice.end else replace(choice, period=choice.period or "day")
 
     def bounds(self, now: datetime.datetime) -> tuple[datetime.datetime, datetime.datetime, bool]:
-        """Return start and end (naive, UTC), and whether the period includes the present.
+        """Return the start and the end (naive, UTC), and whether the period includes the present.
 
         Raises:
             InvalidField: A date is invalid, or the period ends before it starts.

@@ -1,7 +1,7 @@
 """The schedule of the demonstration's past day.
 
-Hours count from the beginning of the day, which is in the afternoon: servers of the evening are deleted, jobs run at
-night, the load rises in the morning, and the day ends in the afternoon with the servers that stay.
+Hours are counted from the beginning of the day, in the afternoon: evening servers are deleted, jobs run at night, the
+load rises in the morning, and the day ends in the afternoon with the servers that stay.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from placement.extensions.loading.demo.service import DemoClient
 from placement.extensions.loading.demo.tenants import Tenants
 
 HOURS = 24
-#: Consumers that stay: kind, number, and the number created before the day begins.
+#: Consumers that stay: kind, number, and number created before the day begins.
 _STAYING = (("small", 130, 40), ("medium", 70, 25), ("large", 25, 10), ("training", 9, 3))
-#: Consumers that go: kind, number, range of the hour of creation, range of the lifetime in hours, project.
+#: Consumers that are released: kind, number, range of the hour of creation, range of the lifetime in hours, project.
 _PASSING = (
     ("small", 45, (-1.0, -0.1), (1.5, 7.5), None),
     ("medium", 22, (-1.0, -0.1), (1.5, 7.5), None),
@@ -36,7 +36,7 @@ Action = tuple[float, Callable[[], object]]
 
 
 def plan(service: DemoClient) -> list[Action]:
-    """Return the actions of the day, in order.  Their result is the cloud that the documentation shows."""
+    """Return the actions of the day, in order.  They result in the cloud that the documentation shows."""
     chooser = random.Random(1)
     tenants = Tenants(service, chooser)
     actions = [*_staying(tenants, chooser), *_passing(tenants, chooser), *_out_of_service(service, tenants)]
@@ -50,13 +50,13 @@ def _staying(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, early in _STAYING:
         for place in range(number):
             hour = chooser.uniform(-1, -0.1) if place < early else chooser.triangular(13, HOURS - 0.1, 16)
-            yield hour, functools.partial(tenants.claim, tenants.new(), kind, tenants.owner())
+            yield hour, functools.partial(tenants.claim, tenants.new_uuid(), kind, tenants.owner())
 
 
 def _passing(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, hours, lengths, project in _PASSING:
         for _ in range(number):
-            consumer, hour = tenants.new(), chooser.uniform(*hours)
+            consumer, hour = tenants.new_uuid(), chooser.uniform(*hours)
             yield hour, functools.partial(tenants.claim, consumer, kind, tenants.owner(project))
             until = min(hour + chooser.uniform(*lengths), HOURS - chooser.uniform(0.1, 0.6))
             yield until, functools.partial(tenants.release, consumer)

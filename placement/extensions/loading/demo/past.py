@@ -1,7 +1,7 @@
-"""Moving the dates of new rows into the day that ends now.
+"""Backdating of new rows into the day that ends now.
 
-The rows of the day are written now, in the order of their timestamps.  New rows have present dates, later than the end
-of the day, and all other rows earlier ones: so an update of all dates after that end moves exactly the new rows.
+The rows of the day are written now, in the order of their timestamps.  Only new rows have dates after the end of the
+day, so an update of all dates after the end moves exactly the new rows.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from placement.db.database import Database
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import OURS, metadata
 
-#: Time between two samples of the usage history.
+#: Interval of the samples of the usage history.
 STEP = datetime.timedelta(minutes=10)
 _DAY = datetime.timedelta(days=1)
 #: The hour at which the first providers are created, before the day begins.
 _FIRST_HOUR = -1.2
-#: Tables whose dates pages show to the second; the dates of the other tables are moved once per sample.
+#: Tables whose dates are shown to the second; the dates of other tables are moved once per sample.
 _SHOWN = ("events", "consumers")
 #: The tables of the usage history.
 _SAMPLES = ("usage_samples", "usage_shares")

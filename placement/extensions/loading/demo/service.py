@@ -10,7 +10,7 @@ import webob
 
 
 class DemoClient:
-    """Sends requests to the application with the roles of an administrator."""
+    """A client that sends requests to the application with the roles of an administrator."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application

@@ -1,4 +1,4 @@
-"""Consumers that come, move and go."""
+"""Consumers of the demonstration, which are claimed, moved and released."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ class Tenants:
         self._claims: dict[str, tuple[str, dict[str, Any]]] = {}
 
     def owner(self, project: str | None = None) -> dict[str, str]:
-        """Return a project, a random one by default, and a random user."""
+        """Return an owner: the project, by default a random one, and a random user."""
         chosen = project or self._chooser.choices([*_PROJECTS], [*_PROJECTS.values()])[0]
         return {"project_id": chosen, "user_id": self._chooser.choice(_USERS)}
 
-    def new(self) -> str:
-        """Return a uuid for a new consumer."""
+    def new_uuid(self) -> str:
+        """Return a reproducible uuid for a new consumer."""
         return str(uuid.UUID(int=self._chooser.getrandbits(128), version=4))
 
     def claim(self, consumer: str, kind: str, owner: dict[str, str]) -> None:
-        """Claim a random candidate for a consumer, if there is one."""
+        """Claim a random candidate for a consumer, if there are candidates."""
         consumer_type = "TRAINING" if kind == "training" else "INSTANCE"
         self._put(consumer, kind, {**owner, "consumer_type": consumer_type, "consumer_generation": None})
 
     def release(self, consumer: str) -> None:
-        """Release a consumer, if it holds a claim."""
+        """Release a consumer if it has a claim."""
         if consumer in self._claims:
             _, claim = self._claims.pop(consumer)
             self._service.send("DELETE", f"/allocations/{consumer}", caller=_caller(claim))
 
     def move_one_from(self, providers: set[str]) -> None:
-        """Move one of the consumers that hold resources of these providers."""
+        """Move the first consumer with an allocation on these providers."""
         for consumer, (kind, claim) in self._claims.items():
             if providers & claim["allocations"].keys():
                 self._put(consumer, kind, {**claim, "consumer_generation": 1})

@@ -1,4 +1,4 @@
-"""Commands of ``openstack`` for the v1 API, in addition to osc-placement's (docs: ask).
+"""Commands of ``openstack`` for the v1 API, in addition to the commands of osc-placement (docs: ask).
 
 Only python-openstackclient imports this package, which requires the extra ``osc``.
 """

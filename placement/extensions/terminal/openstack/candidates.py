@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 
 from placement.extensions.terminal import capacity, explain
-from placement.extensions.terminal.openstack.commands import AskingForPlaces, Rows
+from placement.extensions.terminal.openstack.commands import CandidatesCommand, Rows
 
 
-class ExplainCandidates(AskingForPlaces):
+class ExplainCandidates(CandidatesCommand):
     """Explain why a query has allocation candidates or none: what each rule leaves, and which changes would help.
 
     The exit code is 1 if nothing fits.
@@ -20,10 +20,10 @@ class ExplainCandidates(AskingForPlaces):
         return explain.COLUMNS, list(explain.rows(document, everywhere=True))
 
 
-class CountCandidates(AskingForPlaces):
+class CountCandidates(CandidatesCommand):
     """Show how many times a query could be placed, in total, by tree and by aggregate."""
 
-    added_options = (*AskingForPlaces.added_options, capacity.add_options)
+    added_options = (*CandidatesCommand.added_options, capacity.add_options)
 
     def take_action(self, parsed_args: argparse.Namespace) -> Rows:
         document = self.get("/capacity", self.query_of(parsed_args) + capacity.parameters(parsed_args))

@@ -9,11 +9,11 @@ from osc_lib import exceptions
 
 from placement.extensions.terminal import claiming, claims, releasing
 from placement.extensions.terminal.client import Pairs
-from placement.extensions.terminal.openstack.commands import Asking, Document, NoAnswer, Rows
+from placement.extensions.terminal.openstack.commands import Document, NoResponse, Rows, V1Command
 from placement.extensions.terminal.style import Style
 
 
-class ClaimAllocations(Asking):
+class ClaimAllocations(V1Command):
     """Find a place for a query and claim it; several requests at once with --file.
 
     The exit code is 1 if a request is refused.
@@ -30,15 +30,15 @@ class ClaimAllocations(Asking):
         body = claiming.claim(parsed_args, self.owner, lambda consumer: self.get(f"/claims/{consumer}"))
         try:
             document = self.send("POST", "/claims", "dry_run=true" if parsed_args.dry_run else "", body)
-        except NoAnswer as error:
+        except NoResponse as error:
             if parsed_args.dry_run:
                 raise
-            raise exceptions.CommandError(f"{error}  {claiming.repetition(parsed_args, body)}") from error
+            raise exceptions.CommandError(f"{error}  {claiming.retry_advice(parsed_args, body)}") from error
         self.granted = claims.granted(document)
         return claims.COLUMNS, list(claims.rows(claims.results(document), everywhere=True))
 
 
-class ExtendClaim(Asking):
+class ExtendClaim(V1Command):
     """Set or remove the expiry of a consumer's claim."""
 
     added_options = (claiming.add_extend,)
@@ -48,8 +48,8 @@ class ExtendClaim(Asking):
         return claims.COLUMNS, list(claims.rows([document], everywhere=True))
 
 
-class ReleaseAllocations(Asking):
-    """Release consumers, either named ones or, after confirmation, those that meet conditions."""
+class ReleaseAllocations(V1Command):
+    """Release named consumers or, after confirmation, the consumers that meet conditions."""
 
     added_options = (releasing.add_release,)
 

@@ -1,4 +1,4 @@
-"""Base classes of the commands: requests with the session of ``openstack``, and failures."""
+"""Base classes of the commands, which send requests through the session of ``openstack``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Rows = tuple[Sequence[str], Sequence[Sequence[object]]]
 Options = tuple[Callable[[argparse.ArgumentParser], object], ...]
 
 
-class NoAnswer(exceptions.CommandError):
-    """There is no response that says whether a request was done."""
+class NoResponse(exceptions.CommandError):
+    """There is no response, or only a server error: the request may or may not have been done."""
 
 
-class Asking(command.Lister):
+class V1Command(command.Lister):
     """A command that shows a list from the v1 API."""
 
     #: Functions that add the options of the command to a parser.
@@ -36,16 +36,16 @@ class Asking(command.Lister):
         return parser
 
     def get(self, path: str, query_string: str = "") -> dict[str, Any]:
-        """Return the document at a path of the v1 API; raises as ``send``."""
+        """Return the document at a path of the v1 API; raises like ``send``."""
         return self.send("GET", path, query_string)
 
     def send(self, method: str, path: str, query_string: str, body: Any = None) -> dict[str, Any]:
         """Send a request to the v1 API, and return the document of the response.
 
         Raises:
-            CommandError: The request is refused, with the service's sentence.  A response of POST /v1/claims with
+            CommandError: The service refuses the request; the text is its sentence.  A response of POST /v1/claims with
                 results is returned even if requests in it are refused.
-            NoAnswer: There is no response, or a server error.
+            NoResponse: There is no response, or a server error.
         """
         manager = self.app.client_manager
         service = adapter.Adapter(
@@ -58,10 +58,10 @@ class Asking(command.Lister):
         try:
             reply = service.request(f"/v1{path}{'?' if query_string else ''}{query_string}", method, json=body)
         except keystoneauth.ClientException as error:
-            raise NoAnswer(str(error)) from error
+            raise NoResponse(str(error)) from error
         document = _document(reply)
         if reply.status_code >= HTTPStatus.MULTIPLE_CHOICES and "results" not in document:
-            kind = NoAnswer if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
+            kind = NoResponse if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
             raise kind(f"{_detail(reply, document)} (HTTP {reply.status_code})")
         if not document:
             raise exceptions.CommandError(f"The response of {reply.url} is not JSON.")
@@ -69,7 +69,7 @@ class Asking(command.Lister):
 
     @property
     def owner(self) -> dict[str, str]:
-        """The project and the user of the caller as fields of a claim, as far as they are known."""
+        """The project and the user of the caller as fields of a claim, without unknown ones."""
         access = self.app.client_manager.auth_ref
         known = {"project_id": getattr(access, "project_id", None), "user_id": getattr(access, "user_id", None)}
         return {name: value for name, value in known.items() if value}
@@ -79,7 +79,7 @@ class Asking(command.Lister):
         return paging.pages(self.get, path, pairs)
 
 
-class AskingForPlaces(Asking):
+class CandidatesCommand(V1Command):
     """A command with the options of a query for allocation candidates; its exit code is 1 if nothing fits."""
 
     added_options: ClassVar[Options] = (query.add_arguments,)

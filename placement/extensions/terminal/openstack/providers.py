@@ -7,11 +7,11 @@ import os
 from urllib.parse import urlencode
 
 from placement.extensions.terminal import consumers, event_lines, events, filters, overview, usage_history
-from placement.extensions.terminal.openstack.commands import Asking, Rows
+from placement.extensions.terminal.openstack.commands import Rows, V1Command
 from placement.extensions.terminal.style import Style
 
 
-class ShowOverview(Asking):
+class ShowOverview(V1Command):
     """Show all resource providers as trees, with their inventories and usage."""
 
     added_options = (filters.add_overview,)
@@ -21,7 +21,7 @@ class ShowOverview(Asking):
         return overview.COLUMNS, list(overview.rows(providers, everywhere=True))
 
 
-class ListConsumers(Asking):
+class ListConsumers(V1Command):
     """Show consumers and their allocations."""
 
     added_options = (filters.add_consumers,)
@@ -31,7 +31,7 @@ class ListConsumers(Asking):
         return consumers.COLUMNS, list(consumers.rows(matches, everywhere=True))
 
 
-class ShowUsage(Asking):
+class ShowUsage(V1Command):
     """Show the usage of each resource class over time, for all resource providers together."""
 
     added_options = (usage_history.add_options,)
@@ -42,7 +42,7 @@ class ShowUsage(Asking):
         return usage_history.columns(parsed_args.by), list(usage_history.rows(document, parsed_args.by, style))
 
 
-class ShowHistory(Asking):
+class ShowHistory(V1Command):
     """Show the events of a resource provider, a node or a consumer, even a deleted one."""
 
     added_options = (events.add_history,)

@@ -1012,9 +1012,9 @@ def test_a_server_with_few_connections_left_is_found(private_server):
     url = private_server.create_database()
     with opened(url, pool_size=0) as database:
         made.sync(database.engine)
-        used, most = (server._mysql if private_server.kind == "mariadb" else server._postgresql)(
-            Subject(web.configuration(), database)
-        )
+        is_mariadb = private_server.kind == "mariadb"
+        count_connections = server._mysql_connections if is_mariadb else server._postgresql_connections
+        used, most = count_connections(Subject(web.configuration(), database))
         with contextlib.ExitStack() as held:
             for _ in range(int(most * 0.85) - used):
                 held.enter_context(database.engine.connect())
@@ -1110,7 +1110,7 @@ class TestCommand:
         ran = doctor()
         assert ran.code == 0
         assert "| No findings. " in ran.out
-        assert "| Not made: index " in ran.out
+        assert "| Skipped: index " in ran.out
 
     def test_the_table_has_each_finding(self, doctor, plant):
         plant("idle", "gap")

@@ -15,7 +15,7 @@ from placement import errors
 from placement.cmd import manage
 from placement.db.schema.tables import placement_aggregates, resource_classes, traits
 from placement.extensions.loading import writing
-from placement.extensions.loading.description import described
+from placement.extensions.loading.description import read_entries
 from placement.extensions.loading.provider_contents import ProviderContents
 from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 from placement.index.live import LiveIndex
@@ -46,7 +46,7 @@ providers:
 
 
 def load(database, text, **options):
-    return writing.load(database, described(YamlSource(text)), **options)
+    return writing.load(database, read_entries(YamlSource(text)), **options)
 
 
 def refused(database, text):

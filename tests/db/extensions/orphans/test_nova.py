@@ -83,7 +83,7 @@ def test_an_orphan_is_found_and_released(cloud, nova):
     orphan, untyped, young = cloud.claim(), cloud.claim(kind=None), cloud.claim(days=0)
     foreign = cloud.claim(kind="LEASE")
     ran = compare(cloud)
-    assert (ran.code, kinds(ran)) == (command.FOUND, {orphan: "orphan", untyped: "orphan", young: "young"})
+    assert (ran.code, kinds(ran)) == (command.DISCREPANCIES, {orphan: "orphan", untyped: "orphan", young: "young"})
     assert json.loads(ran.out)["summary"]["not_compared"] == {"LEASE": 1}
     assert compare(cloud, *RELEASE).code == 0
     assert cloud.held() == {*known, young, foreign}
@@ -214,7 +214,7 @@ def test_a_server_that_runs_and_holds_nothing_is_missing(cloud, nova):
     server(cloud, nova, None, held={}, status="SHELVED_OFFLOADED")
     server(cloud, nova, None, held={}, status="ERROR")
     ran = compare(cloud)
-    assert (ran.code, kinds(ran)) == (command.FOUND, dict.fromkeys((missing, other, metal), "missing"))
+    assert (ran.code, kinds(ran)) == (command.DISCREPANCIES, dict.fromkeys((missing, other, metal), "missing"))
     assert json.loads(ran.out)["found"][0]["hint"] == f"nova-manage placement heal_allocations --instance {missing}"
     assert kinds(compare(cloud, "--project", "blue")) == {other: "missing"}
     assert kinds(compare(cloud, "--type", "MIGRATION")) == {}
@@ -307,10 +307,10 @@ class TestCellsThatDoNotAnswer:
     def check(cloud, held, *others):
         known, orphan, moves = held
         ran = compare(cloud)
-        assert (ran.code, kinds(ran)) == (command.FOUND, {orphan: "orphan"})
+        assert (ran.code, kinds(ran)) == (command.DISCREPANCIES, {orphan: "orphan"})
         assert json.loads(ran.out)["summary"]["perhaps_migrations"] == 2
         assert "2 consumers unknown to nova are not counted as orphans" in cloud.run("--nova", "here").out
-        assert compare(cloud, *RELEASE).code == command.FOUND
+        assert compare(cloud, *RELEASE).code == command.DISCREPANCIES
         assert cloud.held() == {known, *moves, *others}
 
     def test_a_server_is_listed_of_which_nova_knows_nothing(self, cloud, nova, held):
@@ -397,7 +397,7 @@ def test_a_nova_without_servers_is_refused(cloud, nova):
     ran = compare(cloud, *RELEASE)
     assert (ran.code, ran.out, cloud.held()) == (1, "", held)
     assert "nova of here shows no servers" in ran.err
-    assert compare(cloud, "--allow-empty").code == command.FOUND
+    assert compare(cloud, "--allow-empty").code == command.DISCREPANCIES
 
 
 @SQLITE
@@ -451,4 +451,4 @@ def test_clouds_that_cannot_be_reached(cloud, nova, monkeypatch):
         assert name in ran.err
     monkeypatch.setitem(sys.modules, "openstack", None)
     ran = cloud.run("--nova", "here")
-    assert ran.err == f"placement-manage: openstacksdk is missing: {package.install('orphans')}\n"
+    assert ran.err == f"placement-manage: openstacksdk is not installed: {package.install('orphans')}\n"

@@ -123,7 +123,7 @@ class TestLists:
     def test_what_a_file_does_not_name_is_an_orphan(self, cloud):
         known, orphan, young = cloud.claim(), cloud.claim(), cloud.claim(days=0)
         ran = cloud.run("--not-in", cloud.file("# servers", "", known, OTHER), "--json")
-        assert ran.code == command.FOUND
+        assert ran.code == command.DISCREPANCIES
         assert found(ran) == {"orphan": {orphan}, "young": {young}}
         summary = json.loads(ran.out)["summary"]
         assert (summary["compared"], summary["named_and_hold_nothing"]) == (3, 1)
@@ -159,7 +159,7 @@ class TestLists:
             assert (ran.code, ran.out) == (1, "")
             assert "names no consumers" in ran.err
         assert cloud.held() == {made}
-        assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.FOUND
+        assert cloud.run("--not-in", cloud.file(*lines), "--allow-empty").code == command.DISCREPANCIES
 
     def test_a_line_that_is_no_uuid_is_refused_with_its_number(self, cloud):
         made = cloud.claim()
@@ -246,7 +246,7 @@ class TestRelease:
         # The command opens engines of its own.
         with sql_hooks.writes(sa.Engine) as written:
             ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS)
-        assert (ran.code, written, len(cloud.held())) == (command.FOUND, [], 5)
+        assert (ran.code, written, len(cloud.held())) == (command.DISCREPANCIES, [], 5)
         assert "Dry run: nothing was released.  --yes releases 2 consumers.\n" in ran.out
         for row in (r"INSTANCE +\| +blue +\| +1", r"VCPU +\| +8", r"DISK_GB +\| +3", r"host2 +\| +2", r"pool +\| +1"):
             assert re.search(rf"\| +{row} +\|", ran.out)
@@ -306,8 +306,8 @@ class TestRelease:
 
         monkeypatch.setattr(command.releasing, "release_orphans", late)
         ran = cloud.run("--not-in", cloud.file(*known), *self.WORDS, "--yes")
-        assert ran.code == command.FOUND
-        assert f"kept {first}: it has changed or ended since it was read\n" in ran.out
+        assert ran.code == command.DISCREPANCIES
+        assert f"kept {first}: it has changed or been released since it was read\n" in ran.out
         assert cloud.held() == {*known, first}
         assert second not in cloud.held()
 
@@ -322,7 +322,7 @@ class TestRelease:
         untyped = cloud.claim(kind=None)
         words = ("--not-in", cloud.file(known, other), *self.WORDS, "--yes", "--force")
         ran = cloud.run(*words)
-        assert ran.code == command.FOUND
+        assert ran.code == command.DISCREPANCIES
         assert "1 orphans of unknown type are kept" in ran.out
         assert cloud.held() == {known, other, move, untyped}
         assert cloud.run(*words, "--type", "unknown").code == 0
@@ -359,7 +359,7 @@ class TestRelease:
             give_back(*arguments)
 
         monkeypatch.setattr(command.releasing, "release_orphans", late)
-        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.FOUND
+        assert cloud.run("--not-in", cloud.file(known), *self.WORDS, "--yes").code == command.DISCREPANCIES
         assert cloud.held() == {known, orphan}
 
     def test_of_more_than_half_of_a_type_it_is_refused(self, cloud):

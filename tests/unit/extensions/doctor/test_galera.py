@@ -8,7 +8,7 @@ from placement.checks.check import Check, Subject
 from placement.checks.finding import Severity
 from placement.extensions.doctor import checks
 from placement.extensions.doctor.examination import examine
-from placement.extensions.doctor.server import of_node
+from placement.extensions.doctor.server import node_findings
 from tests.db.extensions.doctor.findings import plants
 
 NODE = {"wsrep_on": "ON", "wsrep_node_name": "db1", "wsrep_cluster_address": "gcomm://db1,db2,db3"}
@@ -22,7 +22,7 @@ SOUND = {
 
 def found(variables, status):
     """Return what the check finds if the node has these variables and this status."""
-    check = Check("galera", lambda _: of_node(variables, status), checks.DATABASE, needs_tables=False)
+    check = Check("galera", lambda _: node_findings(variables, status), checks.DATABASE, needs_tables=False)
     return [finding for _, finding in examine(Subject(None, None), [check]).findings]
 
 

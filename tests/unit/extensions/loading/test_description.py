@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement import microversion as mv
-from placement.extensions.loading.description import described
+from placement.extensions.loading.description import read_entries
 from placement.extensions.loading.schema import SCHEMA
 from placement.extensions.loading.yaml_source import InvalidFile, YamlSource
 from placement.objects.inventory import AMOUNTS, Inventory
@@ -22,7 +22,7 @@ UUID = "5a8b0f0e-31a9-4f6a-9c2e-0d8a9f0f3c11"
 
 
 def entries(text):
-    return described(YamlSource(text))
+    return read_entries(YamlSource(text))
 
 
 def names(text):
@@ -39,7 +39,7 @@ def findings(text):
 
 def test_what_the_file_leaves_out_stays_as_it_is():
     (entry,) = entries("providers: [{name: a}]")
-    assert (entry.places, entry.parent, entry.uuid) == (False, None, None)
+    assert (entry.states_parent, entry.parent, entry.uuid) == (False, None, None)
     assert (entry.inventories, entry.traits, entry.aggregates) == (None, None, None)
 
 
@@ -57,7 +57,7 @@ providers:
 """
     )
     assert (entry.line, entry.name, entry.uuid) == (4, "a", UUID)
-    assert (entry.places, entry.parent) == (True, None)
+    assert (entry.states_parent, entry.parent) == (True, None)
     assert entry.inventories == {
         "VCPU": Inventory("VCPU", 16),
         "MEMORY_MB": Inventory("MEMORY_MB", 2048, allocation_ratio=2.0),

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from placement.extensions.orphans.expected import Expected, InvalidNames, NovaServer, named
+from placement.extensions.orphans.expected import Expected, InvalidNames, NovaServer, read_uuids
 from tests.nova import record
 from tests.nova.fake import HOST, RECORDED, TASK, VALIDATORS
 
@@ -30,26 +30,26 @@ UUID = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0a1"
     ],
 )
 def test_spellings_of_a_uuid(line):
-    assert named([line], "file", may_be_empty=False) == {UUID}
+    assert read_uuids([line], "file", may_be_empty=False) == {UUID}
 
 
 @pytest.mark.parametrize("line", ["ID", UUID[:-1], f"{UUID},{UUID}", f"{UUID} web1", "| ID |", "\ufeff" + UUID, "\0"])
 def test_what_is_no_uuid(line):
     with pytest.raises(InvalidNames, match=r"file:3: .* is not a uuid"):
-        named([UUID, "", line], "file", may_be_empty=True)
+        read_uuids([UUID, "", line], "file", may_be_empty=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  \n"], ["# none"]])
 def test_no_uuid_at_all(lines):
     with pytest.raises(InvalidNames, match="file names no consumers"):
-        named(lines, "file", may_be_empty=False)
-    assert named(lines, "file", may_be_empty=True) == set()
+        read_uuids(lines, "file", may_be_empty=False)
+    assert read_uuids(lines, "file", may_be_empty=True) == set()
 
 
 @hypothesis.given(st.lists(st.text()))
 def test_any_lines_are_uuids_or_refused(lines):
     try:
-        found = named(lines, "file", may_be_empty=False)
+        found = read_uuids(lines, "file", may_be_empty=False)
     except InvalidNames:
         return
     assert all(len(one) == 36 and one == one.lower() for one in found)
@@ -84,7 +84,7 @@ def test_every_server_that_the_schemas_allow_is_understood_or_refused(number):
     server = NovaServer.of(document)
     assert (server.uuid, server.status, server.project) == (document["id"], document["status"], document["tenant_id"])
     if "flavor" not in document:
-        assert (server.in_motion, server.host, server.demand) == (True, None, None)
+        assert (server.is_changing, server.host, server.demand) == (True, None, None)
         return
     assert server.host == document[HOST]
     assert (server.demand is None) == ("extra_specs" not in document["flavor"])
@@ -103,7 +103,7 @@ def test_migrations_and_their_servers_are_known():
 def test_a_server_in_an_unknown_state_of_a_cell_that_answers_is_compared():
     document = {**next(one for one in RECORDED["servers"] if "flavor" in one), "status": "UNKNOWN", TASK: None}
     server = NovaServer.of({**document, HOST: "host1"})
-    assert (server.host, server.in_motion, server.demand is None) == ("host1", False, False)
+    assert (server.host, server.is_changing, server.demand is None) == ("host1", False, False)
 
 
 def test_a_server_without_an_image_has_its_disk_on_a_volume():

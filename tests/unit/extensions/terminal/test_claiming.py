@@ -167,9 +167,9 @@ def test_an_extension():
     [
         (["--consumer", CONSUMER], f"repeat the command with --consumer {CONSUMER},"),
         (["--move", CONSUMER], "the command consumers shows"),
-        (["--file", "-"], "repeat the command, which claims only what is missing."),
+        (["--file", "-"], "repeat the command, which makes only the missing claims."),
     ],
 )
 def test_what_to_do_after_a_request_without_an_answer(words, what):
-    repetition = claiming.repetition(parsed(claiming.add_claim, *words), {"requests": [ONE]})
-    assert repetition.startswith(f"The claim may or may not have been made: {what}")
+    advice = claiming.retry_advice(parsed(claiming.add_claim, *words), {"requests": [ONE]})
+    assert advice.startswith(f"The claim may or may not have been made: {what}")

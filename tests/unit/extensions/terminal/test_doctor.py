@@ -37,7 +37,7 @@ def test_a_finding_is_shown_with_what_mends_it():
 def test_nothing_found_is_said():
     assert shown([], [MADE, LEFT_OUT]) == [
         "1 checks, 0 findings.",
-        "not made: keystone: It asks the Identity service.",
+        "skipped: keystone: It asks the Identity service.",
     ]
 
 

@@ -151,7 +151,7 @@ def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
     """Without an event the kind of the object is not known, so all events are read and filtered by its uuid."""
     others, its = event(5, uuid=SERVER), event(6)
     service = Service(page("4-a"), {"uuid": HOST, "events": []}, page("6-b", others, its), page("7-c", event(7)))
-    following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)
+    following = events.follow_history(service, arguments(follow=True, object="host1", newest=False), print)
     assert [next(following)["position"] for _ in range(2)] == [its["position"], "7-00000000"]
     now, story, *asked = service.asked
     assert (now["after"], story["order"]) == ("now", "oldest")
@@ -165,6 +165,6 @@ def test_a_history_without_events_goes_on_from_before_it_was_asked_for():
 def test_a_history_goes_on_after_its_last_event(kind, condition):
     story = {"uuid": HOST, "events": [event(2, kind=kind), event(3, kind=kind)]}
     service = Service(page("4-a"), story, page("9-b", event(9, kind=kind)))
-    following = events.history_and_more(service, arguments(follow=True, object="host1", newest=False), print)
+    following = events.follow_history(service, arguments(follow=True, object="host1", newest=False), print)
     assert [next(following)["position"][0] for _ in range(3)] == ["2", "3", "9"]
     assert (service.asked[-1]["after"], service.asked[-1][condition]) == ("3-00000000", HOST)
