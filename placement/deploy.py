@@ -134,7 +134,7 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
 
 
 def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
-    """Return the policy rules of Placement and of these extensions, including APIs that are not served."""
+    """Return the policy rules of Placement and of these extensions, even if their APIs are not served."""
     return [*routes.PLACEMENT.rules, *(rule for each in extensions if each.api for rule in each.api().rules)]
 
 

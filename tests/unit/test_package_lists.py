@@ -29,7 +29,10 @@ def listed(package: Path) -> list[str]:
 
 
 #: Packages whose docstring lists every module.
-COMPLETE = ("objects", "objects/claims", "schemas", "search", "search/narrow", "search/query", "search/solver")
+COMPLETE = (
+    *("checks", "cmd", "conf", "http", "metrics", "middleware", "policy", "tracing"),
+    *("objects", "objects/claims", "schemas", "search", "search/narrow", "search/query", "search/solver"),
+)
 
 
 def modules(package: Path) -> set[str]:
