@@ -97,7 +97,7 @@ class PlacementFixture(fixtures.Fixture):
         _read_no_files(conf)
         if self.db:
             self.useFixture(Database(self.conf_fixture))
-        database = deploy.reached(conf)
+        database = deploy.connected_database(conf)
         self.addCleanup(database.dispose)
         self.app = deploy.loadapp(conf, database)
         if self.use_intercept:

@@ -213,8 +213,8 @@ class Documented:
                 "401.\n\n"
             )
         return (
-            "All errors by status: the message, the error code (from version 1.23), and the name of the failure in the\n"
-            "source code.  ``<...>`` stands for a value.  Some routes prefix a message with further words.\n\n"
+            "All errors by status: the message, the error code (from version 1.23), and the name of the failure in\n"
+            "the source code.  ``<...>`` stands for a value.  Some routes prefix a message with further words.\n\n"
         )
 
     def columns(self) -> dict[str, Callable[[type[errors.Failure]], str]]:

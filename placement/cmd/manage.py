@@ -112,7 +112,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     ).add_argument(
         "--grace",
         metavar="<seconds>",
-        type=functools.partial(program.number, least=0),
+        type=functools.partial(program.number, minimum=0),
         default=sweep.GRACE,
         help="remove rows marked by a sweep at least this long ago; must exceed the longest transaction "
         "(default: %(default)s)",

@@ -120,7 +120,7 @@ class Policy:
     def _verdict(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
         try:
             # oslo.policy compares strings: None would match a project named "None".
-            self._enforcer.authorize(rule, _present(target), _present(caller), do_raise=True)
+            self._enforcer.authorize(rule, _without_none(target), _without_none(caller), do_raise=True)
         except policy.PolicyNotAuthorized:
             return errors.PolicyForbids
         except policy.InvalidScope:
@@ -128,7 +128,7 @@ class Policy:
         return None
 
 
-def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
