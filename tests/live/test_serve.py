@@ -91,7 +91,7 @@ def test_the_suggested_question_works(tmp_path, environment):
         done = preloaded.service().run(
             [sys.executable, "-m", "placement.extensions.terminal.main", question], environment, tmp_path
         )
-        assert (done.returncode, done.stdout) == (0, "No provider.\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "No providers.\n"), done.stderr
 
 
 def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
