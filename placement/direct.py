@@ -1,4 +1,4 @@
-"""The service inside the process of its client: for tools and tests, without server, port or token."""
+"""The service inside the process of its client, for tools and tests that have no server, port or token."""
 
 from __future__ import annotations
 

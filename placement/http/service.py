@@ -22,7 +22,7 @@ Shared = TypeVar("Shared")
 class Service:
     """The configuration, database, policy, index and APIs that layers and applications are built with.
 
-    Nothing is global, so that one process can run several services.
+    They are not global, so that one process can run several services.
     """
 
     conf: cfg.ConfigOpts
