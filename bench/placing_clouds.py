@@ -18,7 +18,7 @@ from tests import servers
 
 @dataclasses.dataclass(frozen=True)
 class Cloud:
-    """A running service and its database, and the replies of all runs on it."""
+    """A running service and its database, and the responses of all runs on it."""
 
     topology: str
     hosts: int

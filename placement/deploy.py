@@ -93,7 +93,7 @@ def loadapp(
     for finding in options.unknown(conf):
         LOG.warning("%s", finding)
     if database is None:
-        database = reached(conf)
+        database = connected_database(conf)
     try:
         extension.attach(database, conf, threads)
     except cfg.Error as error:
@@ -134,7 +134,7 @@ def _policy(conf: cfg.ConfigOpts) -> Policy:
 
 
 def rules_of(extensions: Iterable[Extension]) -> list[RuleDefault]:
-    """Return the policy rules of Placement and of these extensions, including APIs that are not served."""
+    """Return the policy rules of Placement and of these extensions, even if their APIs are not served."""
     return [*routes.PLACEMENT.rules, *(rule for each in extensions if each.api for rule in each.api().rules)]
 
 
@@ -148,17 +148,17 @@ def get_enforcer() -> Enforcer:
     return policy.get_enforcer(list_rules())
 
 
-def reached(conf: cfg.ConfigOpts) -> Database:
+def connected_database(conf: cfg.ConfigOpts) -> Database:
     """Connect to the configured database, wait until it responds, and return it; raises StartError."""
     try:
         database = connect(conf)
     except (sa.exc.ArgumentError, ImportError) as error:
         raise StartError(options.connection_finding(error)) from error
-    _reach(database, conf)
+    _wait_until_reachable(database, conf)
     return database
 
 
-def _reach(database: Database, conf: cfg.ConfigOpts) -> None:
+def _wait_until_reachable(database: Database, conf: cfg.ConfigOpts) -> None:
     """Wait until the database responds; raises StartError."""
     group = conf.placement_database
     try:
@@ -187,7 +187,7 @@ def _prepare(database: Database, conf: cfg.ConfigOpts) -> None:
             raise StartError(f"The database fails at every attempt: {cause}")
         LOG.warning("The database failed at start: %s", cause)
         attempts += 1
-        _reach(database, conf)
+        _wait_until_reachable(database, conf)
 
 
 def _bring_up_to_date(database: Database, conf: cfg.ConfigOpts) -> None:

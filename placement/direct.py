@@ -1,4 +1,4 @@
-"""The service inside the process of its client: for tools and tests, without server, port or token."""
+"""The service inside the process of its client, for tools and tests that have no server, port or token."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PlacementDirect:
     def __enter__(self) -> adapter.Adapter:
         """Return the client; raises StartError if the service cannot start."""
         with contextlib.ExitStack() as opened:
-            database = deploy.reached(self._conf)
+            database = deploy.connected_database(self._conf)
             opened.callback(database.dispose)
             application = deploy.loadapp(self._conf, database, _LAYERS)
             connections = opened.enter_context(requests.Session())

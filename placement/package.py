@@ -25,7 +25,7 @@ def install(extra: str) -> str:
     required = [line.partition(";")[0].strip() for line in lines if line.endswith(f'extra == "{extra}"')]
     if not required:  # not installed, or an editable installation with older metadata
         return f"pip install '.[{extra}]', in a checkout"
-    return shlex.join([as_found("pip"), "install", *required])
+    return shlex.join([command("pip"), "install", *required])
 
 
 def version() -> str:
@@ -36,7 +36,7 @@ def version() -> str:
         return "unknown"
 
 
-def as_found(name: str) -> str:
+def command(name: str) -> str:
     """Return the name of a command of this Python environment, with its path if $PATH does not find it."""
     # sys.executable does not help: in a web server it may be the base interpreter, another executable, or empty.
     path = Path(sys.prefix, "bin", name)

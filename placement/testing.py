@@ -1,7 +1,8 @@
 """Fixtures for functional tests of other projects: the service in the test's process, with its own database.
 
-Any number of fixtures can be used, consecutively or at once: each has its own database and configuration, and they
-share only the template of an empty database.  docs/testing-other-projects.rst describes their use.
+Any number of fixtures can be used, consecutively or at once: each has its own database and configuration.  They share
+the template of an empty database, and a replacement of ``HTTPAdapter.send`` that the last one removes.
+docs/testing-other-projects.rst describes their use.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class PlacementFixture(fixtures.Fixture):
         _read_no_files(conf)
         if self.db:
             self.useFixture(Database(self.conf_fixture))
-        database = deploy.reached(conf)
+        database = deploy.connected_database(conf)
         self.addCleanup(database.dispose)
         self.app = deploy.loadapp(conf, database)
         if self.use_intercept:
@@ -112,7 +113,7 @@ class PlacementFixture(fixtures.Fixture):
 
 
 class InProcessEndpoint(fixtures.Fixture):
-    """A ``url`` at which ``requests`` reaches a WSGI application of this process, from any session and adapter."""
+    """A URL, ``url``, at which ``requests`` reaches a WSGI application of this process from any session."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()

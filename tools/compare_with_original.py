@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compare the replies of two Placement services on the same data: every GET, in every version that changes a reply.
+"""Compare the responses of two Placement services on the same data: all GETs, in each version that changes a response.
 
     compare_with_original.py record http://placement:8778 before.jsonl --token "$TOKEN"
     compare_with_original.py compare before.jsonl http://placement:8778 --token "$TOKEN"
 
-Record the replies of a service before you replace it, and compare afterwards; or compare two running services by their
-URLs.  The script only reads, is a single file, and needs only Python.  It derives the requests from the replies: all
-providers, classes, traits, consumers, projects and users in them, and lists filtered by each of these.  Undefined
-order, request ids and the time of the reply are ignored.
+Record the responses of a service before you replace it, and compare afterwards; or compare two running services by
+their URLs.  The script only reads, is a single file, and needs only Python.  It derives the requests from the
+responses: all providers, classes, traits, consumers, projects and users in them, and lists filtered by each of these.
+Undefined order, request ids and the time of the response are ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-#: The versions that change the reply to some GET.
+#: The versions that change the response to some GET.
 VERSIONS = (
     *("1.0", "1.1", "1.2", "1.3", "1.4", "1.6", "1.9", "1.10", "1.12", "1.14", "1.15", "1.17", "1.18", "1.19", "1.21"),
     *("1.22", "1.24", "1.25", "1.27", "1.28", "1.29", "1.31", "1.34", "1.38", "1.39"),
@@ -35,14 +35,14 @@ NOT_RECORDED = 0
 #: The largest age, in seconds, of a date that counts as "now".
 MAX_NOW_AGE = 2
 
-Question = tuple[str, str]
-Answer = dict[str, Any]
+Request = tuple[str, str]
+Response = dict[str, Any]
 
 
 class Source(Protocol):
-    """Answers requests: a service or a recording."""
+    """A source of responses: a service or a recording."""
 
-    def ask(self, version: str, path: str) -> Answer: ...
+    def ask(self, version: str, path: str) -> Response: ...
 
 
 class Service:
@@ -55,7 +55,7 @@ class Service:
         self._prefix = parts.path.rstrip("/")
         self._token = token
 
-    def ask(self, version: str, path: str) -> Answer:
+    def ask(self, version: str, path: str) -> Response:
         headers = {"X-Auth-Token": self._token, "OpenStack-API-Version": f"placement {version}"}
         for attempt in (1, 2):  # the server may have closed a kept connection
             try:
@@ -68,7 +68,7 @@ class Service:
                     raise
         raise AssertionError("unreachable")
 
-    def _plain(self, status: int, headers: dict[str, str], content: bytes) -> Answer:
+    def _plain(self, status: int, headers: dict[str, str], content: bytes) -> Response:
         by_name = {name.lower(): value for name, value in headers.items()}
         kept = {name: by_name[name] for name in HEADERS if name in by_name}
         if "last-modified" in kept and _age(kept["last-modified"]) <= MAX_NOW_AGE:
@@ -84,15 +84,15 @@ class Service:
 
 
 class Recording:
-    """The recorded replies of a service."""
+    """The recorded responses of a service."""
 
     def __init__(self, path: Path) -> None:
         with path.open() as file:
             entries = [json.loads(line) for line in file]
-        self._answers = {(entry["version"], entry["path"]): entry["answer"] for entry in entries}
+        self._responses = {(entry["version"], entry["path"]): entry["answer"] for entry in entries}
 
-    def ask(self, version: str, path: str) -> Answer:
-        return self._answers.get((version, path), {"status": NOT_RECORDED, "headers": {}, "body": None})
+    def ask(self, version: str, path: str) -> Response:
+        return self._responses.get((version, path), {"status": NOT_RECORDED, "headers": {}, "body": None})
 
 
 def _age(date: str) -> float:
@@ -108,8 +108,8 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-class Replies:
-    """An iterable of all requests to compare, with the replies of a source."""
+class Responses:
+    """An iterable of all requests to compare, with the responses of a source."""
 
     def __init__(self, source: Source, arguments: argparse.Namespace) -> None:
         self._source = source
@@ -117,7 +117,7 @@ class Replies:
         self._more = arguments.ask
         self._versions = arguments.versions.split(",")
 
-    def __iter__(self) -> Iterator[tuple[Question, Answer]]:
+    def __iter__(self) -> Iterator[tuple[Request, Response]]:
         paths = dict(self._paths())
         for version, (path, since) in itertools.product(self._versions, paths.items()):
             if _number(version) >= since:
@@ -191,8 +191,8 @@ class Replies:
         return self._chosen(self._body(path).get(key, []))
 
     def _body(self, path: str) -> dict[str, Any]:
-        answer = self._source.ask("1.39", path)
-        return answer["body"] if answer["status"] == 200 else {}
+        response = self._source.ask("1.39", path)
+        return response["body"] if response["status"] == 200 else {}
 
     def _chosen(self, elements: list[Any]) -> list[Any]:
         """Return all elements, or about ``most`` of them, evenly spaced."""
@@ -213,12 +213,12 @@ def _source(named: str, token: str) -> Source:
 
 
 def record(arguments: argparse.Namespace) -> int:
-    """Record the replies of a service in a file."""
-    replies = Replies(_source(arguments.service, arguments.token), arguments)
+    """Record the responses of a service in a file."""
+    responses = Responses(_source(arguments.service, arguments.token), arguments)
     with arguments.file.open("x") as file:
         try:
-            for (version, path), answer in _with_progress(replies):
-                file.write(json.dumps({"version": version, "path": path, "answer": answer}) + "\n")
+            for (version, path), response in _with_progress(responses):
+                file.write(json.dumps({"version": version, "path": path, "answer": response}) + "\n")
         except BaseException:
             arguments.file.unlink()  # an incomplete file could be mistaken for a complete one
             raise
@@ -230,33 +230,33 @@ def compare(arguments: argparse.Namespace) -> int:
 
     A 5xx of the first source only does not count as a difference.
     """
-    replies = Replies(_source(arguments.before, arguments.token), arguments)
+    responses = Responses(_source(arguments.before, arguments.token), arguments)
     other = _source(arguments.after, arguments.other_token or arguments.token)
     asked = differences = failures = 0
-    for (version, path), answer in _with_progress(replies):
+    for (version, path), response in _with_progress(responses):
         asked += 1
         there = other.ask(version, path)
-        if answer["status"] >= 500 and there["status"] < 500 and there["status"] != NOT_RECORDED:
+        if response["status"] >= 500 and there["status"] < 500 and there["status"] != NOT_RECORDED:
             failures += 1
-        elif there != answer:
+        elif there != response:
             differences += 1
             print(f"{version} GET {path}")
-            for part in answer:
-                if answer[part] != there[part]:
-                    print(f"  {part}: {json.dumps(answer[part])[: arguments.width]}")
+            for part in response:
+                if response[part] != there[part]:
+                    print(f"  {part}: {json.dumps(response[part])[: arguments.width]}")
                     print(f"  {' ' * len(part)}  {json.dumps(there[part])[: arguments.width]}")
-    print(f"{asked} replies compared, {differences} differ, {failures} were errors (5xx) of the first service only")
+    print(f"{asked} responses compared, {differences} differ, {failures} were errors (5xx) of the first service only")
     return 1 if differences else 0
 
 
-def _with_progress(replies: Iterable[tuple[Question, Answer]]) -> Iterator[tuple[Question, Answer]]:
+def _with_progress(responses: Iterable[tuple[Request, Response]]) -> Iterator[tuple[Request, Response]]:
     """Yield the same items, and print the progress every five seconds."""
     last = time.monotonic()
-    for number, (question, answer) in enumerate(replies, 1):
-        yield question, answer
+    for number, (request, response) in enumerate(responses, 1):
+        yield request, response
         if time.monotonic() > last + 5:
             last = time.monotonic()
-            print(f"{number} replies, at version {question[0]}", file=sys.stderr)
+            print(f"{number} responses, at version {request[0]}", file=sys.stderr)
 
 
 def _parsed(argv: list[str] | None) -> argparse.Namespace:
@@ -269,7 +269,7 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
     )
     shared.add_argument("--versions", default=",".join(VERSIONS), metavar="1.N,...", help="default: %(default)s")
     shared.add_argument("--ask", action="append", default=[], metavar="PATH", help="also request this path")
-    record_parser = commands.add_parser("record", parents=[shared], help="record the replies of a service")
+    record_parser = commands.add_parser("record", parents=[shared], help="record the responses of a service")
     record_parser.add_argument("service", help="the URL of the service")
     record_parser.add_argument("file", type=Path, help="the file to write; it must not exist")
     record_parser.set_defaults(action=record)
@@ -279,7 +279,7 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
     compare_parser.add_argument("before", help="the URL of a service, or a recorded file")
     compare_parser.add_argument("after", help="the URL of a service, or a recorded file")
     compare_parser.add_argument("--other-token", help="the token for the second service, if it differs")
-    compare_parser.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of a reply")
+    compare_parser.add_argument("--width", type=int, default=400, metavar="N", help="characters to show of a response")
     compare_parser.set_defaults(action=compare)
     return parser.parse_args(argv)
 

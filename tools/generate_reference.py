@@ -124,12 +124,12 @@ class Documented:
             for path, method, endpoint in self.endpoints()
         ]
         below = f"  The paths are below ``{self.api.prefix}``." if self.api.prefix else ""
-        versions = "the versions that have it, " if self.history else ""
+        versions = "its versions, " if self.history else ""
         return (
             f".. _{self.prefix or 'api-'}routes:\n\n"
             + title("Routes", "=")
-            + f"Each method of each path, {versions}its description, the schemas of its query and its\n"
-            f"body, and the rule of :ref:`policy` that the caller must satisfy.{below}\n\n"
+            + f"Each method of each path, with {versions}its description, the schemas of its query and body,\n"
+            f"and the rule of :ref:`policy` that the caller must satisfy.{below}\n\n"
             + table(("route", *(["versions"] if self.history else []), "see", "rule"), rows)
         )
 
@@ -154,8 +154,8 @@ class Documented:
     def schemas_page(self) -> str:
         parts = [
             title("Schemas", "="),
-            "The JSON schema of each query and body.  A query is an object with the value of each parameter that "
-            "counts\n(:ref:`api-query-strings`).\n\n",
+            "The JSON schema of each query and body.  A query is validated as an object of its parameters, each with\n"
+            "the value that takes effect (:ref:`api-query-strings`).\n\n",
         ]
         for path, method, endpoint in self.endpoints():
             for part in ("query", "body"):
@@ -206,15 +206,15 @@ class Documented:
 
     def about_errors(self) -> str:
         if self.package:
-            also = ", with their code and" if self.codes else ", with"
+            code = ", the error code" if self.codes else ""
             return (
-                f"The messages of the errors that only this API has, by their status{also} the name of the failure in\n"
-                "the code.  ``<...>`` stands for a value.  :doc:`errors` lists the errors of all APIs, such as 401.\n\n"
+                f"The errors that only this API returns, by status: the message{code} and the name of the failure in\n"
+                "the source code.  ``<...>`` stands for a value.  :doc:`errors` lists the errors of all APIs, such as\n"
+                "401.\n\n"
             )
         return (
-            "The messages of all errors by their status, with the code that they have from version 1.23 on and the\n"
-            "name of the failure in the code.  ``<...>`` stands for a value.  Some routes put words in front of a\n"
-            "message.\n\n"
+            "All errors by status: the message, the error code (from version 1.23), and the name of the failure in\n"
+            "the source code.  ``<...>`` stands for a value.  Some routes prefix a message with further words.\n\n"
         )
 
     def columns(self) -> dict[str, Callable[[type[errors.Failure]], str]]:

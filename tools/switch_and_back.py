@@ -5,8 +5,8 @@
 
 COMMAND must start the original in the foreground, even on an empty database, and end at SIGTERM; both fields are
 substituted.  The original creates the tables, which are filled with rows that its race conditions can leave, and then
-through its API.  All its replies are recorded.  This project then takes over the database, must return the same
-replies, writes, and releases the database.  Finally, the original must return the same replies as this project.
+through its API.  All its responses are recorded.  This project then takes over the database, must return the same
+responses, writes, and releases the database.  Finally, the original must return the same responses as this project.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def original_at(template: str, database: str) -> Iterator[str]:
     log = directory / f"original-{port}.log"
     child = children.Child(command, log, signal.SIGTERM, cwd=directory)
 
-    def answers() -> bool:
+    def responds() -> bool:
         with contextlib.suppress(OSError):
             return bool(urllib.request.urlopen(url + "/", timeout=5).status == 200)
         return False
 
-    child.wait_until(answers)
+    child.wait_until(responds)
     try:
         yield url
     finally:
@@ -75,10 +75,10 @@ def manage(database: str, *options: str) -> None:
 
 
 def send(url: str, method: str, path: str, body: Any = None, version: str = "1.39") -> Any:
-    """Send a request and return the parsed reply.
+    """Send a request and return the parsed response.
 
     Raises:
-        urllib.error.HTTPError: The reply is an error.
+        urllib.error.HTTPError: The response is an error.
     """
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": f"placement {version}"}
     data = None if body is None else json.dumps(body).encode()
@@ -115,10 +115,10 @@ def use(url: str, tag: str) -> None:
     time.sleep(3)  # so that the newest dates do not count as "now" in only one of the recordings
 
 
-def _replace(url: str, provider: str, what: str, value: Any) -> None:
+def _replace(url: str, provider: str, field: str, value: Any) -> None:
     generation = send(url, "GET", f"/resource_providers/{provider}")["generation"]
-    body = {"resource_provider_generation": generation, what: value}
-    send(url, "PUT", f"/resource_providers/{provider}/{what}", body)
+    body = {"resource_provider_generation": generation, field: value}
+    send(url, "PUT", f"/resource_providers/{provider}/{field}", body)
 
 
 def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
@@ -153,12 +153,12 @@ def rows(engine: sa.Engine) -> dict[str, list[Any]]:
 
 
 def compare(before: str, after: str, versions: list[str]) -> int:
-    """Compare the replies of two sources; return the exit code."""
+    """Compare the responses of two sources; return the exit code."""
     return subprocess.run([*COMPARE, "compare", before, after, *MORE, *versions]).returncode
 
 
 def record(url: str, name: str, versions: list[str]) -> str:
-    """Record all replies of a service; return the name of the file."""
+    """Record all responses of a service; return the name of the file."""
     file = children.run_directory() / f"{name}.jsonl"
     file.unlink(missing_ok=True)
     subprocess.run([*COMPARE, "record", url, str(file), *MORE, *versions], check=True)
@@ -200,7 +200,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     manage(database, "db", "sync")
     step("sync changes no row", rows(engine) != data)
     with running.uwsgi(database) as service:
-        step("this project gives the same replies as the original", compare(before, service.url, versions))
+        step("this project returns the same responses as the original", compare(before, service.url, versions))
         use(service.url, "ours")
         after = record(service.url, "after", versions)
     data = rows(engine)
@@ -208,12 +208,15 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     step("release changes no row", rows(engine) != data)
     step("the tables are those of the original", describe(engine) != tables)
     with original_at(template, database) as url:
-        step("the original gives the same replies as this project", compare(url, after, versions))
+        step("the original returns the same responses as this project", compare(url, after, versions))
         use(url, "back")
         again = record(url, "again", versions)
     manage(database, "db", "sync")
     with running.uwsgi(database) as service:
-        step("this project, used again, gives the same replies as the original", compare(again, service.url, versions))
+        step(
+            "this project, used again, returns the same responses as the original",
+            compare(again, service.url, versions),
+        )
     return failed
 
 
@@ -226,7 +229,7 @@ def main() -> int:
         "--revision", choices=(openstack_database.NEWEST, openstack_database.OLDER), default=openstack_database.NEWEST
     )
     parser.add_argument(
-        "--versions", metavar="1.N,...", help="versions to compare (default: those that change a reply)"
+        "--versions", metavar="1.N,...", help="versions to compare (default: those that change a response)"
     )
     arguments = parser.parse_args()
     versions = ["--versions", arguments.versions] if arguments.versions else []

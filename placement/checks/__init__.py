@@ -1,4 +1,4 @@
-"""Checks, and those shared by ``placement-status`` and the doctor.
+"""The type of checks, and the checks that ``placement-status`` and the doctor share.
 
 check            the type of a check, and its subject
 finding          the result of a check

@@ -31,7 +31,7 @@ _BATCH_SIZE = 50
 _MORE_TO_DO = 1
 _FAILED = 2
 _BAD_COUNT = 127
-#: The exit code of leases sweep if more leases are due.
+#: The exit code of "leases sweep" if more leases are due.
 _LEASES_LEFT = 3
 
 
@@ -47,9 +47,9 @@ def _run(argv: Sequence[str]) -> int:
     if conf.command.name is None:
         conf.print_help()
         return 1
-    provider = getattr(conf.command, "extension", None)
-    if provider is not None and provider not in extension.enabled(conf):
-        raise cfg.Error(f"{conf.command.name}: the extension {provider.name} is not in [extensions]enabled.")
+    origin = getattr(conf.command, "extension", None)
+    if origin is not None and origin not in extension.enabled(conf):
+        raise cfg.Error(f"{conf.command.name}: the extension {origin.name} is not in [extensions]enabled.")
     action: Callable[[cfg.ConfigOpts], int] = conf.command.action
     return action(conf)
 
@@ -60,8 +60,8 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     db.set_defaults(action=lambda _: _show_help(db))
     actions = db.add_subparsers(title="actions", dest="db_action")
 
-    def add(name: str, action: Callable[[cfg.ConfigOpts], int], does: str) -> argparse.ArgumentParser:
-        parser = actions.add_parser(name, help=does, description=does)
+    def add(name: str, action: Callable[[cfg.ConfigOpts], int], description: str) -> argparse.ArgumentParser:
+        parser = actions.add_parser(name, help=description, description=description)
         parser.set_defaults(action=action)
         return parser
 
@@ -112,7 +112,7 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     ).add_argument(
         "--grace",
         metavar="<seconds>",
-        type=functools.partial(program.number, least=0),
+        type=functools.partial(program.number, minimum=0),
         default=sweep.GRACE,
         help="remove rows marked by a sweep at least this long ago; must exceed the longest transaction "
         "(default: %(default)s)",
@@ -127,11 +127,11 @@ def _add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _add_leases(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    group = commands.add_parser("leases", help="maintain leases")
-    group.set_defaults(action=lambda _: _show_help(group))
-    does = "Release expired leases.  Any number of sweeps may run beside the service."
-    actions = group.add_subparsers(title="actions", dest="leases_action")
-    sweep_parser = actions.add_parser("sweep", help=does, description=does)
+    parser = commands.add_parser("leases", help="maintain leases")
+    parser.set_defaults(action=lambda _: _show_help(parser))
+    description = "Release expired leases.  Any number of sweeps may run beside the service."
+    actions = parser.add_subparsers(title="actions", dest="leases_action")
+    sweep_parser = actions.add_parser("sweep", help=description, description=description)
     sweep_parser.set_defaults(action=sweep_leases)
     sweep_parser.add_argument(
         "--max-rows",

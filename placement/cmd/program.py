@@ -49,14 +49,14 @@ def port(text: str) -> int:
     return number(text, 0, 65535)
 
 
-def number(text: str, least: int = 1, most: int | None = None) -> int:
-    """Parse an integer for argparse."""
+def number(text: str, minimum: int = 1, maximum: int | None = None) -> int:
+    """Parse an integer in this range for argparse."""
     try:
         value = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
-    if value < least or (most is not None and value > most):
-        bounds = f"from {least} to {most}" if most is not None else f"at least {least}"
+    if value < minimum or (maximum is not None and value > maximum):
+        bounds = f"from {minimum} to {maximum}" if maximum is not None else f"at least {minimum}"
         raise argparse.ArgumentTypeError(f"{value} is out of range: {bounds}")
     return value
 

@@ -193,7 +193,7 @@ def _listening(host: str, port: int, *, loopback_only: bool) -> socket.socket:
 
 
 def _for_this_machine(host: str) -> deploy.Layers:
-    """Return layers that refuse a Host header other than this machine, for a service without authentication."""
+    """Return layers that refuse requests for other hosts than this machine, for a service without authentication."""
     guarded = functools.partial(Mount, check_host=allowed_hosts(host))
     return tuple(guarded if layer is Mount else layer for layer in deploy.LAYERS)
 

@@ -46,7 +46,7 @@ def incomplete_consumers(subject: Subject) -> Iterator[Finding]:
         yield warning(f"There are {count} incomplete consumers table records for existing allocations. {_MIGRATE}")
 
 
-ABOVE = "Used Above Capacity"
+USED_ABOVE_CAPACITY = "Used Above Capacity"
 #: The checks, by the names that deployment tools expect.
 CHECKS: dict[str, Callable[[Subject], Iterable[Finding]]] = {
     "Missing Root Provider IDs": missing_roots,
@@ -55,7 +55,7 @@ CHECKS: dict[str, Callable[[Subject], Iterable[Finding]]] = {
     "Policy Rules": configuration.policy_mistakes,
     "Misspelt Options": configuration.unknown_options,
     "Identity Service": configuration.identity_service,
-    ABOVE: over_commitment.over_commitment,
+    USED_ABOVE_CAPACITY: over_commitment.over_commitment,
 }
 
 
@@ -81,7 +81,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _first(name: str, subject: Subject) -> Finding | None:
-    counted = ("providers", subject.database.read(ResourceProvider.count)) if name == ABOVE else ()
+    counted = ("providers", subject.database.read(ResourceProvider.count)) if name == USED_ABOVE_CAPACITY else ()
     with Progress(name, *counted) as progress:
         subject.on_rows = progress.advance
         try:

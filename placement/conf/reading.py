@@ -139,4 +139,4 @@ def _undecodable(conf: cfg.ConfigOpts, arguments: Sequence[str], error: UnicodeD
         except OSError:
             continue
     # oslo.config reads files in the encoding of the locale.
-    return f"The configuration has characters that the locale's encoding, {error.encoding}, lacks: set LANG=C.UTF-8"
+    return f"The configuration contains characters outside the locale's encoding, {error.encoding}: set LANG=C.UTF-8"

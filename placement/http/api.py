@@ -73,7 +73,8 @@ class Api:
         layers: Layers of this API alone, outermost first, inside the shared ones.
         cache_headers_since: The first version whose responses state their age (docs: api-cache-headers).
         anonymous_is_admin: Whether noauth2 treats a request as an administrator's if it has no token, or the token that
-            keystoneauth sends with the auth type "none".  Requests from pages are excluded.
+            keystoneauth sends with the auth type "none".  A request without a token from a page is excluded, unless the
+            API ``has_pages`` and the page has the service's origin.
         has_pages: Whether the API has pages that send requests to it.  Noauth2 then distinguishes their requests from
             those sent by pages of other origins.
         headers: Default headers (names in lower case) of every response, errors included.

@@ -79,7 +79,7 @@ def parse_json(content: bytes, max_values: int) -> Any:
     _check_count(content, (b",", b"[", b"{"), max_values)
     try:
         text = content.decode()
-        # json.loads reports a byte order mark by name.
+        # With a byte order mark, json.loads raises an error that mentions it; the decoder's would not.
         value = _DECODER.decode(text) if not text.startswith(_BOM) else json.loads(text)
     except ValueError as error:
         # Chaining the error would keep the whole text, which it refers to.
@@ -134,4 +134,4 @@ def _refuse_unstorable(value: Any) -> None:
         elif isinstance(item, list):
             stack.extend(item)
         elif isinstance(item, str) and _UNSTORABLE.search(item):
-            raise errors.MalformedJSON(reason="a string holds NUL or half of a surrogate pair")
+            raise errors.MalformedJSON(reason="a string contains NUL or half of a surrogate pair")

@@ -26,7 +26,7 @@ HEADER = "HTTP_PLACEMENT_DRY_RUN"
 _HIDDEN_HEADER = "content-length"
 
 #: Capacity, usage and free capacity, by provider uuid and resource class.
-Rooms = dict[str, dict[str, FreeCapacity]]
+FreeByProvider = dict[str, dict[str, FreeCapacity]]
 
 
 def of_path(_req: object, uuid: str, **_path_values: str) -> Collection[str]:
@@ -51,16 +51,16 @@ def is_requested(environ: WSGIEnvironment) -> bool:
     return "true" in values
 
 
-def start(database: Database, provider_uuids: Collection[str]) -> DryRun[Rooms]:
+def start(database: Database, provider_uuids: Collection[str]) -> DryRun[FreeByProvider]:
     """Return a dry run that reads the free capacity of these providers and of the providers that the write changes."""
 
-    def observe(db: Transaction) -> Rooms:
-        return _rooms(db, provider_uuids, db.changed_providers)
+    def observe(db: Transaction) -> FreeByProvider:
+        return _free_by_provider(db, provider_uuids, db.changed_providers)
 
     return DryRun(database, observe)
 
 
-def respond(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvironment) -> Reply:
+def respond(run: DryRun[FreeByProvider], handler: Callable[[], Reply], environ: WSGIEnvironment) -> Reply:
     """Return 200 with the handler's response or failure, and the capacity that would remain free.
 
     Raises:
@@ -76,16 +76,16 @@ def respond(run: DryRun[Rooms], handler: Callable[[], Reply], environ: WSGIEnvir
             raise
         status, headers, content = failures.render(failure, environ)
         shown = _shown(status.value, headers, content)
-    rooms = {
+    remaining = {
         uuid: {
-            name: {"capacity": room.capacity, "used": room.used, "free": room.free} for name, room in by_class.items()
+            name: {"capacity": free.capacity, "used": free.used, "free": free.free} for name, free in by_class.items()
         }
         for uuid, by_class in (run.observation or {}).items()
     }
-    return ok({"dry_run": shown, "room": rooms})
+    return ok({"dry_run": shown, "room": remaining})
 
 
-def _rooms(db: Reading, uuids: Collection[str], changed_ids: Collection[int]) -> Rooms:
+def _free_by_provider(db: Reading, uuids: Collection[str], changed_ids: Collection[int]) -> FreeByProvider:
     return FreeCapacity.of_providers(db, {*ResourceProvider.ids(db, uuids).values(), *changed_ids})
 
 

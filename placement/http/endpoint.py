@@ -9,8 +9,8 @@
     def replace(req, uuid):
         ...
 
-The checks run in this order (docs: api-order-of-checks): version gate, Accept, Content-Type, policy, path values,
-query, body and its limits.  A handler therefore receives valid input, and a malformed request takes no locks.
+The checks run in this order (docs: api-order-of-checks): version gate, Accept, Content-Type, policy, dry run, path
+values, query, body and its limits.  A handler therefore receives valid input, and a malformed request takes no locks.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class InvalidDryRun(errors.BadRequest):
 class NoDryRun(errors.BadRequest):
     """The endpoint does not support dry runs."""
 
-    template = "This request has no dry run. Nothing was changed."
+    template = "This request does not support dry runs. Nothing was changed."
 
 
 class InternalError(errors.Failure):

@@ -51,7 +51,7 @@ class Request(webob.Request):
     version: Version
     #: ``read(work)`` returns ``work(db)``; each statement sees the rows committed when it runs.
     read: Read
-    #: The quoted path below which the API is mounted, the prefix of every path in a response; mostly empty.  WebOb's
+    #: The quoted path below which the API is mounted, the prefix of every path in a response; usually empty.  WebOb's
     #: ``script_name`` is not quoted, and its ``path`` quotes fewer characters than the links of this service.
     mount_path = ""
     #: The JSON value of the body, validated; None for an endpoint that reads no body.

@@ -22,7 +22,7 @@ Shared = TypeVar("Shared")
 class Service:
     """The configuration, database, policy, index and APIs that layers and applications are built with.
 
-    Nothing is global, so that one process can run several services.
+    They are not global, so that one process can run several services.
     """
 
     conf: cfg.ConfigOpts
@@ -41,5 +41,5 @@ class Service:
 
     @property
     def pages(self) -> str | None:
-        """The path of the API that has pages for people; None if none has."""
+        """The path of the first API with pages for people; None without such an API."""
         return next((f"{api.prefix}/" for api in self.apis if api.has_pages), None)

@@ -110,5 +110,5 @@ class DatabaseCheck:
         except errors.Unavailable as failure:
             return HealthcheckResult(False, "The database cannot be reached.", driver_errors.cause_of(failure))
         except sa.exc.SQLAlchemyError as error:
-            return HealthcheckResult(False, "The database answers with an error.", driver_errors.message(error))
+            return HealthcheckResult(False, "The database responds with an error.", driver_errors.message(error))
         return HealthcheckResult(True, "OK")

@@ -26,7 +26,7 @@ from placement.http.service import Service
 
 LOG = logging.getLogger(__name__)
 
-#: Characters that could end a line or a quoted string.
+#: Characters to escape: the quotation mark, which ends the quoted string, and all except visible ASCII characters.
 _UNFIT = re.compile("[^!#-~]")
 _GLOBAL_ID = re.compile(r"req-[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 

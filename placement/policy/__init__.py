@@ -120,7 +120,7 @@ class Policy:
     def _verdict(self, rule: str, caller: dict[str, Any], target: Mapping[str, Any]) -> type[errors.Forbidden] | None:
         try:
             # oslo.policy compares strings: None would match a project named "None".
-            self._enforcer.authorize(rule, _present(target), _present(caller), do_raise=True)
+            self._enforcer.authorize(rule, _without_none(target), _without_none(caller), do_raise=True)
         except policy.PolicyNotAuthorized:
             return errors.PolicyForbids
         except policy.InvalidScope:
@@ -128,11 +128,11 @@ class Policy:
         return None
 
 
-def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _self_contained(enforcer: policy.Enforcer) -> bool:
-    """Return whether all verdicts are constant: no rule has a check by a remote service or a plugin."""
+    """Return whether verdicts depend only on caller and target: no rule has a check by a remote service or plugin."""
     known = {"rule", "role", *RequestContext().to_policy_values()}
     return all(known.issuperset(_KIND.findall(str(check))) for check in enforcer.rules.values())

@@ -65,9 +65,17 @@ RULES: list[policy.RuleDefault] = [
     _rule("resource_classes:list", "List resource classes.", "GET /resource_classes"),
     _rule("resource_classes:create", "Create a resource class.", "POST /resource_classes"),
     _rule("resource_classes:show", "Show a resource class.", "GET /resource_classes/{name}"),
-    _rule("resource_classes:update", "Rename or ensure a resource class.", "PUT /resource_classes/{name}"),
+    _rule(
+        "resource_classes:update",
+        "Create a resource class if it does not exist; before 1.7 rename a class.",
+        "PUT /resource_classes/{name}",
+    ),
     _rule("resource_classes:delete", "Delete a resource class.", "DELETE /resource_classes/{name}"),
-    _rule("resource_providers:inventories:list", "List inventories.", "GET /resource_providers/{uuid}/inventories"),
+    _rule(
+        "resource_providers:inventories:list",
+        "List the inventories of a provider.",
+        "GET /resource_providers/{uuid}/inventories",
+    ),
     _rule("resource_providers:inventories:create", "Add an inventory.", "POST /resource_providers/{uuid}/inventories"),
     _rule(
         "resource_providers:inventories:show",
@@ -86,9 +94,17 @@ RULES: list[policy.RuleDefault] = [
         "DELETE /resource_providers/{uuid}/inventories",
         "DELETE /resource_providers/{uuid}/inventories/{resource_class}",
     ),
-    _rule("resource_providers:aggregates:list", "List aggregates.", "GET /resource_providers/{uuid}/aggregates"),
-    _rule("resource_providers:aggregates:update", "Replace aggregates.", "PUT /resource_providers/{uuid}/aggregates"),
-    _rule("resource_providers:usages", "Show usages.", "GET /resource_providers/{uuid}/usages"),
+    _rule(
+        "resource_providers:aggregates:list",
+        "List the aggregates of a provider.",
+        "GET /resource_providers/{uuid}/aggregates",
+    ),
+    _rule(
+        "resource_providers:aggregates:update",
+        "Replace the aggregates of a provider.",
+        "PUT /resource_providers/{uuid}/aggregates",
+    ),
+    _rule("resource_providers:usages", "Show the usages of a provider.", "GET /resource_providers/{uuid}/usages"),
     _rule(
         "usages",
         "Show the usages of a project, or of a user in a project.",
@@ -97,7 +113,7 @@ RULES: list[policy.RuleDefault] = [
     ),
     _rule("traits:list", "List traits.", "GET /traits"),
     _rule("traits:show", "Show a trait.", "GET /traits/{name}"),
-    _rule("traits:update", "Ensure a trait.", "PUT /traits/{name}"),
+    _rule("traits:update", "Create a trait if it does not exist.", "PUT /traits/{name}"),
     _rule("traits:delete", "Delete a trait.", "DELETE /traits/{name}"),
     _rule("resource_providers:traits:list", "List the traits of a provider.", "GET /resource_providers/{uuid}/traits"),
     _rule(

@@ -107,7 +107,7 @@ def test_a_database_that_answers_with_an_error_is_not_well(database_url):
         with database.engine.begin() as connection:
             connection.exec_driver_sql("CREATE VIEW feed_instance AS SELECT no_such_function() AS uuid")
         answer = web.ask(app, "GET", "/healthcheck", TEXT)
-        assert (answer.status_int, answer.text) == (503, "The database answers with an error.")
+        assert (answer.status_int, answer.text) == (503, "The database responds with an error.")
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

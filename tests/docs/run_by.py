@@ -106,7 +106,6 @@ RUN = (
     Runs("shell", "docs/deployment.rst", "tests/live/test_load_balancer.py", "socat"),
     Runs("mariadb.cnf", "docs/deployment.rst", "tests/galera_network.py"),
     Runs("/etc/cron.d/placement", "docs/deployment.rst", _WALK),
-    Runs("/etc/cron.d/placement", "docs/extensions/batch.rst", _WALK),
     Runs("/etc/cron.d/placement", "docs/observability.rst", _EXTENSIONS),
     Runs("shell", "docs/observability.rst", "tests/live/test_metrics.py", "placement-metrics"),
     Runs("*/traces.conf", "docs/observability.rst", "tests/live/test_traces.py"),

@@ -1,4 +1,4 @@
-"""The protocol of docs/extensions/batch.rst: its cluster is loaded, and its requests are answered as it shows."""
+"""The requests of docs/extensions/batch.rst, on its cluster, get the responses that the page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = "docs/extensions/batch.rst"
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_the_requests_of_a_controller_are_answered_as_shown(database):
+def test_the_requests_of_a_controller_get_the_responses_shown(database):
     application = Described(deploy.loadapp(web.configuration(), database))
     load(database, read_entries(YamlSource(captioned(PAGE, "cluster.yaml"))))
     examples.run(examples.parse(PAGES[PAGE]), application)

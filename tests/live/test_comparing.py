@@ -30,13 +30,13 @@ def service(database_url):
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs the script as an operator does, with a Python that has nothing installed.
+    """Run the script as an operator does, with a Python without packages.
 
-    What counts as "just now" is an hour: all rows of the service's start do, and each reply on a busy machine.
+    Dates of the last hour count as "now": of the rows inserted at start, and of responses on a busy machine.
     """
-    script, now = tmp_path / SCRIPT.name, "\nNOW = 2\n"
+    script, now = tmp_path / SCRIPT.name, "\nMAX_NOW_AGE = 2\n"
     assert now in SCRIPT.read_text()
-    script.write_text(SCRIPT.read_text().replace(now, "\nNOW = 3600\n"))
+    script.write_text(SCRIPT.read_text().replace(now, "\nMAX_NOW_AGE = 3600\n"))
 
     def ran(*words):
         argv = [sys.executable, "-I", "-S", str(script), *words, "--versions", "1.39"]
@@ -53,7 +53,7 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
     assert same.returncode == 0
     count = len(Path(before).read_text().splitlines())
     assert count > 100
-    assert same.stdout == f"{count} replies compared, 0 differ, 0 were errors (5xx) of the first service only\n"
+    assert same.stdout == f"{count} responses compared, 0 differ, 0 were errors (5xx) of the first service only\n"
 
     headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
     path = f"/allocations/{openstack_database.MIGRATION}"
@@ -64,7 +64,7 @@ def test_a_change_is_found_and_nothing_else_is(service, run, tmp_path):
     assert other.returncode == 1
     found = {line for line in other.stdout.splitlines() if " GET " in line}
     assert other.stdout.endswith(
-        f"{count} replies compared, {len(found)} differ, 0 were errors (5xx) of the first service only\n"
+        f"{count} responses compared, {len(found)} differ, 0 were errors (5xx) of the first service only\n"
     )
     assert f"1.39 GET {path}" in found
     assert f"1.39 GET /resource_providers/{openstack_database.NUMA1}/usages" in found
@@ -108,7 +108,7 @@ def test_a_service_that_does_not_answer_is_not_the_same(service, run, tmp_path):
     """With a token without rights, all responses would be equal."""
     ran = run("record", service.url, str(tmp_path / "refused"), "--token", "user")
     assert ran.returncode == 1
-    assert "does not let us look" in ran.stderr
+    assert "The service refuses access" in ran.stderr
 
 
 def test_what_could_not_be_recorded_is_not_left_behind(run, tmp_path):

@@ -69,13 +69,8 @@ def test_the_commands_of_an_installation(url, shell):
         health, _, classes = shell.run(check.text, {URL: service.url})
         assert (json.loads(health.out)["reasons"], "VCPU" in classes.out) == (["OK"], True)
         shell.run(restored.text)
-    lines = {
-        line
-        for page in ("docs/deployment.rst", "docs/extensions/batch.rst")
-        for block in blocks_of(__file__, page, "/etc/cron.d/placement")
-        for line in block.text.splitlines()
-    }
-    for line in lines:
+    (crontab,) = blocks_of(__file__, "docs/deployment.rst", "/etc/cron.d/placement")
+    for line in crontab.text.splitlines():
         *_, command = re.split(" +", line, maxsplit=6)
         (done,) = shell.run(command, {"/opt/placement/bin/": ""})
         assert done.out == done.err == ""

@@ -91,7 +91,7 @@ def test_the_suggested_question_works(tmp_path, environment):
         done = preloaded.service().run(
             [sys.executable, "-m", "placement.extensions.terminal.main", question], environment, tmp_path
         )
-        assert (done.returncode, done.stdout) == (0, "No provider.\n"), done.stderr
+        assert (done.returncode, done.stdout) == (0, "No providers.\n"), done.stderr
 
 
 def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
@@ -100,10 +100,10 @@ def test_a_command_is_suggested_as_the_shell_finds_it(tmp_path, monkeypatch):
     (programs / "placement-ask").touch(0o755)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert package.as_found("placement-ask") == str(programs / "placement-ask")
-    assert package.as_found("placement-nothing") == "placement-nothing"
+    assert package.command("placement-ask") == str(programs / "placement-ask")
+    assert package.command("placement-nothing") == "placement-nothing"
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    assert package.as_found("placement-ask") == "placement-ask"
+    assert package.command("placement-ask") == "placement-ask"
 
 
 def test_the_bare_metal_api_is_served_to_clients_that_send_no_token(tmp_path, environment):

@@ -106,7 +106,7 @@ def test_the_command_for_an_extra_names_what_the_extra_requires(declared):
         'Requires-Dist: second[binary]; extra == "more"',
         'Requires-Dist: third; extra == "much-more"',
     )
-    assert package.install("more") == f"{package.as_found('pip')} install 'first>=2,<3' 'second[binary]'"
+    assert package.install("more") == f"{package.command('pip')} install 'first>=2,<3' 'second[binary]'"
 
 
 @pytest.mark.parametrize("executable", ["/usr/bin/python3", "", None])

@@ -29,11 +29,12 @@ def listed(package: Path) -> list[str]:
     return [name for line in lines if line for name in line[1].split(", ")]
 
 
-#: Packages whose docstring lists every module and directory.
+#: Packages whose docstring lists every module.
 COMPLETE = (
+    *("checks", "cmd", "conf", "http", "metrics", "middleware", "policy", "tracing"),
+    *("db", "db/engine", "db/schema", "db/upkeep", "db/writes", "index", "objects", "objects/claims"),
     *("extensions", "extensions/baremetal", "extensions/baremetal/objects", "extensions/console", "extensions/doctor"),
     *("extensions/loading", "extensions/loading/demo", "extensions/orphans", "extensions/terminal"),
-    *("db", "db/engine", "db/schema", "db/upkeep", "db/writes", "index", "objects", "objects/claims"),
     *("extensions/v1", "extensions/v1/count", "extensions/v1/explain", "extensions/v1/pick"),
     *("schemas", "search", "search/narrow", "search/query", "search/solver"),
 )

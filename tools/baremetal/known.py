@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tools.baremetal.replies import Seen, error_text
-from tools.baremetal.servers import Call
+from tools.baremetal.servers import Request
 
-Overlook = Callable[[Call, Seen, Seen], None]
+Overlook = Callable[[Request, Seen, Seen], None]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ DIVERGENCES: list[Divergence] = []
 
 
 def divergence(title: str) -> Callable[[Overlook], Overlook]:
-    """Register a function that removes an intentional difference from two replies."""
+    """Register a function that removes an intentional difference from two responses."""
 
     def register(overlook: Overlook) -> Overlook:
         DIVERGENCES.append(Divergence(title, overlook))
@@ -34,34 +34,34 @@ def divergence(title: str) -> Callable[[Overlook], Overlook]:
 
 
 def _same(a: Seen, b: Seen) -> None:
-    """Make the replies equal."""
+    """Make the responses equal."""
     b.clear()
     b.update(a)
 
 
 @divergence("Errors of the original (500)")
-def _(_call: Call, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Seen, b: Seen) -> None:
     if a["status"] == 500 and 400 <= b["status"] < 500 and error_text(b) is not None:
         _same(a, b)
 
 
 @divergence("A list of allocations by node and class or owner")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    parameters = {name for name, _ in call.query}
+def _(request: Request, a: Seen, b: Seen) -> None:
+    parameters = {name for name, _ in request.query}
     if a["status"] == 500 and "node" in parameters and parameters & {"resource_class", "owner"} and _is_list(b):
         _same(a, b)
 
 
 @divergence("``next`` repeats the filters")
-def _(call: Call, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Seen, b: Seen) -> None:
     if not (_is_list(a) and _is_list(b) and "next" in a["body"] and "next" in b["body"]):
         return
-    filters = {name for name, _ in call.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
+    filters = {name for name, _ in request.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
     place, _, query = b["body"]["next"].partition("?")
     kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in filters]
     place_a, _, query_a = a["body"]["next"].partition("?")
     given = urllib.parse.parse_qsl(query_a, True)
-    if call.route[0] == "nodes" and "fields" not in dict(call.query):
+    if request.route[0] == "nodes" and "fields" not in dict(request.query):
         given = [(name, value) for name, value in given if name != "fields"]  # the fields of the short form
     if place == place_a and sorted(kept) == sorted(given):
         b["body"]["next"] = a["body"]["next"]
@@ -78,7 +78,7 @@ HARDWARE = {"driver_internal_info": {}, "conductor": None, "reservation": None} 
 
 
 @divergence("Keys of a node that need hardware")
-def _(_call: Call, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Seen, b: Seen) -> None:
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
         for name, value in HARDWARE.items():
             if name in of_a and of_b.get(name, ...) == value:
@@ -86,15 +86,15 @@ def _(_call: Call, a: Seen, b: Seen) -> None:
 
 
 @divergence("``updated_at`` of a node")
-def _(_call: Call, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Seen, b: Seen) -> None:
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
         if of_a.get("updated_at") == "<date>" and of_b.get("updated_at", ...) is None and "driver" in of_a:
             of_b["updated_at"] = "<date>"
 
 
 @divergence("HEAD")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    if call.method == "HEAD" and b["status"] in (404, 405, 406):
+def _(request: Request, a: Seen, b: Seen) -> None:
+    if request.method == "HEAD" and b["status"] in (404, 405, 406):
         _same(a, b)
 
 
@@ -110,8 +110,8 @@ ROUTES = (
 
 
 @divergence("Nodes, allocations and drivers only")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    route = "/".join(call.route)
+def _(request: Request, a: Seen, b: Seen) -> None:
+    route = "/".join(request.route)
     if b["status"] in (404, 405) and _of_routing(b) and not any(re.fullmatch(known, route) for known in ROUTES):
         _same(a, b)
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
@@ -121,13 +121,13 @@ def _(call: Call, a: Seen, b: Seen) -> None:
 
 
 def _of_routing(reply: Seen) -> bool:
-    """Return whether the reply reports an error of the routing or of the version."""
+    """Return whether the response reports an error of the routing or of the version."""
     body = reply["body"]
     return isinstance(body, dict) and isinstance(body.get("error_message"), dict) and "code" in body["error_message"]
 
 
 @divergence("Version headers")
-def _(_call: Call, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Seen, b: Seen) -> None:
     names = [name for name in a["headers"] if name.startswith("x-openstack-ironic-api")]
     if a["status"] in (404, 405) and not any(a["headers"][name] for name in names):
         for name in names:
@@ -135,54 +135,54 @@ def _(_call: Call, a: Seen, b: Seen) -> None:
 
 
 @divergence("A version that does not exist, at ``/``")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    if not call.route and a["status"] == b["status"] == 406 and _of_routing(b):
+def _(request: Request, a: Seen, b: Seen) -> None:
+    if not request.route and a["status"] == b["status"] == 406 and _of_routing(b):
         b["body"] = a["body"]
 
 
 @divergence("The form of the error for an impossible name of a node")
-def _(_call: Call, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Seen, b: Seen) -> None:
     if a["status"] == 400 and _of_routing(a) and b["status"] in (400, 404, 405):
         _same(a, b)
 
 
 @divergence("``fields`` with commas and repeated")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    values = [value for name, value in call.query if name == "fields"]
+def _(request: Request, a: Seen, b: Seen) -> None:
+    values = [value for name, value in request.query if name == "fields"]
     if len(values) > 1 and any("," in value for value in values) and a["status"] == 400 and b["status"] == 200:
         _same(a, b)
 
 
 @divergence("``fields`` of nodes")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    requested = {name for key, value in call.query if key == "fields" for name in value.split(",")}
+def _(request: Request, a: Seen, b: Seen) -> None:
+    requested = {name for key, value in request.query if key == "fields" for name in value.split(",")}
     odd = {"created_at", "updated_at", "links", "conductor", "allocation_uuid", "chassis_uuid"}
-    if call.route[:1] == ["nodes"] and requested & odd and a["status"] in (400, 500) and b["status"] == 200:
+    if request.route[:1] == ["nodes"] and requested & odd and a["status"] in (400, 500) and b["status"] == 200:
         _same(a, b)
 
 
 @divergence("A GET with two mistakes")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    if call.method == "GET" and call.query and {a["status"], b["status"]} <= {400, 404, 406}:
+def _(request: Request, a: Seen, b: Seen) -> None:
+    if request.method == "GET" and request.query and {a["status"], b["status"]} <= {400, 404, 406}:
         _same(a, b)
 
 
 @divergence("Names that end in ``.json``")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    suffixed = call.path.partition("?")[0].endswith(".json") and (call.version or 0) < 91
-    if suffixed and call.method == "GET" and {a["status"], b["status"]} == {200, 404}:
+def _(request: Request, a: Seen, b: Seen) -> None:
+    suffixed = request.path.partition("?")[0].endswith(".json") and (request.version or 0) < 91
+    if suffixed and request.method == "GET" and {a["status"], b["status"]} == {200, 404}:
         _same(a, b)
 
 
 @divergence("Methods other than GET at ``/`` and ``/v1``")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    if not call.route and call.method != "GET" and b["status"] == 405:
+def _(request: Request, a: Seen, b: Seen) -> None:
+    if not request.route and request.method != "GET" and b["status"] == 405:
         _same(a, b)
 
 
 @divergence("GET ``/v1/drivers``")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    if call.route == ["drivers"] and a["status"] == b["status"] == 200 and _names("fake-hardware", b):
+def _(request: Request, a: Seen, b: Seen) -> None:
+    if request.route == ["drivers"] and a["status"] == b["status"] == 200 and _names("fake-hardware", b):
         b["body"] = a["body"]
 
 
@@ -196,8 +196,8 @@ def _are_links(value: Any) -> bool:
 
 
 @divergence("The version documents")
-def _(call: Call, a: Seen, b: Seen) -> None:
-    if call.route or a["status"] != 200 or b["status"] != 200:
+def _(request: Request, a: Seen, b: Seen) -> None:
+    if request.route or a["status"] != 200 or b["status"] != 200:
         return
     for name in ("name", "description"):
         if isinstance(b["body"].get(name), str):
@@ -212,7 +212,7 @@ def _is_list(reply: Seen) -> bool:
 
 
 def documents(reply: Seen) -> list[dict[str, Any]]:
-    """Return the documents in a successful reply: the items of a list, or the single document."""
+    """Return the documents in a successful response: the items of a list, or the single document."""
     body = reply["body"]
     if not isinstance(body, dict) or reply["status"] >= 400:
         return []

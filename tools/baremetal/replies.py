@@ -1,4 +1,4 @@
-"""Normalization and comparison of replies."""
+"""Normalization and comparison of responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import urllib.parse
 from typing import Any
 
-from tools.baremetal.servers import Call, Reply, Server
+from tools.baremetal.servers import Reply, Request, Server
 
 #: Headers that clients read.
 HEADERS = (
@@ -29,7 +29,7 @@ Seen = dict[str, Any]
 
 
 def seen(reply: Reply, server: Server) -> Seen:
-    """Return the compared parts of a reply: status, headers and body."""
+    """Return the compared parts of a response: status, headers and body."""
     headers = {name: reply.headers.get(name) for name in HEADERS}
     if headers["content-type"]:
         headers["content-type"] = headers["content-type"].partition(";")[0].lower()
@@ -79,7 +79,7 @@ def plain(value: Any, server: Server) -> Any:
 
 
 def error_text(reply: Seen) -> str | None:
-    """Return the message of an error; None for other replies."""
+    """Return the message of an error; None for other responses."""
     body = reply["body"]
     if not isinstance(body, dict) or "error_message" not in body:
         return None
@@ -87,7 +87,7 @@ def error_text(reply: Seen) -> str | None:
     return str(inner.get("faultstring", inner.get("description"))) if isinstance(inner, dict) else str(inner)
 
 
-def without_sentences(call: Call, a: Seen, b: Seen) -> None:
+def without_sentences(request: Request, a: Seen, b: Seen) -> None:
     """Replace the messages of errors by marks, since B may word them differently.
 
     For 404 and 409 the marks contain the names in the message, so that B must name the same objects as A.  For 400 they
@@ -96,7 +96,7 @@ def without_sentences(call: Call, a: Seen, b: Seen) -> None:
     texts = error_text(a), error_text(b)
     if None in texts:
         return
-    named = [word for word in words(call) if word in str(texts[0])] if a["status"] in (404, 409) else []
+    named = [word for word in words(request) if word in str(texts[0])] if a["status"] in (404, 409) else []
     marks = ["<sentence>" + "".join(f" {word}" for word in named if word in str(text)) for text in texts]
     for reply, mark in zip((a, b), marks, strict=True):
         inner = reply["body"]["error_message"]
@@ -104,11 +104,11 @@ def without_sentences(call: Call, a: Seen, b: Seen) -> None:
             inner[next(name for name in ("faultstring", "description") if name in inner)] = mark
 
 
-def words(call: Call) -> list[str]:
-    """Return the distinct strings that a call contains as values."""
-    values = [urllib.parse.unquote(segment) for segment in call.route[1:]]
-    values += [value for _, value in call.query]
-    values += _strings(call.body)
+def words(request: Request) -> list[str]:
+    """Return the distinct strings that a request contains as values."""
+    values = [urllib.parse.unquote(segment) for segment in request.route[1:]]
+    values += [value for _, value in request.query]
+    values += _strings(request.body)
     return [word for word in dict.fromkeys(values) if _MIN_WORD_LENGTH <= len(word) <= 80]
 
 

@@ -1,4 +1,4 @@
-"""Runs of calls on both services, and shrinking of runs that show a difference."""
+"""Runs of requests on both services, and shrinking of runs that show a difference."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.baremetal import calls, node_calls, replies
+from tools.baremetal import node_requests, replies, requests
 from tools.baremetal.known import DIVERGENCES
-from tools.baremetal.servers import Call, Reply, Server
+from tools.baremetal.servers import Reply, Request, Server
 from tools.baremetal.world import World
 
-assert node_calls  # registers its calls
+assert node_requests  # registers its requests
 
 #: Attempts of B at choosing the same node as A among equal ones, before it counts as a difference.
 _MAX_CHOICES = 100
@@ -22,9 +22,9 @@ _MAX_CHOICES = 100
 
 @dataclass(frozen=True)
 class Difference:
-    """The difference between the replies to a call."""
+    """The difference between the responses to a request."""
 
-    call: Call
+    request: Request
     lines: list[str]
     replies: tuple[Reply, Reply]
 
@@ -35,14 +35,14 @@ class Difference:
 
 
 class Pair:
-    """Two services that get the same calls.
+    """Two services that get the same requests.
 
     Attributes:
         alike: Whether both are the original, so that no difference is intentional.
         sentences: Whether the messages of errors are compared.
         used: The titles of the intentional differences that occurred.
-        last: A's last reply.
-        counts: The number of A's replies by method, route and status.
+        last: A's last response.
+        counts: The number of A's responses by method, route and status.
     """
 
     last: Reply
@@ -52,38 +52,38 @@ class Pair:
         self.used: set[str] = set()
         self.counts: collections.Counter[tuple[str, str, int]] = collections.Counter()
 
-    def exchange(self, call: Call) -> Difference | None:
-        """Send a call to both services, wait for its background work, and compare the replies."""
-        answers = self.a.call(call), self.b.call(call)
-        self.last = answers[0]
-        kind = "/".join("*" if number == 1 else part for number, part in enumerate(call.route[:3]))
-        self.counts[call.method, f"/{kind}", answers[0].status] += 1
-        outcome_a, outcome_b = self.a.finish(call, answers[0]), self.b.finish(call, answers[1])
-        if call.allocates and outcome_a and outcome_b:
-            lines, outcome_b = self._choose_alike(call, outcome_a, outcome_b)
+    def exchange(self, request: Request) -> Difference | None:
+        """Send a request to both services, wait for its background work, and compare the responses."""
+        both = self.a.send(request), self.b.send(request)
+        self.last = both[0]
+        kind = "/".join("*" if number == 1 else part for number, part in enumerate(request.route[:3]))
+        self.counts[request.method, f"/{kind}", both[0].status] += 1
+        outcome_a, outcome_b = self.a.finish(request, both[0]), self.b.finish(request, both[1])
+        if request.allocates and outcome_a and outcome_b:
+            lines, outcome_b = self._choose_alike(request, outcome_a, outcome_b)
             if lines:
-                return Difference(call, lines, answers)
-        a, b = replies.seen(answers[0], self.a), replies.seen(answers[1], self.b)
+                return Difference(request, lines, both)
+        a, b = replies.seen(both[0], self.a), replies.seen(both[1], self.b)
         a["outcome"], b["outcome"] = replies.plain(outcome_a, self.a), replies.plain(outcome_b, self.b)
-        lines = self._compare(call, a, b)
-        if call.allocates and not a["status"] == b["status"] == 201:
+        lines = self._compare(request, a, b)
+        if request.allocates and not a["status"] == b["status"] == 201:
             self._remove_leftovers()
-        return Difference(call, lines, answers) if lines else None
+        return Difference(request, lines, both) if lines else None
 
-    def _compare(self, call: Call, a: replies.Seen, b: replies.Seen) -> list[str]:
+    def _compare(self, request: Request, a: replies.Seen, b: replies.Seen) -> list[str]:
         if not self.sentences:
-            replies.without_sentences(call, a, b)
+            replies.without_sentences(request, a, b)
         if not self.alike:
             for divergence in DIVERGENCES:
                 before = replies.differences(a, b)
                 if not before:
                     break
-                divergence.overlook(call, a, b)
+                divergence.overlook(request, a, b)
                 if replies.differences(a, b) != before:
                     self.used.add(divergence.title)
         return replies.differences(a, b)
 
-    def _choose_alike(self, call: Call, a: Any, b: Any) -> tuple[list[str], Any]:
+    def _choose_alike(self, request: Request, a: Any, b: Any) -> tuple[list[str], Any]:
         """Repeat the allocation on B until it gets the same node as A: both choose at random among equal nodes.
 
         Returns:
@@ -99,9 +99,9 @@ class Pair:
             if preferred or self._name_of(a["node_uuid"], of=b["node_uuid"]) == a["name"] is not None:
                 return [f"choice: A={target} B={chosen}, and one has the name of the allocation"], b
             touched.add(chosen)
-            self.b.call(Call("DELETE", f"/v1/allocations/{b['uuid']}"))
-            again = Call("POST", call.path, call.body, call.version, call.headers, call.makes)
-            b = self.b.finish(again, self.b.call(again))
+            self.b.send(Request("DELETE", f"/v1/allocations/{b['uuid']}"))
+            again = Request("POST", request.path, request.body, request.version, request.headers, request.makes)
+            b = self.b.finish(again, self.b.send(again))
             if b is None:
                 return ["choice: B refuses an allocation that it accepted before"], b
         else:
@@ -121,7 +121,7 @@ class Pair:
         if info:
             change = [{"op": "add", "path": "/instance_info", "value": info["instance_info"]}]
             for server in (self.a, self.b):
-                server.call(Call("PATCH", f"/v1/nodes/{node}", change))
+                server.send(Request("PATCH", f"/v1/nodes/{node}", change))
 
     def _remove_leftovers(self) -> None:
         """Delete allocations that only one service has: the original keeps records of refused ones."""
@@ -129,7 +129,7 @@ class Pair:
         for server, own, other in ((self.a, *records), (self.b, *reversed(records))):
             if server is self.a or self.alike:
                 for uuid in own.keys() - other.keys():
-                    server.call(Call("DELETE", f"/v1/allocations/{own[uuid]}"))
+                    server.send(Request("DELETE", f"/v1/allocations/{own[uuid]}"))
 
     def wipe(self) -> None:
         """Empty both services."""
@@ -137,50 +137,50 @@ class Pair:
         self.b.wipe()
 
 
-def play(pair: Pair, sequence: Sequence[Call]) -> Difference | None:
-    """Return the first difference of a sequence of calls on empty services."""
+def play(pair: Pair, sequence: Sequence[Request]) -> Difference | None:
+    """Return the first difference of a sequence of requests on empty services."""
     pair.wipe()
-    for call in sequence:
-        if difference := pair.exchange(call):
+    for request in sequence:
+        if difference := pair.exchange(request):
             return difference
     return None
 
 
-def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Call], Difference | None]:
-    """Play a random run on empty services; return its calls and the difference at the last one, if any."""
+def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Request], Difference | None]:
+    """Play a random run on empty services; return its requests and the difference at the last one, if any."""
     world = World(seed, lambda path: pair.a.get(pair.a.substitute(path)))
     pair.wipe()
-    done: list[Call] = []
-    pending = calls.first_calls(world)
+    done: list[Request] = []
+    pending = requests.first_requests(world)
 
     for _ in range(len(pending) + steps):
-        call = pending.pop(0) if pending else calls.random_call(world)
-        done.append(call)
-        if difference := pair.exchange(call):
+        request = pending.pop(0) if pending else requests.random_request(world)
+        done.append(request)
+        if difference := pair.exchange(request):
             return done, difference
-        world.note(call, pair.last)
+        world.note(request, pair.last)
     return done, None
 
 
-def shortest(sequence: Sequence[Call], fails: Callable[[list[Call]], bool], seconds: float) -> list[Call]:
-    """Return a shorter sequence with the same last call that still fails.
+def shortest(sequence: Sequence[Request], fails: Callable[[list[Request]], bool], seconds: float) -> list[Request]:
+    """Return a shorter sequence with the same last request that still fails.
 
-    Removes all calls of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt 2002),
-    and finally pairs of calls, such as the creation and the deletion of an object.
+    Removes all requests of a method, then larger and smaller pieces as in delta debugging (Zeller and Hildebrandt
+    2002), and finally pairs of requests, such as the creation and the deletion of an object.
 
     Args:
         sequence: A sequence that fails.
-        fails: Returns whether a sequence shows the difference at its last call.
+        fails: Returns whether a sequence shows the difference at its last request.
         seconds: The time limit; the shortest sequence so far is returned.
     """
     *kept, last = sequence
     end = time.monotonic() + seconds
 
-    def still(trial: list[Call]) -> bool:
+    def still(trial: list[Request]) -> bool:
         return time.monotonic() < end and fails([*trial, last])
 
     for method in ("GET", "HEAD", "PATCH", "DELETE"):  # reads hardly ever matter
-        rest = [call for call in kept if call.method != method]
+        rest = [request for request in kept if request.method != method]
         kept = rest if len(rest) < len(kept) and still(rest) else kept
     size = len(kept)
     while size:
@@ -188,14 +188,14 @@ def shortest(sequence: Sequence[Call], fails: Callable[[list[Call]], bool], seco
         size = 1 if size == 1 and len(shorter) < len(kept) else size // 2
         kept = shorter
     for pair in itertools.combinations(range(len(kept)), 2):
-        rest = [call for number, call in enumerate(kept) if number not in pair]
+        rest = [request for number, request in enumerate(kept) if number not in pair]
         if still(rest):
             return shortest([*rest, last], fails, end - time.monotonic())
     return [*kept, last]
 
 
-def _without_pieces(kept: list[Call], size: int, still: Callable[[list[Call]], bool]) -> list[Call]:
-    """Return the calls without the pieces of this size that are not needed for the failure."""
+def _without_pieces(kept: list[Request], size: int, still: Callable[[list[Request]], bool]) -> list[Request]:
+    """Return the requests without the pieces of this size that are not needed for the failure."""
     at = 0
     while at < len(kept):
         trial = kept[:at] + kept[at + size :]
@@ -206,11 +206,11 @@ def _without_pieces(kept: list[Call], size: int, still: Callable[[list[Call]], b
     return kept
 
 
-def shrunk(pair: Pair, sequence: Sequence[Call], difference: Difference, seconds: float) -> list[Call]:
-    """Return the shortest run found with the same difference at its last call."""
+def shrunk(pair: Pair, sequence: Sequence[Request], difference: Difference, seconds: float) -> list[Request]:
+    """Return the shortest run found with the same difference at its last request."""
 
-    def fails(trial: list[Call]) -> bool:
+    def fails(trial: list[Request]) -> bool:
         shown = play(pair, trial)
-        return shown is not None and shown.call is trial[-1] and shown.kind == difference.kind
+        return shown is not None and shown.request is trial[-1] and shown.kind == difference.kind
 
     return shortest(sequence, fails, seconds)

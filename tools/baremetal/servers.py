@@ -1,4 +1,4 @@
-"""A client of one service of the Bare Metal API, which waits for the background work of calls."""
+"""A client of one service of the Bare Metal API, which waits for the background work of requests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NEWEST = 115
 SYMBOL = re.compile(r"\$[a-z]\d+\$")
 CLASSIC = "X-OpenStack-Ironic-API-Version"
 COMMON = "OpenStack-API-Version"
-#: Seconds to wait for the background work of a call.
+#: Seconds to wait for the background work of a request.
 _TIMEOUT = 60.0
-#: Attempts at a call on a locked node.
+#: Attempts at a request on a locked node.
 _ATTEMPTS = 20
 #: Seconds between two polls.
 _POLL_INTERVAL = 0.03
@@ -26,7 +26,7 @@ _AT_REST = "reservation,provision_state,target_provision_state,target_power_stat
 
 
 @dataclasses.dataclass(frozen=True)
-class Call:
+class Request:
     """A request.  Its path and body may contain symbols, which are replaced by uuids of the service."""
 
     method: str
@@ -36,7 +36,7 @@ class Call:
     #: The minor version; None if the headers contain none or an invalid one.
     version: int | None = NEWEST
     headers: dict[str, str] = dataclasses.field(default_factory=lambda: {CLASSIC: f"1.{NEWEST}"})
-    #: The uuid, or the symbol for the uuid, of the object that a successful call creates.
+    #: The uuid, or the symbol for the uuid, of the object that a successful request creates.
     makes: str | None = None
 
     @property
@@ -85,45 +85,45 @@ class Server:
         self._connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=120)
         self.symbols: dict[str, str] = {}
 
-    def call(self, call: Call) -> Reply:
-        """Send a call, and repeat it while background work has its node locked."""
+    def send(self, request: Request) -> Reply:
+        """Send a request, and repeat it while background work has its node locked."""
         for _ in range(_ATTEMPTS):
-            reply = self._send(call)
+            reply = self._send(request)
             if reply.status != 409 or "is locked by host" not in reply.text:
                 break
             time.sleep(0.2)
-        if call.makes and SYMBOL.fullmatch(call.makes) and reply.status == 201:
-            self.symbols[call.makes] = reply.document["uuid"]
+        if request.makes and SYMBOL.fullmatch(request.makes) and reply.status == 201:
+            self.symbols[request.makes] = reply.document["uuid"]
         return reply
 
     def get(self, path: str) -> Any:
         """Return the document at a path in the newest version; None if the status is not 200."""
-        reply = self._send(Call("GET", path))
+        reply = self._send(Request("GET", path))
         return reply.document if reply.status == 200 else None
 
     def substitute(self, text: str) -> str:
         """Return the text with symbols replaced by their uuids; an unknown symbol becomes an unused uuid."""
         return SYMBOL.sub(lambda match: self.symbols.get(match[0]) or unknown(match[0]), text)
 
-    def finish(self, call: Call, reply: Reply) -> Any:
-        """Wait for the background work of a call; return the document of the allocation that it created, if any."""
-        if call.allocates and reply.status == 201:
+    def finish(self, request: Request, reply: Reply) -> Any:
+        """Wait for the background work of a request; return the document of the allocation that it created, if any."""
+        if request.allocates and reply.status == 201:
             path = f"/v1/allocations/{reply.document['uuid']}"
             allocation = self._await_document(path, lambda document: document["state"] != "allocating")
             if allocation and allocation["node_uuid"]:
                 self._await_node(allocation["node_uuid"])
             return allocation
-        if reply.status == 202 and call.route[:1] == ["nodes"]:
-            self._await_node(self.substitute(call.route[1]))
+        if reply.status == 202 and request.route[:1] == ["nodes"]:
+            self._await_node(self.substitute(request.route[1]))
         return None
 
     def wipe(self) -> None:
         """Delete all nodes and allocations."""
         for node in (self.get("/v1/nodes?fields=uuid") or {"nodes": []})["nodes"]:
-            self._send(Call("PUT", f"/v1/nodes/{node['uuid']}/maintenance", {}))
-            self.call(Call("DELETE", f"/v1/nodes/{node['uuid']}"))
+            self._send(Request("PUT", f"/v1/nodes/{node['uuid']}/maintenance", {}))
+            self.send(Request("DELETE", f"/v1/nodes/{node['uuid']}"))
         for allocation in self.allocations():
-            self.call(Call("DELETE", f"/v1/allocations/{allocation}"))
+            self.send(Request("DELETE", f"/v1/allocations/{allocation}"))
         self.symbols.clear()
 
     def allocations(self) -> list[str]:
@@ -152,15 +152,15 @@ class Server:
             time.sleep(_POLL_INTERVAL)
         return None
 
-    def _send(self, call: Call) -> Reply:
-        headers = {"Accept": "application/json", **call.headers}
+    def _send(self, request: Request) -> Reply:
+        headers = {"Accept": "application/json", **request.headers}
         body = None
-        if call.body is not None:
-            body = self.substitute(call.body if isinstance(call.body, str) else json.dumps(call.body)).encode()
+        if request.body is not None:
+            body = self.substitute(request.body if isinstance(request.body, str) else json.dumps(request.body)).encode()
             headers.setdefault("Content-Type", "application/json")
         for attempt in (1, 2):  # the service may have closed a kept connection
             try:
-                self._connection.request(call.method, self._prefix + self.substitute(call.path), body, headers)
+                self._connection.request(request.method, self._prefix + self.substitute(request.path), body, headers)
                 response = self._connection.getresponse()
                 text = response.read().decode()
                 return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, text)

@@ -1,4 +1,4 @@
-"""The objects that a run has created, and random values for calls, most of them valid."""
+"""The objects that a run has created, and random values for requests, most of them valid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tools.baremetal.servers import CLASSIC, COMMON, NEWEST, SYMBOL, Call, Reply
+from tools.baremetal.servers import CLASSIC, COMMON, NEWEST, SYMBOL, Reply, Request
 
 #: Minor versions that change something, and their predecessors.
 VERSIONS = (*(1, 4, 5, 8, 10, 11, 20, 21, 36, 37, 42, 43, 49, 50, 51, 52, 56, 57, 58, 59, 60, 64, 65, 72, 73, 79, 83),)
@@ -29,7 +29,7 @@ class Node:
 
 
 class World:
-    """The objects of a run, to which calls refer.
+    """The objects of a run, to which requests refer.
 
     ``ask`` returns the reference service's document at a path, or None.
     """
@@ -113,12 +113,12 @@ class World:
         """Return a uuid for a node's instance_uuid."""
         return self.random.choice([*self.instances, *self.instances, self.uuid(), self.allocation(), "nope"])
 
-    # ------------------------------------------------------------------------------------------------------- calls
+    # ------------------------------------------------------------------------------------------------------- requests
 
-    def call(self, method: str, path: str, body: Any = None, since: int = 1, **more: Any) -> Call:
-        """Return a call in a random version, most often one that supports the route."""
+    def request(self, method: str, path: str, body: Any = None, since: int = 1, **more: Any) -> Request:
+        """Return a request in a random version, most often one that supports the route."""
         version, headers = self._version(since)
-        return Call(method, path, body, version, headers, **more)
+        return Request(method, path, body, version, headers, **more)
 
     def _version(self, since: int) -> tuple[int | None, dict[str, str]]:
         if self.chance(0.02):
@@ -134,18 +134,18 @@ class World:
         common = {COMMON: f"baremetal 1.{version}"}
         return version, common if form < 0.93 else {CLASSIC: f"1.{self.random.choice(VERSIONS)}", **common}
 
-    def note(self, call: Call, reply: Reply) -> None:
-        """Record the objects that a call has created, renamed or removed."""
+    def note(self, request: Request, reply: Reply) -> None:
+        """Record the objects that a request has created, renamed or removed."""
         document = reply.document
-        if call.makes and reply.status == 201 and isinstance(document, dict):
-            identity = call.makes if SYMBOL.fullmatch(call.makes) else document["uuid"]
-            if call.allocates:
+        if request.makes and reply.status == 201 and isinstance(document, dict):
+            identity = request.makes if SYMBOL.fullmatch(request.makes) else document["uuid"]
+            if request.allocates:
                 self.allocations.append((identity, document["name"]))
             else:
                 self.nodes.append(Node(identity, document.get("name"), document.get("resource_class")))
-        if len(call.route) == 2 and (call.method, reply.status) in (("DELETE", 204), ("PATCH", 200)):
-            name = document.get("name") if call.method == "PATCH" and isinstance(document, dict) else GONE
-            self._change(*call.route, name)
+        if len(request.route) == 2 and (request.method, reply.status) in (("DELETE", 204), ("PATCH", 200)):
+            name = document.get("name") if request.method == "PATCH" and isinstance(document, dict) else GONE
+            self._change(*request.route, name)
 
     def _change(self, collection: str, ident: str, name: Any) -> None:
         if collection == "nodes":

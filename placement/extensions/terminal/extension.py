@@ -16,7 +16,7 @@ In another terminal, in this directory, try:
 
 
 def _greeting(_conf: cfg.ConfigOpts, _url: str) -> str:
-    return _ASK.format(program=package.as_found("placement-ask")) if package.ADDRESS_FILE.exists() else ""
+    return _ASK.format(program=package.command("placement-ask")) if package.ADDRESS_FILE.exists() else ""
 
 
 EXTENSION = Extension(name="terminal", requires=("v1",), greeting=_greeting)

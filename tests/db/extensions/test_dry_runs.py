@@ -21,4 +21,4 @@ def test_routes_that_claim_extend_or_release_support_dry_runs():
 def test_a_bare_metal_write_refuses_a_dry_run(database):
     answer = placement(database)("POST", "/baremetal/v1/nodes?dry_run=true", None, {"resource_class": "gold"})
     assert answer.status == 400
-    assert "This request has no dry run." in str(answer.body)
+    assert "This request does not support dry runs." in str(answer.body)

@@ -1,4 +1,4 @@
-"""The controller of docs/extensions/batch.rst, against a running service; test_client.py has answers that are lost."""
+"""The controller of docs/extensions/batch.rst, with a running service; test_client.py covers lost responses."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def test_the_commands_of_the_page_load_the_cluster(backend, shell):
     assert "batch-5-numa1-gpu1" in names
 
 
-def test_a_job_has_a_place_until_it_ends(client, controller):
-    place = controller.book(client, "job-1", "ada", 4)
-    assert [set(worker) for worker in place.mappings] == [{"_node", "_gpu0", "_gpu1"}] * 4
-    again = controller.book(client, "job-1", "ada", 4)
-    assert (again.outcome, again.mappings, again.expires_at) == ("held", place.mappings, place.expires_at)
-    assert controller.book(client, "job-2", "bob", 4) is not None  # at the other NUMA nodes
-    assert controller.book(client, "job-3", "bob", 4) is None
-    assert controller.extend(client, "job-1") > place.expires_at
-    controller.end(client, ["job-1", "job-2"])
+def test_a_job_holds_its_claim_until_its_release(client, controller):
+    claim = controller.claim(client, "job-1", "ada", 4)
+    assert [set(worker) for worker in claim.mappings] == [{"_node", "_gpu0", "_gpu1"}] * 4
+    repeated = controller.claim(client, "job-1", "ada", 4)
+    assert (repeated.outcome, repeated.mappings, repeated.expires_at) == ("held", claim.mappings, claim.expires_at)
+    assert controller.claim(client, "job-2", "bob", 4) is not None  # on the other NUMA nodes
+    assert controller.claim(client, "job-3", "bob", 4) is None
+    assert controller.extend(client, "job-1") > claim.expires_at
+    controller.release(client, ["job-1", "job-2"])
     assert controller.extend(client, "job-1") is None
-    assert controller.book(client, "job-3", "bob", 5) is not None
+    assert controller.claim(client, "job-3", "bob", 5) is not None
 
 
-def test_a_job_with_other_needs_is_reported(client, controller):
-    assert controller.book(client, "job-1", "ada", 1)
+def test_a_different_claim_for_the_same_job_is_refused(client, controller):
+    assert controller.claim(client, "job-1", "ada", 1)
     with pytest.raises(HeldOtherwise):
-        controller.book(client, "job-1", "ada", 2)
+        controller.claim(client, "job-1", "ada", 2)

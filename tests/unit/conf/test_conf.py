@@ -253,7 +253,7 @@ def test_a_file_with_characters_that_the_encoding_of_the_locale_lacks_is_not_bla
     words = [sys.executable, "-c", "from placement import conf; conf.load()"]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.stderr.splitlines()[-1] == (
-        "oslo_config.cfg.Error: The configuration has characters that the locale's encoding, ascii, lacks: "
+        "oslo_config.cfg.Error: The configuration contains characters outside the locale's encoding, ascii: "
         "set LANG=C.UTF-8"
     )
 

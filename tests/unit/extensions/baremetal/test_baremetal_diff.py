@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tools.baremetal import calls, known, node_calls, replies, runs
-from tools.baremetal.servers import CLASSIC, SYMBOL, Call, Reply, Server, unknown
+from tools.baremetal import known, node_requests, replies, requests, runs
+from tools.baremetal.servers import CLASSIC, SYMBOL, Reply, Request, Server, unknown
 from tools.baremetal.world import World
 
 ROOT = Path(__file__).resolve().parents[4]
 A_UUID, B_UUID = "0c1d8a3e-4f0f-4f26-9c59-9b3b4a3a0001", "0c1d8a3e-4f0f-4f26-9c59-9b3b4a3a0002"
-SHOW = Call("GET", "/v1/allocations/a1")
+SHOW = Request("GET", "/v1/allocations/a1")
 
 
 class Scripted(Server):
-    """A service that answers from a dictionary, by method and path, and records the calls."""
+    """A service that answers from a dictionary, by method and path, and records the requests."""
 
     def __init__(self, url="http://a:1", answers=None):
         super().__init__(url)
         self.answers, self.received = answers or {}, []
 
-    def _send(self, call):
-        self.received.append((call.method, self.substitute(call.path)))
+    def _send(self, request):
+        self.received.append((request.method, self.substitute(request.path)))
         answer = self.answers.get(self.received[-1], Reply(404, {}, error("Client", "nothing there")))
         return answer.pop(0) if isinstance(answer, list) else answer
 
@@ -39,10 +39,10 @@ def reply(document, status=200, **headers):
     return Reply(status, {name.replace("_", "-"): value for name, value in headers.items()}, json.dumps(document))
 
 
-def lines(a, b, call=SHOW, alike=False, servers=None):
+def lines(a, b, request=SHOW, alike=False, servers=None):
     """Return the differences of two replies."""
     pair = runs.Pair(*(servers or (Scripted("http://a:1"), Scripted("http://b:2/baremetal"))), alike=alike)
-    return pair._compare(call, replies.seen(a, pair.a), replies.seen(b, pair.b))
+    return pair._compare(request, replies.seen(a, pair.a), replies.seen(b, pair.b))
 
 
 def test_dates_and_base_urls_do_not_differ():
@@ -85,8 +85,8 @@ def test_a_uuid_that_each_service_has_chosen_is_the_same_by_its_symbol():
     servers = Scripted("http://a:1"), Scripted("http://b:2")
     for server, uuid in zip(servers, (A_UUID, B_UUID), strict=True):
         server.answers["POST", "/v1/allocations"] = reply({"uuid": uuid}, 201)
-        server.call(Call("POST", "/v1/allocations", {}, makes="$a1$"))
-        server.call(Call("GET", "/v1/allocations/$a1$"))
+        server.send(Request("POST", "/v1/allocations", {}, makes="$a1$"))
+        server.send(Request("GET", "/v1/allocations/$a1$"))
         assert server.received[-1] == ("GET", f"/v1/allocations/{uuid}")
     a, b = ({"uuid": uuid, "last_error": f"Failed: {uuid}"} for uuid in (A_UUID, B_UUID))
     assert lines(reply(a), reply(b), servers=servers) == []
@@ -100,14 +100,14 @@ def test_a_symbol_without_a_uuid_becomes_one_that_nothing_has():
 
 
 def test_sentences_differ_only_in_what_they_name_as_missing_or_in_conflict():
-    call = Call("POST", "/v1/allocations", {"resource_class": "gold", "name": "a-1"})
+    request = Request("POST", "/v1/allocations", {"resource_class": "gold", "name": "a-1"})
     a = Reply(409, {}, error("Client", "The name 'a-1' is used."))
-    assert lines(a, Reply(409, {}, error("Client", "taken: a-1")), call) == []
-    assert len(lines(a, Reply(409, {}, error("Client", "taken")), call)) == 1
-    assert len(lines(a, Reply(409, {}, error("Server", "taken: a-1")), call)) == 1
-    assert lines(a, Reply(409, {}, json.dumps({"error_message": "taken: a-1"})), call)
+    assert lines(a, Reply(409, {}, error("Client", "taken: a-1")), request) == []
+    assert len(lines(a, Reply(409, {}, error("Client", "taken")), request)) == 1
+    assert len(lines(a, Reply(409, {}, error("Server", "taken: a-1")), request)) == 1
+    assert lines(a, Reply(409, {}, json.dumps({"error_message": "taken: a-1"})), request)
     of_two_mistakes = (Reply(400, {}, error("Client", text)) for text in ("no name 'a-1'", "no class 'gold'"))
-    assert lines(*of_two_mistakes, call) == []
+    assert lines(*of_two_mistakes, request) == []
 
 
 NODE = {"uuid": A_UUID, "driver": "fake-hardware", "updated_at": None, "conductor": None}
@@ -117,40 +117,40 @@ MISSING, BAD = Reply(404, {}, error("Client", "gone")), Reply(400, {}, error("Cl
 
 
 @pytest.mark.parametrize(
-    ("call", "a", "b", "reverse"),
+    ("sent", "a", "b", "reverse"),
     [
         # What differs on purpose, and that it differs the other way round.
-        (Call("GET", "/v1/ports"), reply({"ports": []}), ROUTING, True),
-        (Call("HEAD", "/v1"), reply({}), Reply(405, {}, ""), True),
-        (Call("POST", "/v1", {}), reply({"id": "v1"}), Reply(405, {}, error("Client", "no")), True),
-        (Call("GET", "/v1/allocations?node=x&owner=y"), Reply(500, {}, error("Server", "oh")), EMPTY_LIST, True),
-        (Call("GET", "/v1/allocations?fields=a,b&fields=c"), BAD, EMPTY_LIST, True),
-        (Call("GET", "/v1/nodes?fields=created_at"), BAD, reply({"nodes": []}), True),
-        (Call("GET", "/v1/allocations?marker=x&limit=y"), MISSING, BAD, False),
-        (Call("GET", "/v1/allocations/x.json", version=90), reply({}), MISSING, False),
-        (Call("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply(NODE), True),
-        (Call("GET", "/v1/nodes/x"), reply({**NODE, "updated_at": "2026-11-20T08:11:35+00:00"}), reply(NODE), True),
+        (Request("GET", "/v1/ports"), reply({"ports": []}), ROUTING, True),
+        (Request("HEAD", "/v1"), reply({}), Reply(405, {}, ""), True),
+        (Request("POST", "/v1", {}), reply({"id": "v1"}), Reply(405, {}, error("Client", "no")), True),
+        (Request("GET", "/v1/allocations?node=x&owner=y"), Reply(500, {}, error("Server", "oh")), EMPTY_LIST, True),
+        (Request("GET", "/v1/allocations?fields=a,b&fields=c"), BAD, EMPTY_LIST, True),
+        (Request("GET", "/v1/nodes?fields=created_at"), BAD, reply({"nodes": []}), True),
+        (Request("GET", "/v1/allocations?marker=x&limit=y"), MISSING, BAD, False),
+        (Request("GET", "/v1/allocations/x.json", version=90), reply({}), MISSING, False),
+        (Request("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply(NODE), True),
+        (Request("GET", "/v1/nodes/x"), reply({**NODE, "updated_at": "2026-11-20T08:11:35+00:00"}), reply(NODE), True),
     ],
 )
-def test_what_differs_on_purpose(call, a, b, reverse):
-    assert lines(a, b, call) == []
-    assert lines(a, b, call, alike=True)
-    assert bool(lines(b, a, call)) == reverse
+def test_what_differs_on_purpose(sent, a, b, reverse):
+    assert lines(a, b, sent) == []
+    assert lines(a, b, sent, alike=True)
+    assert bool(lines(b, a, sent)) == reverse
 
 
 @pytest.mark.parametrize(
-    ("call", "a", "b"),
+    ("sent", "a", "b"),
     [
-        (Call("GET", "/v1/nodes"), reply({"nodes": []}), ROUTING),
-        (Call("GET", "/v1/allocations/x.json", version=91), reply({}), MISSING),
-        (Call("DELETE", "/v1/allocations/x"), MISSING, BAD),
-        (Call("GET", "/v1/allocations?node=x"), Reply(500, {}, error("Server", "oh")), EMPTY_LIST),
-        (Call("GET", "/v1/nodes?fields=uuid"), BAD, reply({"nodes": []})),
-        (Call("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply({**NODE, "conductor": "other"})),
+        (Request("GET", "/v1/nodes"), reply({"nodes": []}), ROUTING),
+        (Request("GET", "/v1/allocations/x.json", version=91), reply({}), MISSING),
+        (Request("DELETE", "/v1/allocations/x"), MISSING, BAD),
+        (Request("GET", "/v1/allocations?node=x"), Reply(500, {}, error("Server", "oh")), EMPTY_LIST),
+        (Request("GET", "/v1/nodes?fields=uuid"), BAD, reply({"nodes": []})),
+        (Request("GET", "/v1/nodes/x"), reply({**NODE, "conductor": "peer"}), reply({**NODE, "conductor": "other"})),
     ],
 )
-def test_what_is_near_to_a_difference_on_purpose_is_not_overlooked(call, a, b):
-    assert lines(a, b, call)
+def test_what_is_near_to_a_difference_on_purpose_is_not_overlooked(sent, a, b):
+    assert lines(a, b, sent)
 
 
 def test_an_internal_error_of_the_original_is_a_refusal_here():
@@ -162,22 +162,22 @@ def test_an_internal_error_of_the_original_is_a_refusal_here():
 
 
 def test_only_the_filters_are_overlooked_in_next():
-    call = Call("GET", "/v1/allocations?resource_class=x&limit=1")
+    request = Request("GET", "/v1/allocations?resource_class=x&limit=1")
     page = {"allocations": [], "next": "http://a:1/v1/allocations?sort_key=id&sort_dir=asc&limit=1&marker=u"}
 
     def b(query):
         return reply({"allocations": [], "next": f"http://b:2/baremetal/v1/allocations?{query}"})
 
-    assert lines(reply(page), b("resource_class=x&sort_key=id&sort_dir=asc&limit=1&marker=u"), call) == []
-    assert lines(reply(page), b("resource_class=x&sort_key=id&sort_dir=asc&limit=2&marker=u"), call)
-    assert lines(reply(page), b("state=x&sort_key=id&sort_dir=asc&limit=1&marker=u"), call)
+    assert lines(reply(page), b("resource_class=x&sort_key=id&sort_dir=asc&limit=1&marker=u"), request) == []
+    assert lines(reply(page), b("resource_class=x&sort_key=id&sort_dir=asc&limit=2&marker=u"), request)
+    assert lines(reply(page), b("state=x&sort_key=id&sort_dir=asc&limit=1&marker=u"), request)
 
 
-def test_a_call_that_meets_a_locked_node_is_repeated(monkeypatch):
+def test_a_request_that_meets_a_locked_node_is_repeated(monkeypatch):
     monkeypatch.setattr("tools.baremetal.servers.time.sleep", lambda _: None)
     locked = Reply(409, {}, error("Client", "Node x is locked by host peer"))
     server = Scripted(answers={("DELETE", "/v1/nodes/x"): [locked, locked, Reply(204, {}, "")]})
-    assert server.call(Call("DELETE", "/v1/nodes/x")).status == 204
+    assert server.send(Request("DELETE", "/v1/nodes/x")).status == 204
     assert len(server.received) == 3
 
 
@@ -191,7 +191,7 @@ def test_the_work_of_an_allocation_ends_when_its_node_is_unlocked(monkeypatch):
         ("GET", of_node): [reply({**rest, "reservation": "peer"}), reply(rest)],
     }
     server = Scripted(answers=answers)
-    made = server.finish(Call("POST", "/v1/allocations", {}), reply({"uuid": "u"}, 201))
+    made = server.finish(Request("POST", "/v1/allocations", {}), reply({"uuid": "u"}, 201))
     assert made == {"state": "active", "node_uuid": "n"}
     assert len(server.received) == 4
 
@@ -200,20 +200,20 @@ def test_the_work_of_an_allocation_ends_when_its_node_is_unlocked(monkeypatch):
 
 
 @pytest.mark.parametrize("needed", [set(), {3}, {0, 9}, {2, 3, 17}, set(range(20))])
-def test_shrinking_keeps_exactly_the_calls_that_are_needed(needed):
-    sequence = [Call("GET", f"/{number}") for number in range(20)]
-    last = Call("GET", "/last")
+def test_shrinking_keeps_exactly_the_requests_that_are_needed(needed):
+    sequence = [Request("GET", f"/{number}") for number in range(20)]
+    last = Request("GET", "/last")
 
     def fails(trial):
-        return trial[-1] is last and needed <= {sequence.index(call) for call in trial[:-1]}
+        return trial[-1] is last and needed <= {sequence.index(request) for request in trial[:-1]}
 
     shortest = runs.shortest([*sequence, last], fails, seconds=60)
     assert shortest == [*(sequence[number] for number in sorted(needed)), last]
 
 
-def test_shrinking_removes_calls_that_can_only_go_together():
-    """A node is made by one call and deleted by another: without the first one, the second is another difference."""
-    sequence = [Call("GET", f"/{number}") for number in range(8)]
+def test_shrinking_removes_requests_that_can_only_go_together():
+    """A node is made by one request and deleted by another: without the first one, the second is another difference."""
+    sequence = [Request("GET", f"/{number}") for number in range(8)]
 
     def fails(trial):
         return (sequence[2] in trial) == (sequence[3] in trial)
@@ -222,29 +222,29 @@ def test_shrinking_removes_calls_that_can_only_go_together():
 
 
 def test_shrinking_ends_in_time():
-    sequence = [Call("GET", f"/{number}") for number in range(20)]
+    sequence = [Request("GET", f"/{number}") for number in range(20)]
     assert runs.shortest(sequence, lambda _: True, seconds=0) == sequence
 
 
 def test_a_shrunk_run_has_the_same_difference(monkeypatch):
-    first, second, third = (Call("GET", f"/{number}") for number in range(3))
+    first, second, third = (Request("GET", f"/{number}") for number in range(3))
     at = {
         "012": ("body.name: A=1 B=2", third),
         "12": ("status: A=200 B=404", third),  # another difference
         "02": ("body.name: A=1 B=3", third),
-        "2": ("body.name: A=1 B=2", first),  # at another call
+        "2": ("body.name: A=1 B=2", first),  # at another request
     }
 
     def play(pair, sequence):
-        line, call = at["".join(call.path[1:] for call in sequence)]
-        return runs.Difference(call, [line], (reply({}), reply({})))
+        line, request = at["".join(request.path[1:] for request in sequence)]
+        return runs.Difference(request, [line], (reply({}), reply({})))
 
     monkeypatch.setattr(runs, "play", play)
     difference = play(None, [first, second, third])
     assert runs.shrunk(None, [first, second, third], difference, seconds=60) == [first, third]
 
 
-# ------------------------------------------------------------------------------------------------------------ calls
+# ------------------------------------------------------------------------------------------------------------ requests
 
 
 def answered(path):
@@ -263,25 +263,27 @@ def answered(path):
 
 def generated(seed):
     world = World(seed, answered)
-    for call in calls.first_calls(world):
-        made = {"uuid": call.makes, **call.body} if call.makes else {}
-        world.note(call, reply(made, 201))
-        yield call
+    for request in requests.first_requests(world):
+        made = {"uuid": request.makes, **request.body} if request.makes else {}
+        world.note(request, reply(made, 201))
+        yield request
     for _ in range(200):
-        call = calls.random_call(world)
-        if call.allocates and call.makes:
-            world.note(call, reply({"name": None, "uuid": call.makes}, 201))
-        yield call
+        request = requests.random_request(world)
+        if request.allocates and request.makes:
+            world.note(request, reply({"name": None, "uuid": request.makes}, 201))
+        yield request
 
 
-def test_a_seed_gives_the_same_calls():
+def test_a_seed_gives_the_same_requests():
     assert list(generated(5)) == list(generated(5))
     assert list(generated(5)) != list(generated(6))
 
 
-def test_every_kind_of_call_is_made():
-    made = [call for seed in range(5) for call in generated(seed)]
-    kinds = {(call.method, *("*" if n == 1 else part for n, part in enumerate(call.route[:3]))) for call in made}
+def test_every_kind_of_request_is_made():
+    made = [request for seed in range(5) for request in generated(seed)]
+    kinds = {
+        (request.method, *("*" if n == 1 else part for n, part in enumerate(request.route[:3]))) for request in made
+    }
     for kind in (
         ("POST", "allocations"),
         ("GET", "allocations"),
@@ -299,35 +301,40 @@ def test_every_kind_of_call_is_made():
         ("GET",),
     ):
         assert kind in kinds, kind
-    assert any("node" in (call.body or {}) for call in made if call.allocates)
-    assert {call.version for call in made} >= {1, 52, 57, 58, 60, 90, 91, 115, None}
-    assert any(CLASSIC not in call.headers for call in made)
+    assert any("node" in (request.body or {}) for request in made if request.allocates)
+    assert {request.version for request in made} >= {1, 52, 57, 58, 60, 90, 91, 115, None}
+    assert any(CLASSIC not in request.headers for request in made)
 
 
 def test_what_is_renamed_or_deleted_is_called_by_its_new_name_or_not_at_all():
     world = World(1, answered)
     for uuid in (A_UUID, B_UUID):
-        world.note(Call("POST", "/v1/nodes", {}, makes=uuid), reply({"uuid": uuid, "name": f"n-{uuid}"}, 201))
-    world.note(Call("PATCH", f"/v1/nodes/n-{A_UUID}", []), reply({"name": "new"}))
-    world.note(Call("DELETE", f"/v1/nodes/{B_UUID}"), Reply(204, {}, ""))
-    world.note(Call("DELETE", f"/v1/nodes/{A_UUID}"), Reply(409, {}, ""))
+        world.note(Request("POST", "/v1/nodes", {}, makes=uuid), reply({"uuid": uuid, "name": f"n-{uuid}"}, 201))
+    world.note(Request("PATCH", f"/v1/nodes/n-{A_UUID}", []), reply({"name": "new"}))
+    world.note(Request("DELETE", f"/v1/nodes/{B_UUID}"), Reply(204, {}, ""))
+    world.note(Request("DELETE", f"/v1/nodes/{A_UUID}"), Reply(409, {}, ""))
     assert [(node.uuid, node.name) for node in world.nodes] == [(A_UUID, "new")]
 
 
-def test_no_call_puts_a_record_into_the_original_that_it_cannot_delete():
+def test_no_request_puts_a_record_into_the_original_that_it_cannot_delete():
     """It accepts a uuid of an allocation that is none."""
-    calls = [call for seed in range(20) for call in generated(seed) if call.allocates and isinstance(call.body, dict)]
-    uuids = [uuid for call in calls if (uuid := call.body.get("uuid"))]
+    requests = [
+        request
+        for seed in range(20)
+        for request in generated(seed)
+        if request.allocates and isinstance(request.body, dict)
+    ]
+    uuids = [uuid for request in requests if (uuid := request.body.get("uuid"))]
     assert uuids
     assert [uuid for uuid in uuids if not re.fullmatch(r"[0-9a-f-]{36}|\$a\d+\$", uuid)] == []
 
 
-def test_the_query_of_a_call_is_readable_by_both():
+def test_the_query_of_a_request_is_readable_by_both():
     world = World(1, lambda _: None)
     world.random = random.Random(0)
     for _ in range(50):
-        call = node_calls.list_nodes(world)
-        assert " " not in call.path
+        request = node_requests.list_nodes(world)
+        assert " " not in request.path
 
 
 # ---------------------------------------------------------------------------------------------------------- documents

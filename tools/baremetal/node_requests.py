@@ -1,4 +1,4 @@
-"""Random calls of nodes, their states and traits, and of the version documents."""
+"""Random requests of nodes, their states and traits, and of the version documents."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from tools.baremetal.calls import NODE_FIELDS, TARGETS, changes, fields, odd_arguments, paging, path, weight
-from tools.baremetal.servers import SYMBOL, Call
+from tools.baremetal.requests import NODE_FIELDS, TARGETS, changes, fields, odd_arguments, paging, path, weight
+from tools.baremetal.servers import SYMBOL, Request
 from tools.baremetal.world import BAD_TRAITS, TRAITS, World
 
 
@@ -16,7 +16,7 @@ def of_node(world: World, rest: str = "") -> str:
 
 
 @weight(4)
-def create_node(world: World) -> Call:
+def create_node(world: World) -> Request:
     names = [node.uuid for node in world.nodes] or [world.uuid()]
     properties: tuple[tuple[str, float, Callable[[], Any]], ...] = (
         ("driver", 0.98, lambda: world.of(["fake-hardware"], ["nope", "", None, 5], 0.05)),
@@ -32,7 +32,7 @@ def create_node(world: World) -> Call:
         (world.of(["provision_state", "bogus", "traits", "power_state", "reservation", "links"]), 0.05, lambda: "x"),
     )
     body = {name: value() for name, share, value in properties if world.chance(share)}
-    return world.call("POST", "/v1/nodes", body, 21, makes=body.get("uuid") or world.symbol("n"))
+    return world.request("POST", "/v1/nodes", body, 21, makes=body.get("uuid") or world.symbol("n"))
 
 
 def sort_keys(world: World) -> list[str]:
@@ -43,7 +43,7 @@ def sort_keys(world: World) -> list[str]:
 
 
 @weight(7)
-def list_nodes(world: World) -> Call:
+def list_nodes(world: World) -> Request:
     query: list[tuple[str, Any]] = []
     flags = (["True", "False", "true", "0"], ["maybe", ""])
     if world.chance(0.2):
@@ -68,18 +68,18 @@ def list_nodes(world: World) -> Call:
     elif form < 0.36:
         query.append(("detail", world.of(["True", "False"], ["x"])))
     base = "/v1/nodes/detail" if form > 0.85 else world.of(["/v1/nodes"], ["/v1/nodes/", "/nodes"], 0.1)
-    return world.call("GET", path(base, *odd_arguments(world, query)), None, 43)
+    return world.request("GET", path(base, *odd_arguments(world, query)), None, 43)
 
 
 @weight(7)
-def show_node(world: World) -> Call:
+def show_node(world: World) -> Request:
     query = [fields(world, NODE_FIELDS)] if world.chance(0.4) else []
     base = of_node(world, world.of([""], ["/", ".json"], 0.08))
-    return world.call("GET", path(base, *odd_arguments(world, list(query))), None, 5)
+    return world.request("GET", path(base, *odd_arguments(world, list(query))), None, 5)
 
 
 @weight(9)
-def change_node(world: World) -> Call:
+def change_node(world: World) -> Request:
     values = {
         "/name": lambda: world.name("n"),
         "/resource_class": world.resource_class,
@@ -101,41 +101,41 @@ def change_node(world: World) -> Call:
         body = [
             {"op": operation, "path": "/instance_uuid"} | ({} if operation == "remove" else {"value": world.instance()})
         ]
-    return world.call("PATCH", of_node(world), body, 65)
+    return world.request("PATCH", of_node(world), body, 65)
 
 
 @weight(3)
-def delete_node(world: World) -> Call:
-    return world.call("DELETE", of_node(world), None, 5)
+def delete_node(world: World) -> Request:
+    return world.request("DELETE", of_node(world), None, 5)
 
 
 @weight(8)
-def traits(world: World) -> Call:
+def traits(world: World) -> Request:
     form = world.random.random()
     if form < 0.25:
-        return world.call("GET", of_node(world, "/traits"), None, 37)
+        return world.request("GET", of_node(world, "/traits"), None, 37)
     if form < 0.5:
         body: Any = {"traits": world.traits(3)}
         if world.chance(0.05):
             body = world.random.choice([{}, [], {"traits": None}, {"traits": [], "bogus": 1}, None])
-        return world.call("PUT", of_node(world, "/traits"), body, 37)
+        return world.request("PUT", of_node(world, "/traits"), body, 37)
     trait = world.of(TRAITS, [bad for bad in BAD_TRAITS if isinstance(bad, str) and bad], 0.06)
     trait_path = of_node(world, f"/traits/{urllib.parse.quote(trait)}")
     if form < 0.75:
-        return world.call("PUT", trait_path, world.of([None, {}], [{"traits": ["CUSTOM_BIG"]}]), 37)
-    return world.call("DELETE", of_node(world, "/traits") if form > 0.95 else trait_path, None, 37)
+        return world.request("PUT", trait_path, world.of([None, {}], [{"traits": ["CUSTOM_BIG"]}]), 37)
+    return world.request("DELETE", of_node(world, "/traits") if form > 0.95 else trait_path, None, 37)
 
 
 @weight(5)
-def maintenance(world: World) -> Call:
+def maintenance(world: World) -> Request:
     if world.chance(0.5):
-        return world.call("DELETE", of_node(world, "/maintenance"), None, 5)
+        return world.request("DELETE", of_node(world, "/maintenance"), None, 5)
     body = world.of([{}, None, {"reason": "broken"}, {"reason": None}], [{"reason": 5}, {"bogus": 1}], 0.06)
-    return world.call("PUT", of_node(world, "/maintenance"), body, 5)
+    return world.request("PUT", of_node(world, "/maintenance"), body, 5)
 
 
 @weight(9)
-def provision(world: World) -> Call:
+def provision(world: World) -> Request:
     node = world.node()
     document = world.ask(f"/v1/nodes/{node}?fields=provision_state") if " " not in node else None
     targets = [target for target in TARGETS.get((document or {}).get("provision_state"), ()) if target in SUPPORTED]
@@ -144,9 +144,9 @@ def provision(world: World) -> Call:
     if world.chance(0.03):
         body = world.random.choice([{}, [], None, {"target": "manage", "bogus": 1}])
     path_to_state = f"/v1/nodes/{urllib.parse.quote(node, safe='$')}/states/provision"
-    call = world.call("PUT", path_to_state, body, 73)
+    request = world.request("PUT", path_to_state, body, 73)
     # Below 1.4 only the original refuses some verbs, which would leave the nodes in different states.
-    return call if call.version is None or call.version >= 4 else Call("PUT", path_to_state, body)
+    return request if request.version is None or request.version >= 4 else Request("PUT", path_to_state, body)
 
 
 #: The targets of the small state machine.
@@ -154,25 +154,25 @@ SUPPORTED = frozenset({"manage", "provide", "active", "deploy", "deleted", "unde
 
 
 @weight(4)
-def power(world: World) -> Call:
+def power(world: World) -> Request:
     targets = ["power on", "power off", "rebooting", "power on", "soft power off", "soft rebooting"]
     body: Any = {"target": world.of(targets, ["nope", "", None, "on"], 0.06)}
     if world.chance(0.03):
         body = world.random.choice(
             [{}, [], None, {"target": "power on", "timeout": 5}, {"target": "power on", "timeout": 0}]
         )
-    return world.call("PUT", of_node(world, "/states/power"), body, 27)
+    return world.request("PUT", of_node(world, "/states/power"), body, 27)
 
 
 @weight(4)
-def other_views(world: World) -> Call:
+def other_views(world: World) -> Request:
     paths = [of_node(world, "/states"), of_node(world, "/validate"), "/v1/drivers", "/", "/v1", "/v1/"]
-    return world.call("GET", world.random.choice([*paths, "/v1/drivers/fake-hardware", "/v1/drivers/nope"]))
+    return world.request("GET", world.random.choice([*paths, "/v1/drivers/fake-hardware", "/v1/drivers/nope"]))
 
 
 @weight(4)
-def odd_requests(world: World) -> Call:
-    """Return a call with a method, path or body that the API does not define."""
+def odd_requests(world: World) -> Request:
+    """Return a request with a method, path or body that the API does not define."""
     method = world.random.choice(["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD"])
     paths = [
         "/v1/allocations",
@@ -186,4 +186,6 @@ def odd_requests(world: World) -> Call:
     if method == "DELETE":  # must not delete anything
         target = f"{target}/nope/nope"
     bodies = ["{", "", "null", "[]", '"x"', "5", '{"bogus": 1}']
-    return world.call(method, target, world.random.choice(bodies) if method in ("POST", "PUT", "PATCH") else None, 60)
+    return world.request(
+        method, target, world.random.choice(bodies) if method in ("POST", "PUT", "PATCH") else None, 60
+    )

@@ -1,4 +1,4 @@
-"""Random calls of allocations, and helpers for all random calls; most of them refer to objects of the run."""
+"""Random requests of allocations, and helpers for all random requests; most of them refer to objects of the run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tools.baremetal.servers import Call
+from tools.baremetal.servers import Request
 from tools.baremetal.world import PROJECTS, TRAITS, World
 
-Maker = Callable[[World], Call]
+Maker = Callable[[World], Request]
 MAKERS: dict[Maker, int] = {}
 
 #: Fields of the documents that both services have.
@@ -32,7 +32,7 @@ TARGETS = {
 
 
 def weight(number: int) -> Callable[[Maker], Maker]:
-    """Register a function that returns calls, chosen with a probability proportional to ``number``."""
+    """Register a function that returns requests, chosen with a probability proportional to ``number``."""
 
     def register(maker: Maker) -> Maker:
         MAKERS[maker] = number
@@ -41,30 +41,32 @@ def weight(number: int) -> Callable[[Maker], Maker]:
     return register
 
 
-def random_call(world: World) -> Call:
-    """Return the next call of a run."""
+def random_request(world: World) -> Request:
+    """Return the next request of a run."""
     (maker,) = world.random.choices(list(MAKERS), list(MAKERS.values()))
     return maker(world)
 
 
-def first_calls(world: World) -> list[Call]:
-    """Return valid calls that create some nodes; most of them can be allocated."""
-    calls = []
+def first_requests(world: World) -> list[Request]:
+    """Return valid requests that create some nodes; most of them can be allocated."""
+    requests = []
     for _ in range(world.random.randint(2, 5)):
         node, name = world.uuid(), world.new_name("n")
         body = {"driver": "fake-hardware", "uuid": node, "name": name}
-        calls.append(Call("POST", "/v1/nodes", body | {"resource_class": world.of(world.classes[:3])}, makes=node))
+        requests.append(
+            Request("POST", "/v1/nodes", body | {"resource_class": world.of(world.classes[:3])}, makes=node)
+        )
         # Without authentication, the original refuses an owner in the POST.
         projects = {key: world.of(PROJECTS) for key in ("owner", "lessee") if world.chance(0.3)}
         changes = [{"op": "add", "path": f"/{key}", "value": value} for key, value in projects.items()]
-        calls += [Call("PATCH", f"/v1/nodes/{node}", changes)] if changes else []
+        requests += [Request("PATCH", f"/v1/nodes/{node}", changes)] if changes else []
         traits = world.some(TRAITS, 3)
-        calls += [Call("PUT", f"/v1/nodes/{node}/traits", {"traits": traits})] if traits else []
+        requests += [Request("PUT", f"/v1/nodes/{node}/traits", {"traits": traits})] if traits else []
         if world.chance(0.9):
             targets = ["manage", "provide"] + (["active"] if world.chance(0.2) else [])
-            calls += [Call("PUT", f"/v1/nodes/{node}/states/provision", {"target": target}) for target in targets]
-            calls += [Call("PUT", f"/v1/nodes/{node}/states/power", {"target": "power on"})]
-    return calls
+            requests += [Request("PUT", f"/v1/nodes/{node}/states/provision", {"target": target}) for target in targets]
+            requests += [Request("PUT", f"/v1/nodes/{node}/states/power", {"target": "power on"})]
+    return requests
 
 
 def path(base: str, *query: tuple[str, Any]) -> str:
@@ -121,7 +123,7 @@ def _change(world: World, values: dict[str, Callable[[], Any]], readonly: tuple[
 
 
 @weight(22)
-def allocate(world: World) -> Call:
+def allocate(world: World) -> Request:
     makes = body_uuid = None
     body: dict[str, Any] = {}
     if world.chance(0.95):
@@ -146,13 +148,13 @@ def allocate(world: World) -> Call:
         name = world.random.choice(sorted(body.keys() - {"uuid", "name"}) or ["traits"])
         body[name] = world.random.choice([None, 5, [], {}, "x", [None]])
     makes = body_uuid or world.symbol("a")
-    return world.call(
+    return world.request(
         "POST", world.of(["/v1/allocations"], ["/v1/allocations/", "/allocations"]), body, since, makes=makes
     )
 
 
 @weight(5)
-def backfill(world: World) -> Call:
+def backfill(world: World) -> Request:
     body: dict[str, Any] = {"node": world.node()}
     document = world.ask(
         path("/v1/nodes", ("provision_state", "active"), ("fields", "uuid,resource_class,traits,instance_uuid"))
@@ -175,11 +177,11 @@ def backfill(world: World) -> Call:
         body.setdefault("uuid", world.uuid())
     if world.chance(0.1):
         body["owner"] = world.owner()
-    return world.call("POST", "/v1/allocations", body, 58, makes=body.get("uuid") or world.symbol("a"))
+    return world.request("POST", "/v1/allocations", body, 58, makes=body.get("uuid") or world.symbol("a"))
 
 
 @weight(9)
-def list_allocations(world: World) -> Call:
+def list_allocations(world: World) -> Request:
     query: list[tuple[str, Any]] = []
     since = 52
     if world.chance(0.25):
@@ -199,18 +201,18 @@ def list_allocations(world: World) -> Call:
     if world.chance(0.01):
         query.append(("detail", "True"))
     base = world.of(["/v1/allocations"], ["/v1/allocations/", "/allocations", "/v1/allocations.json"], 0.06)
-    return world.call("GET", path(base, *odd_arguments(world, query)), None, since)
+    return world.request("GET", path(base, *odd_arguments(world, query)), None, since)
 
 
 @weight(6)
-def show_allocation(world: World) -> Call:
+def show_allocation(world: World) -> Request:
     query = [fields(world, ALLOCATION_FIELDS)] if world.chance(0.3) else []
     base = f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}" + world.of([""], ["/", ".json"], 0.08)
-    return world.call("GET", path(base, *odd_arguments(world, list(query))), None, 52)
+    return world.request("GET", path(base, *odd_arguments(world, list(query))), None, 52)
 
 
 @weight(6)
-def change_allocation(world: World) -> Call:
+def change_allocation(world: World) -> Request:
     values: dict[str, Callable[[], Any]] = {
         "/name": lambda: world.name("a"),
         "/extra": world.extra,
@@ -219,16 +221,16 @@ def change_allocation(world: World) -> Call:
         "/extra/new": lambda: world.random.randint(0, 5),
     }
     body = changes(world, values, ("owner", "state", "traits", "uuid", "bogus", "node_uuid", "candidate_nodes"))
-    return world.call("PATCH", f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}", body, 57)
+    return world.request("PATCH", f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}", body, 57)
 
 
 @weight(8)
-def delete_allocation(world: World) -> Call:
-    return world.call("DELETE", f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}", None, 52)
+def delete_allocation(world: World) -> Request:
+    return world.request("DELETE", f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}", None, 52)
 
 
 @weight(6)
-def allocation_of_node(world: World) -> Call:
+def allocation_of_node(world: World) -> Request:
     method = world.of(["GET", "GET", "DELETE"], ["POST", "PUT", "PATCH"], 0.05)
     query = [fields(world, ALLOCATION_FIELDS)] if method == "GET" and world.chance(0.2) else []
     node = world.node()
@@ -238,4 +240,4 @@ def allocation_of_node(world: World) -> Call:
         known = [node.uuid for node in world.nodes if node.uuid in held]
         node = world.random.choice(known) if known else node
     base = f"/v1/nodes/{urllib.parse.quote(node, safe='$')}/allocation"
-    return world.call(method, path(base, *query), {} if method in ("POST", "PUT", "PATCH") else None, 52)
+    return world.request(method, path(base, *query), {} if method in ("POST", "PUT", "PATCH") else None, 52)
