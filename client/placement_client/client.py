@@ -148,8 +148,8 @@ class Client(_Service[httpx.Client]):
             ``http``, if any.
         patience: Seconds for which to retry a request without a response, or with 5xx.  Unless it is longer than
             ``timeout``, a request whose response is lost is not retried.
-        timeout: Seconds to wait for a connection, and for each part of a response.  ``AsyncClient`` limits the whole
-            attempt to this time.
+        timeout: Seconds to wait for each part of a response; for a connection, at most ten.  ``AsyncClient`` limits the
+            whole attempt to this time.
         http: An httpx client with other settings, such as ``verify`` and ``proxy``, which the caller closes.  Its limit
             of connections, 100 by default, also applies to the extensions of leases.
     """
