@@ -43,7 +43,7 @@ def add_claim(parser: argparse.ArgumentParser) -> None:
         help="move this consumer: claim a new place and release the present one",
     )
     named.add_argument(
-        "--file", metavar="<file>", help="requests for POST /v1/claims, or a whole body, as JSON; - for stdin"
+        "--file", metavar="<file>", help="entries for POST /v1/claims, or a whole body, as JSON; - for stdin"
     )
     options.add_argument("--project", metavar="<project>", help="the project that owns the consumer")
     options.add_argument("--user", metavar="<user>", help="the user that owns the consumer")
@@ -52,7 +52,7 @@ def add_claim(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_claim_options(options: argparse._ArgumentGroup) -> None:
-    options.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per request, in different trees")
+    options.add_argument("--count", type=filters.positive, metavar="<n>", help="copies per entry, in different trees")
     strategy = options.add_mutually_exclusive_group()
     strategy.add_argument(
         "--strategy", choices=STRATEGIES, help="which trees to prefer (default: spread, the least used)"
@@ -65,7 +65,7 @@ def _add_claim_options(options: argparse._ArgumentGroup) -> None:
     options.add_argument(
         "--expires-in", type=_duration, metavar="<time>", help="time from now until the claim expires, such as 90m"
     )
-    options.add_argument("--all-or-nothing", action="store_true", help="refuse all requests if one is refused")
+    options.add_argument("--all-or-nothing", action="store_true", help="refuse all entries if one is refused")
     options.add_argument(
         "--apart-from",
         action="append",
@@ -188,7 +188,7 @@ def _read(name: str) -> dict[str, Any]:
     requests = body.get("requests") if isinstance(body, dict) else None
     if not isinstance(requests, list) or not all(isinstance(request, dict) for request in requests):
         raise UsageError(
-            f'{name} contains no requests: it must be a list of objects, or an object with such a list in "requests".'
+            f'{name} contains no entries: it must be a list of objects, or an object with such a list in "requests".'
         )
     return dict(body)
 

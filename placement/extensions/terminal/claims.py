@@ -23,7 +23,7 @@ def results(document: Document) -> list[Document]:
 
 
 def granted(document: Document) -> bool:
-    """Whether every request was granted."""
+    """Whether every claim was granted."""
     return all(result["outcome"] != _REFUSED for result in results(document))
 
 
@@ -61,7 +61,7 @@ def lines(document: Document, style: Style, before: Sequence[Document] = ()) -> 
     if "dry_run" in document:
         yield _DRY
     if len(outcomes) > 1:
-        summary = f"{len(outcomes) - len(refused)} of {len(outcomes)} requests are granted."
+        summary = f"{len(outcomes) - len(refused)} of {len(outcomes)} claims are granted."
         yield style.bad(summary) if refused else style.good(summary)
     yield from table(COLUMNS, list(rows(outcomes)), style, bad=lambda row: row[1] == _REFUSED)
     yield from _relaxations(refused, style)

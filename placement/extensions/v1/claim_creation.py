@@ -61,7 +61,7 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
         if request.consumer in named:
             field = f"requests[{number}].consumer"
             raise InvalidField(
-                Violation(field, "is also the consumer of another request", "a different consumer in each")
+                Violation(field, "is also the consumer of another entry", "a different consumer in each")
             )
         named.add(request.consumer)
     return ClaimCall(

@@ -104,11 +104,11 @@ class Undecided(errors.Conflict):
 
 
 class HeldOtherwise(errors.Conflict):
-    """The consumer holds resources that were not claimed by an equal request."""
+    """The consumer holds resources that were not claimed by an equal entry."""
 
     code = "placement.v1.held_otherwise"
     template = (
-        "Consumer %(consumer)s already holds resources that an equal request did not claim. To replace them, send "
+        "Consumer %(consumer)s already holds resources that an equal entry did not claim. To replace them, send "
         "keep: false with its generation."
     )
 
@@ -122,7 +122,7 @@ class NothingNamed(errors.BadRequest):
 
 
 class NothingPlaced(errors.Conflict):
-    """Another request of an ``all_or_nothing`` claim set was refused."""
+    """Another entry of an ``all_or_nothing`` request was refused."""
 
     code = "placement.v1.nothing_placed"
-    template = "Another request of this claim set was refused; with all_or_nothing, none is placed."
+    template = "Another entry of this request was refused; with all_or_nothing, none is placed."

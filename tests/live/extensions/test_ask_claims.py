@@ -112,7 +112,7 @@ def test_many_claims_of_a_file(ask, tmp_path):
     (tmp_path / "jobs.json").write_text(json.dumps([{"consumer": each} for each in consumers]))
     words = ("claim", "resources=VCPU:8", "--file", str(tmp_path / "jobs.json"), *OWNER)
     refused = ask(*words, "--all-or-nothing")
-    assert (refused.returncode, refused.stdout.splitlines()[0]) == (1, "0 of 5 requests are granted.")
+    assert (refused.returncode, refused.stdout.splitlines()[0]) == (1, "0 of 5 claims are granted.")
     assert held(ask) == set()
     done = ask(*words, "--json")
     assert (done.returncode, json.loads(done.stdout)["claimed"]) == (1, 4)

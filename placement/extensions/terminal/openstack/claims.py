@@ -14,9 +14,9 @@ from placement.extensions.terminal.style import Style
 
 
 class ClaimAllocations(V1Command):
-    """Find a place for a query and claim it; several requests at once with --file.
+    """Find a place for a query and claim it; several entries at once with --file.
 
-    The exit code is 1 if a request is refused.
+    The exit code is 1 if a claim is refused.
     """
 
     granted = True

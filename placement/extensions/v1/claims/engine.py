@@ -41,11 +41,11 @@ BATCH = 500
 MAX_EXPLAINED = 10
 #: The reason for refusing a request whose query has candidates.
 _BESIDE_OTHERS = (
-    "the query has candidates, but not enough for its copies, beside the other requests, or under the conditions of "
-    "this call."
+    "the query has candidates, but not enough for its copies, beside the other entries, or under the conditions of "
+    "this request."
 )
 _UNEXPLAINED = "GET /v1/explain shows the reason."
-_NO_PEER = "no consumer in together_with holds resources or is part of this call."
+_NO_PEER = "no consumer in together_with holds resources or is part of this request."
 #: Rounds before the first pause.  Most requests whose place was refused get another one in the next two rounds.
 _ROUNDS_WITHOUT_PAUSE = 3
 

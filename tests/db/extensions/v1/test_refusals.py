@@ -80,12 +80,12 @@ def test_an_explanation_of_a_query_with_candidates_is_not_cached(cloud, clock):
     cloud.host("full", VCPU=1)
     beside = cloud.claim(*[request("resources=VCPU:1") for _ in range(3)], all_or_nothing=True).body["results"]
     [explained] = [result for result in beside if "explanation" in result]
-    assert "beside the other requests" in explained["error"]["detail"]
+    assert "beside the other entries" in explained["error"]["detail"]
     assert explained["explanation"]["obstacle"] is None
     assert cloud.claim(request(), request()).body["claimed"] == 2
     alone = refusal(cloud, "resources=VCPU:1")
     assert alone["explanation"]["obstacle"] == {"rule": "resources", "group": ""}
-    assert "beside the other requests" not in alone["error"]["detail"]
+    assert "beside the other entries" not in alone["error"]["detail"]
 
 
 def test_a_cached_explanation_does_not_prevent_a_claim_that_fits(cloud, clock):

@@ -103,10 +103,10 @@ def test_a_request_of_a_file_goes_before_options_and_the_call_goes_after_them(tm
     [
         (b"{", "is not JSON: "),
         (b"\xff", "is not JSON: "),
-        (b"{}", "contains no requests"),
-        (b"7", "contains no requests"),
-        (b'{"requests": 7}', "contains no requests"),
-        (b"[7]", "contains no requests"),
+        (b"{}", "contains no entries"),
+        (b"7", "contains no entries"),
+        (b'{"requests": 7}', "contains no entries"),
+        (b"[7]", "contains no entries"),
     ],
 )
 def test_a_file_of_another_form_is_refused(tmp_path, content, sentence):
