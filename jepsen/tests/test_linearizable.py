@@ -216,7 +216,8 @@ def _follows(state, joined, order):
     if not order:
         return True
     first, rest = order[0], order[1:]
-    if any(_follows(after, [first], rest) for after in Register().step(state, first)):
+    alone = [first] if first.joins else []
+    if any(_follows(after, alone, rest) for after in Register().step(state, first)):
         return True
     joins = joined and first.joins and all(_overlap(first, other) for other in joined)
     return bool(joins and Register().step(state - 1, first, *joined) and _follows(state, [*joined, first], rest))
